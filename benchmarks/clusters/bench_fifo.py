@@ -1,6 +1,6 @@
 """First come, first served on 1,000 machines of 8 GPUs at 90 % load: CPU time and memory of a long simulation.
 
-`python benchmarks/clusters/bench_fifo.py [JOBS]` simulates a million jobs, or so many.
+`python benchmarks/clusters/bench_fifo.py [JOBS]` simulates JOBS jobs, by default a million.
 """
 
 from __future__ import annotations

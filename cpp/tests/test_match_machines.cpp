@@ -39,7 +39,7 @@ Graph cluster(Random& rng, std::int32_t num_vertices) {
     for (std::int32_t machine = 0; std::ssize(machine_of) < num_vertices; ++machine)
         machine_of.insert(machine_of.end(), static_cast<std::size_t>(2 + rng.below(3)), machine);
     const bool is_measured = rng.below(3) == 0;
-    const std::int32_t missing = rng.below(2) == 0 ? 0 : 8;  // one pair of so many has no link
+    const std::int32_t missing = rng.below(2) == 0 ? 0 : 8;  // one in eight pairs has no link, or none
     std::vector<Edge> edges;
     for (std::int32_t u = 0; u < num_vertices; ++u) {
         for (std::int32_t v = u + 1; v < num_vertices; ++v) {
@@ -88,14 +88,19 @@ double largest(const Graph& pattern, const Graph& target, const Vertices& free, 
     return best;
 }
 
+// Local search, starts on a few machines and symmetries come in after this number of nodes.
+match::BestParams helped_after(std::uint64_t nodes) {
+    match::BestParams params;
+    params.polish_after = params.symmetry_after = nodes;
+    return params;
+}
+
 }  // namespace
 
 TEST(jobs_on_a_few_machines_against_all_mappings) {
     Random rng(5);
-    match::BestParams at_once;
-    at_once.polish_after = at_once.symmetry_after = 0;
-    match::BestParams never;
-    never.polish_after = never.symmetry_after = std::uint64_t{1} << 62;
+    const match::BestParams at_once = helped_after(0);
+    const match::BestParams never = helped_after(std::uint64_t{1} << 62);
     for (int round = 0; round < 40; ++round) {
         const std::int32_t size = 8 + rng.below(3);
         const Graph graph = cluster(rng, size);
@@ -121,10 +126,8 @@ TEST(jobs_on_a_few_machines_against_all_mappings) {
 // The same answer whether or not searches on a few machines come first, where all mappings are too many.
 TEST(searches_on_a_few_machines_change_no_answer) {
     Random rng(9);
-    match::BestParams at_once;
-    at_once.polish_after = at_once.symmetry_after = 0;
-    match::BestParams never;
-    never.polish_after = never.symmetry_after = std::uint64_t{1} << 62;
+    const match::BestParams at_once = helped_after(0);
+    const match::BestParams never = helped_after(std::uint64_t{1} << 62);
     for (int round = 0; round < 12; ++round) {
         const Graph graph = cluster(rng, 18);
         const Vertices free = free_of(rng, 18);

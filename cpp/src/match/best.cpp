@@ -160,8 +160,10 @@ class Canonical {
         std::size_t num_searched = 0;
         for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
             if (bound < need) break;
-            if (++num_searched > kSearchedSets || meter_.stopped()) starts.settled = false;
-            if (!starts.settled && num_searched > kSearchedSets) break;
+            if (num_searched++ == kSearchedSets) {
+                starts.settled = false;
+                break;
+            }
             if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
                 need = short_search().score() + 1;
                 starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});

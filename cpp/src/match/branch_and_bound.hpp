@@ -86,7 +86,7 @@ class BranchAndBound {
         return success_;
     }
 
-    // The next run ends after so many nodes, with what it has found by then.
+    // The next run ends after this number of nodes and keeps the best embedding found until then.
     void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
 
     // Whether that limit ended the last run.
@@ -122,7 +122,7 @@ class BranchAndBound {
     };
 
     static constexpr std::int64_t kMaxPolishRound = 1 << 20;
-    static constexpr std::int32_t kLooseRoots = 8;  // one usable vertex of so many may be missing
+    static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.

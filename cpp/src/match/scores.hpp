@@ -356,7 +356,7 @@ class WeightSum {
         return {fill(next, rest), next.sum};
     }
     const Levels& levels() const { return levels_; }
-    // At most so many edges are on this level or a heavier one.
+    // No more than `most` edges are on this level or a heavier one.
     void limit(State& state, std::size_t level, std::int32_t most) const {
         for (std::size_t heavier = 0; heavier <= level; ++heavier)
             state.high[heavier] = std::min(state.high[heavier], most);

@@ -229,8 +229,8 @@ Limits limits_of(const Neighbors& neighbors, std::int32_t size) {
     return is_narrow ? along(order, neighbors) : by_degrees(neighbors, size);
 }
 
-// By number of vertices in the parts, the least sum over the parts of what one costs that has so many of
-// them.
+// By number of vertices in all parts: the least total cost of the parts. `cost`: of one part, by its number
+// of them.
 template <class Cost>
 std::vector<std::int32_t> least_sums(std::span<const Spread::Part> parts, std::int32_t size, Cost&& cost) {
     std::vector<std::int32_t> least(index(size) + 1, kNever);

@@ -23,13 +23,13 @@ class Spread {
     // No way to put the vertices into these parts has more edges inside them; 0 where they are too small
     // together.
     std::int32_t most_inside(std::span<const Part> parts) const;
-    // The same for ways that put vertices into at least so many parts; below 0 where there is no such way.
+    // The same for ways that use at least `fewest_parts` parts; below 0 where there is none.
     std::int32_t most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const;
 
   private:
     std::int32_t num_edges_ = 0;
     bool is_regular_ = true;  // then the least cuts say no more than the most edges
-    // By number of vertices: no set of so many has fewer edges to the others, or more inside.
+    // By size of a vertex set: the fewest edges that leave such a set, and the most edges inside one.
     std::vector<std::int32_t> least_cuts_;
     std::vector<std::int32_t> most_edges_;
 };

@@ -77,10 +77,6 @@ class TopologyColumns:
         """Return an array with True for each make (GPU model and memory) that meets the job's requirements."""
         return np.array([suits_model(job, model, memory) for model, memory in self.makes])
 
-    def whole(self, gpus: Ints) -> Ints:
-        """Return the elements of `gpus` that belong to no partition (fixed GPU set that is allocated as a whole)."""
-        return gpus[~self.partitioned[gpus]] if self.partitions_of else gpus
-
 
 @dataclass(slots=True)
 class FreeResources:
