@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 import topoplace as tp
 from bench_place import MACHINES as SIXTEEN
 from bench_place import PATTERNS
+from instances.match_instances import bandwidths
 from topoplace import kernels
 from topoplace.objectives import EffectiveBandwidth, link_class
 
@@ -63,11 +63,8 @@ def target_of(machine: str) -> kernels.Graph:
         weights = tp.machines.get("torus2d-16").bandwidth_matrix().copy()
         weights[0, 4] = weights[4, 0] = 12.0
         return kernels.Graph(weights)
-    if machine == "16 x dgx1-v100":  # four machines per rack: 6 GB/s inside it, 3 GB/s beyond
-        weights = np.kron(np.kron(np.eye(4), np.full((4, 4), 3.0)) + 3.0, np.ones((8, 8)))
-        inside = np.kron(np.eye(16), np.ones((8, 8))) > 0
-        weights[inside] = np.kron(np.eye(16), tp.machines.get("dgx1-v100").bandwidth_matrix())[inside]
-        return kernels.Graph(weights)
+    if machine == "16 x dgx1-v100":
+        return kernels.Graph(bandwidths("dgx1-v100", 128))
     return tp.machines.get(machine).graph
 
 
