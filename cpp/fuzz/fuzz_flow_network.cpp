@@ -88,11 +88,21 @@ class Case {
         const std::int32_t copies = form_ & 16 && bytes_.below(3) == 0 ? 70 : 1;
         const std::int32_t spread = bytes_.below(4);
         for (std::int32_t i = 0; i < copies; ++i) {
-            const std::int32_t task = node(1);
+            const std::int32_t task = node(bytes_.below(4) > 0 ? 1 : 0);
+            tasks_.push_back(task);
             arc(task, options[0], 1, costs[0] + unit_ * (i % (1 + spread)));
             arc(task, options[1], flow::kInfinite, costs[1]);
             if (unscheduled >= 0) arc(task, unscheduled, 1, costs[2]);
             if (unscheduled < 0 && spread > 1) arc(task, options[2], 1, costs[2]);
+        }
+    }
+
+    // Some tasks supply nothing for now, or their unit again.
+    void pause() {
+        for (const std::int32_t task : tasks_) {
+            if (bytes_.below(4) > 0) continue;
+            const std::int64_t supply = kept_.network().supply[std::size_t(task)];
+            kept_.set_supply(Rows{task}, Values{supply == 0 ? 1 : 0});
         }
     }
 
@@ -101,6 +111,8 @@ class Case {
         const std::int32_t of = any(arcs_);
         if (at < 0 || of < 0) return tasks();
         switch (bytes_.below(form_ & 32 ? 11 : 7)) {
+            case 1:
+                return pause();
             case 2:
                 return kept_.set_cost(Rows{of}, Values{cost()});
             case 3:
@@ -132,7 +144,7 @@ class Case {
             return before.tail[std::size_t(a)] == gone || before.head[std::size_t(a)] == gone;
         });
         kept_.remove_nodes(Rows{gone});
-        for (Rows* rows : {&nodes_, &sinks_, &targets_}) forget(*rows, gone);
+        for (Rows* rows : {&nodes_, &sinks_, &targets_, &tasks_}) forget(*rows, gone);
     }
 
     void limited() {
@@ -160,6 +172,7 @@ class Case {
     Rows arcs_;
     Rows sinks_;
     Rows targets_;
+    Rows tasks_;
 };
 
 }  // namespace

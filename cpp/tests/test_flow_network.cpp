@@ -89,6 +89,38 @@ TEST(more_room_behind_a_rack_does_not_widen_the_way_there) {
     CHECK(kept.right());
 }
 
+// A pool of tasks, of which some supply nothing for now.
+TEST(spare_tasks_are_set_aside_and_come_again) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-9), machine = kept.node(0), other = kept.node(0),
+                       rack = kept.node(0);
+    kept.arc(machine, sink, 2, 0);
+    kept.arc(other, sink, 9, 10);
+    kept.arc(rack, machine, kInfinite, 0);
+    kept.arc(rack, other, kInfinite, 0);
+    Rows tasks;
+    for (int i = 0; i < 5; ++i) {
+        tasks.push_back(kept.node(i % 2));
+        kept.arc(tasks.back(), rack, 1, i);
+        kept.arc(tasks.back(), machine, 1, 1);
+    }
+    const std::int32_t before = kept.node(0);  // leads to a spare task, so it is one as well
+    kept.arc(before, tasks[0], 1, -8);
+    const auto structured = [&] {
+        return kept.right() && kept.network.solve({}).algorithm == flow::Algorithm::automatic;
+    };
+    CHECK(structured());
+    CHECK(flow::min_cost_flow(kept.network.network(), {}).algorithm == flow::Algorithm::automatic);
+    kept.network.set_supply(Rows{tasks[2], tasks[1]}, Values{1, 0});
+    CHECK(structured());
+    kept.network.set_supply(Rows{tasks[2], tasks[1], tasks[2]}, Values{0, 1, 1});
+    CHECK(structured());
+    kept.network.remove_nodes(Rows{tasks[4]});
+    CHECK(structured());
+    kept.network.set_supply(Rows{tasks[0]}, Values{1});  // another node leads to this task
+    CHECK(kept.right());
+}
+
 TEST(an_arc_between_tasks_that_opens_is_seen) {
     Kept kept;
     const std::int32_t sink = kept.node(-2), first = kept.node(1), second = kept.node(1);

@@ -91,6 +91,17 @@ class Scheduler(RuleBasedStateMachine):
             )
 
     @precondition(lambda self: self.jobs)
+    @rule(data=st.data(), supply=st.integers(0, 1))
+    def pause_or_resume(self, data, supply):
+        job = data.draw(st.sampled_from(sorted(self.jobs)))
+        tasks = (
+            data.draw(st.lists(st.sampled_from(sorted(self.jobs[job])), unique=True))
+            if self.jobs[job]
+            else []
+        )
+        self.network.set_supply(tasks, [supply] * len(tasks))
+
+    @precondition(lambda self: self.jobs)
     @rule(data=st.data())
     def another_option(self, data):
         job = data.draw(st.sampled_from(sorted(self.jobs)))
@@ -144,6 +155,24 @@ class Scheduler(RuleBasedStateMachine):
 
 TestScheduler = Scheduler.TestCase
 TestScheduler.settings = settings(stateful_step_count=25, deadline=None)
+
+
+def test_tasks_that_pause_and_resume_leave_the_network_a_scheduling_graph():
+    network = FlowNetwork()
+    sink, *machines = network.add_nodes([-40, 0, 0, 0])
+    (aggregator,) = network.add_nodes([0])
+    network.add_arcs(machines, [sink] * 3, [9] * 3, [0, 1, 2])
+    network.add_arcs([aggregator] * 3, machines, [9] * 3, [3, 2, 1])
+    tasks = network.add_nodes([1] * 20)
+    network.add_arcs(tasks, [aggregator] * 20, [1] * 20, range(20))
+    network.add_arcs(tasks, np.resize(machines, 20), [1] * 20, [1] * 20)
+    for paused in (tasks[:3], tasks[2:12], tasks[5:9], tasks):
+        network.set_supply(tasks, [0 if task in paused else 1 for task in tasks])
+        found = network.solve()
+        assert found.algorithm == "auto"
+        assert found.verify()
+        network.set_supply(paused[::2], [1] * len(paused[::2]))
+        assert network.solve().verify()
 
 
 def test_what_is_refused_names_argument_index_and_value():

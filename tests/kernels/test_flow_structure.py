@@ -41,11 +41,15 @@ class Graph:
 def scheduling_graphs(draw, *, most_tasks=12):
     """Tasks, machines in racks, aggregators over racks and over aggregators, unscheduled nodes; one sink or many.
 
-    Mostly as schedulers make them; some with capacities that bind, dead ends, parallel arcs or too little room.
+    Mostly as schedulers make them; some with capacities that bind, dead ends, parallel arcs, too little room or tasks
+    that supply nothing.
     """
     graph = Graph()
     cost = st.integers(draw(st.sampled_from([-3, 0])), draw(st.sampled_from([1, 9])))
-    tasks = [graph.node(1) for _ in range(draw(st.integers(1, most_tasks)))]
+    tasks = [
+        graph.node(supply)
+        for supply in draw(st.lists(st.sampled_from([0, 1, 1, 1]), min_size=1, max_size=most_tasks))
+    ]
     count = len(tasks)
     one_sink = draw(st.booleans())
     sink = graph.node(-count - draw(st.sampled_from([0, 0, 2]))) if one_sink else -1
@@ -134,6 +138,18 @@ def test_scheduling_graphs_are_recognised(load, seed):
     assert found.algorithm == "auto"  # none of the general ones
     assert found.verify()
     assert found.cost == kernels.min_cost_flow(**network, algorithm="cost_scaling").cost
+
+
+@pytest.mark.parametrize("load", [0.5, 1.5])
+def test_tasks_that_supply_nothing_are_set_aside(load):
+    graph = plain(round(load * 120), 30, 4, 0)
+    tasks = [node for node, supply in enumerate(graph.supply) if supply == 1]
+    for task in tasks[::3]:
+        graph.supply[task] = 0
+    found = kernels.min_cost_flow(**graph.network())
+    assert found.algorithm == "auto"
+    assert found.verify()
+    assert found.cost == kernels.min_cost_flow(**graph.network(), algorithm="network_simplex").cost
 
 
 def test_a_capacity_that_binds_is_left_to_the_general_algorithms():

@@ -30,7 +30,7 @@ class FlowNetwork:
 
     With algorithm="auto", scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI
     2016). After the following changes, the work of `solve` depends only on how far the change affects the flow:
-    - A task (supply 1, no entering arc) is added or removed, or changes its costs.
+    - A task (supply 1, no entering arc) is added or removed, or changes its costs; its supply changes to 0 or back.
     - The unscheduled node of a job is added or removed.
     - A machine changes its capacity or its cost to the sink.
 

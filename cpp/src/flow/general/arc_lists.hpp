@@ -32,6 +32,9 @@ class ArcLists {
         return listed(first_out_, tail_list_, node);
     }
     std::vector<std::int32_t> arcs_to(std::int32_t node) const { return listed(first_in_, head_list_, node); }
+    // The arcs that leave a node, one after the other; kAbsent: no more.
+    std::int32_t first_from(std::int32_t node) const { return first_out_[index(node)]; }
+    std::int32_t next_from(std::int32_t arc) const { return tail_list_[index(arc)].next; }
     std::int32_t num_nodes() const { return static_cast<std::int32_t>(supply_.size() - free_nodes_.size()); }
     std::int32_t num_arcs() const { return static_cast<std::int32_t>(tail_.size() - free_arcs_.size()); }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -48,17 +49,20 @@ bool Infrastructure::assign_roles(const Network& network) {
 
 bool Infrastructure::collect_arcs(const Network& network) {
     arc_starts_.assign(network.supply.size() + 1, 0);
+    const auto leads_on = [&](std::size_t arc) {
+        return roles_[index(network.tail[arc])] != Role::task && network.capacity[arc] > 0;
+    };
     for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        const std::int32_t tail = network.tail[arc];
-        if (roles_[index(tail)] == Role::task || network.capacity[arc] == 0) continue;
-        if (roles_[index(tail)] != Role::dead) return false;  // a sink passes nothing on
-        arcs_.push_back(static_cast<std::int32_t>(arc));
-        ++arc_starts_[index(tail) + 1];
+        if (!leads_on(arc)) continue;
+        if (roles_[index(network.tail[arc])] != Role::dead) return false;  // a sink passes nothing on
+        ++arc_starts_[index(network.tail[arc]) + 1];
     }
     std::partial_sum(arc_starts_.begin(), arc_starts_.end(), arc_starts_.begin());
-    std::stable_sort(arcs_.begin(), arcs_.end(), [&](std::int32_t a, std::int32_t b) {
-        return network.tail[index(a)] < network.tail[index(b)];
-    });
+    arcs_.resize(index(arc_starts_.back()));
+    std::vector<std::int32_t> next(arc_starts_.begin(), arc_starts_.end() - 1);
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        if (leads_on(arc)) arcs_[index(next[index(network.tail[arc])]++)] = static_cast<std::int32_t>(arc);
+    }
     return true;
 }
 
@@ -90,22 +94,55 @@ bool Infrastructure::sort_nodes(const Network& network) {
     return nodes_.size() + static_cast<std::size_t>(num_tasks_) == network.supply.size();
 }
 
+// Finds the nodes that tasks reach; the others may be set aside.
+void Infrastructure::find_entered(const Network& network) {
+    entered_.assign(network.supply.size(), 0);
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        if (roles_[index(network.tail[arc])] == Role::task && network.capacity[arc] > 0)
+            entered_[index(network.head[arc])] = 1;
+    }
+    for (const std::int32_t node : nodes_) {
+        if (entered_[index(node)] == 0) continue;
+        for (const std::int32_t arc : arcs_from(node)) entered_[index(network.head[index(arc)])] = 1;
+    }
+}
+
+// True if an arc of the node may bind, as the node behind it can pass on more, or leads to a spare node.
+bool Infrastructure::is_narrow(std::int32_t node, const Network& network,
+                               std::span<const std::int64_t> room) const {
+    const auto arcs = arcs_from(node);
+    return std::any_of(arcs.begin(), arcs.end(), [&](std::int32_t arc) {
+        const std::int32_t head = network.head[index(arc)];
+        return role(head) == Role::spare ||
+               (head != sink_ && network.capacity[index(arc)] < room[index(head)]);
+    });
+}
+
+// How many units the node can pass on.
+std::int64_t Infrastructure::room_behind(std::int32_t node, const Network& network,
+                                         std::span<const std::int64_t> room) const {
+    std::int64_t sum = 0;
+    if (role(node) == Role::place) sum = std::min(most_tasks_, -network.supply[index(node)]);
+    for (const std::int32_t arc : arcs_from(node)) {
+        const std::int32_t head = network.head[index(arc)];
+        const std::int64_t passed = head == sink_ ? network.capacity[index(arc)] : room[index(head)];
+        TOPOPLACE_ASSERT(passed >= 0);
+        sum = std::min(most_tasks_, sum + std::min(most_tasks_, passed));
+    }
+    return sum;
+}
+
 bool Infrastructure::update_capacities(const Network& network) {
     std::vector<std::int64_t> room(network.supply.size(), 0);
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
         Role& role = roles_[index(*node)];
-        if (role == Role::sink || role == Role::gone) continue;
-        if (role == Role::place) room[index(*node)] = std::min(most_tasks_, -network.supply[index(*node)]);
-        for (const std::int32_t arc : arcs_from(*node)) {
-            const std::int32_t head = network.head[index(arc)];
-            std::int64_t passed = network.capacity[index(arc)];
-            if (head != sink_) {
-                if (passed < room[index(head)]) return false;
-                passed = room[index(head)];
-            }
-            TOPOPLACE_ASSERT(passed >= 0);
-            room[index(*node)] = std::min(most_tasks_, room[index(*node)] + std::min(most_tasks_, passed));
+        if (role == Role::sink || role == Role::gone || role == Role::spare) continue;
+        if (is_narrow(*node, network, room)) {
+            if (role != Role::dead || entered_.empty() || entered_[index(*node)] != 0) return false;
+            role = Role::spare;
+            continue;
         }
+        room[index(*node)] = room_behind(*node, network, room);
         if (role != Role::dead || room[index(*node)] == 0) continue;
         const auto arcs = arcs_from(*node);
         const bool place = arcs.size() == 1 && network.head[index(arcs[0])] == sink_;
@@ -119,7 +156,11 @@ bool Infrastructure::recognise(const Network& network, std::int64_t more) {
     if (!check_bounds(network, more) || !assign_roles(network)) return false;
     most_tasks_ = num_tasks_ + more;
     target_.assign(network.supply.size(), kAbsent);
-    if (!collect_arcs(network) || !sort_nodes(network) || !update_capacities(network)) return false;
+    if (!collect_arcs(network) || !sort_nodes(network)) return false;
+    find_entered(network);
+    const bool wide = update_capacities(network);
+    entered_.clear();
+    if (!wide) return false;
     rank_.assign(network.supply.size(), kAbsent);
     for (std::size_t i = 0; i < nodes_.size(); ++i) rank_[index(nodes_[i])] = static_cast<std::int32_t>(i);
     reached_.resize(nodes_.size());
@@ -314,6 +355,7 @@ std::vector<std::int64_t> Infrastructure::potentials(const Network& network, con
         potential[index(node_of[index(i)])] = -option.cost - assignment.value(option.target);
     }
     set_dead_potentials(network, potential);
+    set_spare_potentials(network, potential);
     return potential;
 }
 
@@ -364,6 +406,23 @@ void Infrastructure::set_dead_potentials(const Network& network, std::span<std::
     for (const std::int32_t node : nodes_) {
         if (role(node) != Role::hub && role(node) != Role::dead) continue;
         for (const std::int32_t arc : arcs_from(node)) lower(index(arc));
+    }
+}
+
+std::vector<std::int32_t> Infrastructure::spare_nodes() const {
+    std::vector<std::int32_t> spares;
+    std::copy_if(nodes_.rbegin(), nodes_.rend(), std::back_inserter(spares),
+                 [&](std::int32_t node) { return role(node) == Role::spare; });
+    return spares;
+}
+
+// No unit comes to a spare node, so its potential only has to be as high as its own arcs ask.
+void Infrastructure::set_spare_potentials(const Network& network, std::span<std::int64_t> potential) const {
+    for (const std::int32_t node : spare_nodes()) {
+        std::int64_t& least = potential[index(node)];
+        least = -kFar;
+        for (const std::int32_t arc : arcs_from(node))
+            least = std::max(least, potential[index(network.head[index(arc)])] - network.cost[index(arc)]);
     }
 }
 

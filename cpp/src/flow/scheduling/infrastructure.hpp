@@ -1,7 +1,8 @@
 // Recognises scheduling graphs and translates between them and assignments. Callers do not declare them.
 //
 // A scheduling graph has tasks, which are nodes that supply one unit and that no arc enters; behind them
-// nodes without supply and without cycles; and sinks. A node whose one arc leads to the only sink is a place:
+// nodes without supply and without cycles; and sinks. Nodes that no task reaches, such as tasks that supply
+// nothing for now, may be behind narrow arcs: they are set aside. A node whose one arc leads to the only sink is a place:
 // a machine, or a job's node for tasks that stay unscheduled. Where there are several sinks, each is a place.
 // Any other node only passes units on, as racks and aggregators do. It is a hub over the places behind it if
 // no capacity in between can bind: each arc has room for all that the node behind it can pass on. Then only
@@ -25,6 +26,7 @@ enum class Role : std::uint8_t {
     hub,
     sink,  // the only one; where there are several, they are places
     dead,  // nothing can leave by it
+    spare,  // no unit comes to it, and its arcs may be too narrow for one that would
     gone,  // not known, or no longer
 };
 
@@ -77,6 +79,9 @@ class Infrastructure {
                            Assignment& assignment);
     void forget(std::int32_t node);
     std::int32_t exit_arc(std::int32_t node) const;  // of a place, or kAbsent
+    // The nodes that no task reached when the network was recognised and that are set aside, each behind those to
+    // which its arcs lead.
+    std::vector<std::int32_t> spare_nodes() const;
     std::int32_t sink() const { return sink_; }
     bool fits(std::int64_t cost) const { return -most_cost_ <= cost && cost <= most_cost_; }
     bool fits_nodes(std::int64_t nodes) const { return nodes <= most_nodes_; }
@@ -106,12 +111,17 @@ class Infrastructure {
     void set_infrastructure_potentials(const Network& network, const Assignment& assignment,
                                        std::span<std::int64_t> potential) const;
     void set_dead_potentials(const Network& network, std::span<std::int64_t> potential) const;
+    void set_spare_potentials(const Network& network, std::span<std::int64_t> potential) const;
     std::int64_t best_potential(std::int32_t node, const Network& network, const Assignment& assignment,
                                 std::span<const std::int64_t> potential) const;
+    bool is_narrow(std::int32_t node, const Network& network, std::span<const std::int64_t> room) const;
+    std::int64_t room_behind(std::int32_t node, const Network& network,
+                             std::span<const std::int64_t> room) const;
     bool check_bounds(const Network& network, std::int64_t more);
     bool assign_roles(const Network& network);
     bool collect_arcs(const Network& network);
     bool sort_nodes(const Network& network);
+    void find_entered(const Network& network);
     std::span<const std::int32_t> arcs_from(std::int32_t node) const;
     std::int32_t make_place(std::int32_t node, std::int32_t arc, const Network& network,
                             Assignment& assignment);
@@ -122,6 +132,7 @@ class Infrastructure {
     std::int32_t make_hub(std::int32_t node, const Network& network, Assignment& assignment);
 
     std::vector<Role> roles_;
+    std::vector<std::uint8_t> entered_;  // by node: a task reaches it; empty once the network is recognised
     std::vector<std::int32_t> nodes_;       // all but tasks, each before those its arcs lead to
     std::vector<std::int32_t> arc_starts_;  // by node
     std::vector<std::int32_t> arcs_;        // of nodes that are no tasks, with a capacity, by tail

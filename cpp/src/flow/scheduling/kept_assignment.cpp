@@ -43,6 +43,7 @@ bool KeptAssignment::start(const ArcLists& lists) {
             option_of_[index(assignment.option(i).arc)] = i;
         }
     }
+    for (const std::int32_t node : infrastructure_.spare_nodes()) set_aside(node);
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
         if (!lists.has_node(node)) infrastructure_.forget(node);  // the number may come again as another
     }
@@ -71,10 +72,22 @@ void KeptAssignment::release(std::int32_t node) {
     TOPOPLACE_ASSERT(num_tasks_ == solver_->assignment().num_present_tasks());
 }
 
+void KeptAssignment::set_aside(std::int32_t node) {
+    TOPOPLACE_ASSERT(!is_task(node) && !is_spare(node));
+    infrastructure_.forget(node);
+    grown(spare_, node, std::uint8_t{0}) = 1;
+    spares_.push_back(node);
+}
+
+void KeptAssignment::use_spare(std::int32_t node) {
+    spare_[index(node)] = 0;
+    fresh_.push_back(node);
+}
+
 void KeptAssignment::arc_added(const ArcLists& network, std::int32_t arc) {
     if (!started_) return;
     const std::int32_t tail = network.tail(arc);
-    if (is_task(network.head(arc))) return forget();
+    if (is_task(network.head(arc)) || is_spare(network.head(arc))) return forget();
     if (is_task(tail)) return release(tail);
     if (infrastructure_.role(tail) != Role::gone) forget();
 }
@@ -89,6 +102,7 @@ void KeptAssignment::arc_leaves(const ArcLists& network, std::int32_t arc) {
 void KeptAssignment::node_leaves(const ArcLists& network, std::int32_t node) {
     if (!started_) return;
     if (is_task(node)) return release(node);
+    if (is_spare(node)) return use_spare(node);
     const Role role = infrastructure_.role(node);
     if (role == Role::gone) return;
     if (role != Role::place || infrastructure_.exit_arc(node) < 0) return forget();
@@ -107,6 +121,7 @@ void KeptAssignment::node_leaves(const ArcLists& network, std::int32_t node) {
 void KeptAssignment::supply_changed(ArcLists& network, std::int32_t node) {
     if (!started_) return;
     if (is_task(node)) return release(node);
+    if (is_spare(node)) return use_spare(node);
     const Role role = infrastructure_.role(node);
     const std::int64_t supply = network.supply(node);
     const bool demand = role == Role::place && infrastructure_.exit_arc(node) < 0;
@@ -120,7 +135,9 @@ void KeptAssignment::capacity_changed(ArcLists& network, std::int32_t arc, std::
     if (!started_) return;
     const std::int32_t tail = network.tail(arc);
     const std::int64_t capacity = network.capacity(arc);
-    if (is_task(tail)) {
+    if (is_spare(network.head(arc))) {
+        if (before == 0) forget();
+    } else if (is_task(tail)) {
         if ((before == 0) != (capacity == 0)) release(tail);
     } else if (infrastructure_.role(tail) == Role::place && infrastructure_.exit_arc(tail) == arc) {
         solver_->set_capacity(infrastructure_.target(tail), capacity);
@@ -190,17 +207,27 @@ bool KeptAssignment::adopt_task(const ArcLists& network, std::int32_t node) {
     return true;
 }
 
-// Adopts nodes that were added and are no tasks; false if one is no place that may come and go.
+// A node without supply that no unit can enter.
+bool KeptAssignment::may_be_spare(const ArcLists& network, std::int32_t node) const {
+    const auto arcs = network.arcs_to(node);
+    const std::span<const std::int64_t> capacity = network.network().capacity;
+    return std::all_of(arcs.begin(), arcs.end(), [&](std::int32_t arc) { return capacity[index(arc)] == 0; });
+}
+
+// Adopts nodes that were added and are no tasks; false if one is neither a place that may come and go nor a
+// spare.
 bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::int32_t> fresh) {
     const Network columns = network.network();
     for (const std::int32_t node : fresh) {
         const std::int64_t supply = columns.supply[index(node)];
-        if (!network.has_node(node) || supply == 1 || infrastructure_.role(node) != Role::gone) continue;
+        if (!network.has_node(node) || supply == 1 || is_spare(node) || infrastructure_.role(node) != Role::gone)
+            continue;
         if (supply != 0) return false;
         if (network.arcs_from(node).empty() && network.arcs_to(node).empty()) {
             fresh_.push_back(node);  // its arcs may still be added
         } else if (!adopt_place(network, node)) {
-            return false;
+            if (!may_be_spare(network, node)) return false;
+            set_aside(node);
         }
     }
     return true;
@@ -209,6 +236,7 @@ bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::
 bool KeptAssignment::adopt(const ArcLists& network) {
     const Network columns = network.network();
     const std::vector<std::int32_t> fresh = std::exchange(fresh_, {});
+    std::erase_if(spares_, [&](std::int32_t node) { return !is_spare(node); });
     if (std::exchange(wider_, false) && !infrastructure_.update_capacities(columns)) return false;
     if (!adopt_places(network, fresh)) return false;
     for (const std::int32_t node : fresh) {
@@ -220,10 +248,25 @@ bool KeptAssignment::adopt(const ArcLists& network) {
     return num_tasks_ <= infrastructure_.most_tasks() && infrastructure_.fits_nodes(columns.num_nodes);
 }
 
+// As high as its own arcs ask, since no unit comes to a spare node.
+void KeptAssignment::set_spare_potentials(const ArcLists& network) {
+    const Network columns = network.network();
+    for (const std::int32_t node : spares_) {
+        std::int64_t& least = result_.potential[index(node)];
+        least = -kFar;
+        for (std::int32_t arc = network.first_from(node); arc >= 0; arc = network.next_from(arc)) {
+            if (columns.capacity[index(arc)] == 0) continue;
+            least = std::max(least, result_.potential[index(network.head(arc))] - columns.cost[index(arc)]);
+        }
+    }
+}
+
 // Brings the solution last returned up to date.
-void KeptAssignment::update(const Network& network) {
+void KeptAssignment::update(const ArcLists& lists) {
+    const Network network = lists.network();
     result_.flow.resize(network.tail.size(), 0);
     result_.potential = infrastructure_.potentials(network, solver_->assignment(), node_of_);
+    set_spare_potentials(lists);
     for (const std::int32_t task : solver_->assignment().take_moved()) {
         subtract_path(task);
         const UnitPath path = path_of(solver_->assignment(), task);
@@ -242,7 +285,7 @@ std::optional<FlowResult> KeptAssignment::solve(const ArcLists& network, WorkMet
     }
     result_.status = Status::optimal;
     if (fresh ? solver_->solve(meter) : solver_->repair(meter)) {
-        update(network.network());
+        update(network);
         return result_;
     }
     if (meter.stopped()) return FlowResult{};

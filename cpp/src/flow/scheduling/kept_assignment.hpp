@@ -40,13 +40,18 @@ class KeptAssignment {
     bool is_task(std::int32_t node) const {
         return index(node) < task_of_.size() && task_of_[index(node)] >= 0;
     }
-    void release(std::int32_t node);  // a task, until the next solution
+    bool is_spare(std::int32_t node) const { return index(node) < spare_.size() && spare_[index(node)] != 0; }
+    void release(std::int32_t node);      // a task, until the next solution
+    void use_spare(std::int32_t node);    // which may become a task
+    void set_aside(std::int32_t node);
+    bool may_be_spare(const ArcLists& network, std::int32_t node) const;
+    void set_spare_potentials(const ArcLists& network);
     void subtract_path(std::int32_t task);
     bool adopt(const ArcLists& network);
     bool adopt_places(const ArcLists& network, std::span<const std::int32_t> fresh);
     bool adopt_place(const ArcLists& network, std::int32_t node);
     bool adopt_task(const ArcLists& network, std::int32_t node);
-    void update(const Network& network);
+    void update(const ArcLists& lists);
 
     bool started_ = false;
     bool wider_ = false;  // a place takes more than when hubs were last checked for room
@@ -56,6 +61,10 @@ class KeptAssignment {
     std::vector<std::int32_t> option_of_;  // by arc of a task
     std::vector<std::int32_t> node_of_;    // by task; absent: none
     std::vector<std::int32_t> fresh_;      // nodes to adopt
+    // Nodes without supply that no task reaches, such as tasks between two runs. The list has each node behind
+    // those to which its arcs lead; until the next solution, it may hold nodes that are none any more.
+    std::vector<std::uint8_t> spare_;  // by node
+    std::vector<std::int32_t> spares_;
     // The solution last returned, and the path of each task in it.
     FlowResult result_;
     std::vector<UnitPath> path_of_;  // by task
