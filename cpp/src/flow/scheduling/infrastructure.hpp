@@ -2,11 +2,12 @@
 //
 // A scheduling graph has tasks, which are nodes that supply one unit and that no arc enters; behind them
 // nodes without supply and without cycles; and sinks. Nodes that no task reaches, such as tasks that supply
-// nothing for now, may be behind narrow arcs: they are set aside. A node whose one arc leads to the only sink is a place:
-// a machine, or a job's node for tasks that stay unscheduled. Where there are several sinks, each is a place.
-// Any other node only passes units on, as racks and aggregators do. It is a hub over the places behind it if
-// no capacity in between can bind: each arc has room for all that the node behind it can pass on. Then only
-// the places limit the flow, and tasks, places and hubs are an Assignment whose optimum is the network's.
+// nothing for now, may be behind narrow arcs: they are set aside. A node whose one arc leads to the only sink
+// is a place: a machine, or a job's node for tasks that stay unscheduled. Where there are several sinks, each
+// is a place. Any other node only passes units on, as racks and aggregators do. It is a hub over the places
+// behind it if no capacity in between can bind: each arc has room for all that the node behind it can pass
+// on. Then only the places limit the flow, and tasks, places and hubs are an Assignment whose optimum is the
+// network's.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +25,10 @@ enum class Role : std::uint8_t {
     task,
     place,
     hub,
-    sink,  // the only one; where there are several, they are places
-    dead,  // nothing can leave by it
+    sink,   // the only one; where there are several, they are places
+    dead,   // nothing can leave by it
     spare,  // no unit comes to it, and its arcs may be too narrow for one that would
-    gone,  // not known, or no longer
+    gone,   // not known, or no longer
 };
 
 // How one unit leaves a task.
@@ -79,8 +80,8 @@ class Infrastructure {
                            Assignment& assignment);
     void forget(std::int32_t node);
     std::int32_t exit_arc(std::int32_t node) const;  // of a place, or kAbsent
-    // The nodes that no task reached when the network was recognised and that are set aside, each behind those to
-    // which its arcs lead.
+    // The nodes that no task reached when the network was recognised and that are set aside, each behind
+    // those to which its arcs lead.
     std::vector<std::int32_t> spare_nodes() const;
     std::int32_t sink() const { return sink_; }
     bool fits(std::int64_t cost) const { return -most_cost_ <= cost && cost <= most_cost_; }
@@ -133,7 +134,7 @@ class Infrastructure {
 
     std::vector<Role> roles_;
     std::vector<std::uint8_t> entered_;  // by node: a task reaches it; empty once the network is recognised
-    std::vector<std::int32_t> nodes_;       // all but tasks, each before those its arcs lead to
+    std::vector<std::int32_t> nodes_;    // all but tasks, each before those its arcs lead to
     std::vector<std::int32_t> arc_starts_;  // by node
     std::vector<std::int32_t> arcs_;        // of nodes that are no tasks, with a capacity, by tail
     std::vector<std::int32_t> target_;      // by node; absent: none yet

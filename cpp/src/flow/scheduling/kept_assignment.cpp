@@ -220,7 +220,8 @@ bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::
     const Network columns = network.network();
     for (const std::int32_t node : fresh) {
         const std::int64_t supply = columns.supply[index(node)];
-        if (!network.has_node(node) || supply == 1 || is_spare(node) || infrastructure_.role(node) != Role::gone)
+        if (!network.has_node(node) || supply == 1 || is_spare(node) ||
+            infrastructure_.role(node) != Role::gone)
             continue;
         if (supply != 0) return false;
         if (network.arcs_from(node).empty() && network.arcs_to(node).empty()) {

@@ -41,8 +41,8 @@ class KeptAssignment {
         return index(node) < task_of_.size() && task_of_[index(node)] >= 0;
     }
     bool is_spare(std::int32_t node) const { return index(node) < spare_.size() && spare_[index(node)] != 0; }
-    void release(std::int32_t node);      // a task, until the next solution
-    void use_spare(std::int32_t node);    // which may become a task
+    void release(std::int32_t node);    // a task, until the next solution
+    void use_spare(std::int32_t node);  // which may become a task
     void set_aside(std::int32_t node);
     bool may_be_spare(const ArcLists& network, std::int32_t node) const;
     void set_spare_potentials(const ArcLists& network);
@@ -61,8 +61,8 @@ class KeptAssignment {
     std::vector<std::int32_t> option_of_;  // by arc of a task
     std::vector<std::int32_t> node_of_;    // by task; absent: none
     std::vector<std::int32_t> fresh_;      // nodes to adopt
-    // Nodes without supply that no task reaches, such as tasks between two runs. The list has each node behind
-    // those to which its arcs lead; until the next solution, it may hold nodes that are none any more.
+    // Nodes without supply that no task reaches, such as tasks between two runs. The list has each node
+    // behind those to which its arcs lead; until the next solution, it may hold nodes that are none any more.
     std::vector<std::uint8_t> spare_;  // by node
     std::vector<std::int32_t> spares_;
     // The solution last returned, and the path of each task in it.
