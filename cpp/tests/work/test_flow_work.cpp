@@ -136,6 +136,32 @@ class Scheduler {
     Rows racks_, all_, exits_, tasks_;
 };
 
+// Jobs of four tasks that prefer a machine, may use any through one aggregator, or wait; nearly no two costs
+// are the same.
+oracle::Network wide_costs(std::int32_t machines, std::int32_t jobs) {
+    Random random(4);
+    oracle::Network network;
+    const std::int32_t sink = machines, aggregator = machines + 1, tasks = machines + 2;
+    network.num_nodes = tasks + 4 * jobs;
+    network.supply.assign(std::size_t(network.num_nodes), 0);
+    network.supply[std::size_t(sink)] = -4 * jobs;
+    for (std::int32_t m = 0; m < machines; ++m) {
+        network.add(m, sink, 4, 0);
+        network.add(aggregator, m, 4, random.below(1 << 20));
+    }
+    for (std::int32_t job = 0; job < jobs; ++job) {
+        const std::int32_t machine = random.below(machines);
+        const std::int64_t near = random.below(1 << 19), far = (1 << 17) + random.below(1 << 20);
+        for (std::int32_t task = tasks + 4 * job; task < tasks + 4 * (job + 1); ++task) {
+            network.supply[std::size_t(task)] = 1;
+            network.add(task, machine, 1, near);
+            network.add(task, aggregator, 1, far);
+            network.add(task, sink, 1, (1 << 28) + job);
+        }
+    }
+    return network;
+}
+
 }  // namespace
 
 TEST(columns_are_solved_in_few_steps) {
@@ -216,4 +242,16 @@ TEST(a_kept_network_of_any_kind_starts_where_it_was) {
     scheduler.submit(10);
     scheduler.end(10);
     CHECK_WORK(scheduler.steps(false), 8480);
+}
+
+// Prices are estimated also where there is room for all, and room is left only at the cheapest places of a
+// hub.
+TEST(wide_costs_through_one_aggregator_are_searched_little) {
+    for (const auto& [jobs, figure] : {std::pair{150, 112}, {200, 325}, {285, 447}, {450, 1014}}) {
+        const oracle::Network network = wide_costs(300, jobs);
+        const auto found = flow::min_cost_flow(network.view(), {});
+        CHECK(found.algorithm == Algorithm::automatic);
+        CHECK(!flow::verify_flow(network.view(), found.flow, found.potential, found.cost));
+        CHECK_WORK(found.steps, figure);
+    }
 }

@@ -270,13 +270,14 @@ def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -
 
 
 def _is_ready(values: ArrayLike, dtype: type[np.signedinteger[Any]]) -> TypeGuard[NDArray[Any]]:
-    """Return True for an array that the kernel takes as it is: small networks are solved in less time than checks take."""
+    """Return True for an array that the kernel takes as it is; full checks last longer than small networks."""
     return (
         type(values) is np.ndarray
         and values.dtype.type is dtype
         and values.ndim == 1
         and values.dtype.isnative
-        and values.flags.carray
+        and values.flags.c_contiguous
+        and values.flags.aligned
     )
 
 

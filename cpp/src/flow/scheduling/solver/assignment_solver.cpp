@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "flow/scheduling/solver/hub_packing.hpp"
 #include "flow/scheduling/solver/price_estimate.hpp"
 #include "topoplace/assert.hpp"
 
@@ -12,6 +13,8 @@ namespace {
 
 // Rounds of estimating values before tasks are assigned where there are more than places can take.
 constexpr std::int32_t kRounds = 4;
+// Estimated also if this share of the tasks finds its best place full.
+constexpr std::size_t kCrowdedShare = 4;
 // Worklists shorter than this are repaired without levelling prices.
 constexpr std::size_t kManyChanges = 64;
 
@@ -28,24 +31,51 @@ bool AssignmentSolver::solve(WorkMeter& meter, std::uint64_t most) {
     return solved;
 }
 
+// Assigns each task to its best place if that has room; the others wait.
+void AssignmentSolver::assign_directly() {
+    auto& waiting = assignment_.worklist().waiting;
+    waiting.clear();
+    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
+        if (!insertion_.insert_directly(task)) waiting.push_back(task);
+    }
+    std::reverse(waiting.begin(), waiting.end());  // taken from the end, first come first
+}
+
 bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
+    Assignment::Worklist& worklist = assignment_.worklist();
     const bool tight = short_of_room();
     insertion_.use_exits(tight);
-    if (tight) set_values(assignment_, estimate_values(assignment_, kRounds));
-    Assignment::Worklist& worklist = assignment_.worklist();
-    worklist.waiting.clear();
-    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
-        if (!insertion_.insert_directly(task)) worklist.waiting.push_back(task);
+    if (!tight) assign_directly();
+    if (tight || kCrowdedShare * worklist.waiting.size() > assignment_.tasks().size()) {
+        if (!tight) restart();
+        set_values(assignment_, estimate_values(assignment_, kRounds));
+        assign_directly();
     }
-    std::reverse(worklist.waiting.begin(), worklist.waiting.end());  // taken from the end, first come first
-    worklist.unsettled.resize(assignment_.places().size());
-    std::iota(worklist.unsettled.begin(), worklist.unsettled.end(), 0);
+    list_unsettled();
     const std::uint64_t before = meter.nodes();
+    while (!worklist.waiting.empty()) {
+        if (!repair_one(meter) || meter.nodes() - before > most) return false;
+    }
+    pack_hubs(assignment_);
+    list_unsettled();
     while (!worklist.empty()) {
         if (!repair_one(meter) || meter.nodes() - before > most) return false;
     }
     nodes_from_scratch_ = meter.nodes() - before;
     return true;
+}
+
+// Lists the places with room and a price, the dearest to be taken first.
+void AssignmentSolver::list_unsettled() {
+    std::vector<std::int32_t>& unsettled = assignment_.worklist().unsettled;
+    unsettled.clear();
+    for (std::int32_t place = 0; place < assignment_.num_targets(); ++place) {
+        if (!assignment_.is_hub(place) && !assignment_.place(place).full() && assignment_.price(place) > 0)
+            unsettled.push_back(place);
+    }
+    std::stable_sort(unsettled.begin(), unsettled.end(), [&](std::int32_t a, std::int32_t b) {
+        return assignment_.price(a) < assignment_.price(b);
+    });
 }
 
 bool AssignmentSolver::repair(WorkMeter& meter) {

@@ -41,7 +41,9 @@ class AssignmentSolver {
 
   private:
     bool short_of_room() const;
+    void assign_directly();
     bool assign_all(WorkMeter& meter, std::uint64_t most);
+    void list_unsettled();
     bool repair_all(WorkMeter& meter);
     bool repair_one(WorkMeter& meter);
     void reconsider_entrances(std::int32_t place);

@@ -30,10 +30,18 @@ class PriceEstimate {
         std::int32_t where = kAbsent;  // the cheapest of them
     };
 
+    // A shift from which on the level reaches one more place, and the room of all reached by then.
+    struct Step {
+        std::int64_t least = 0;
+        std::int64_t room = 0;
+    };
+
     bool limited(std::size_t target) const { return room_[target] >= 0; }
+    bool is_member(std::size_t place) const { return distance_[place] < kFar; }
     std::int64_t level_at(std::size_t place) const { return level_ - distance_[place]; }
     Choices choices(const Assignment::Task& task) const;
     Total assess();
+    void sort_rooms();
     std::int64_t common_shift();
     void move_together();
     void move_alone();
@@ -50,7 +58,8 @@ class PriceEstimate {
     std::vector<std::int32_t> ends_;      // by place: past its last bid
     std::vector<std::int64_t> bids_;
     std::vector<std::int64_t> thresholds_;  // by task: how much the level may rise until it leaves
-    std::int32_t widest_ = kAbsent;         // the hub that most tasks name
+    std::vector<Step> steps_;
+    std::int32_t widest_ = kAbsent;  // the hub that most tasks name
     std::int64_t level_ = kNoBid;
     bool follows_ = true;  // assume that tasks at places apart stay there as the level falls
 };
@@ -123,17 +132,40 @@ Total PriceEstimate::assess() {
     return dual;
 }
 
-// By how much all places that are not apart should rise or fall, so that as many tasks want them as there is
-// room.
-std::int64_t PriceEstimate::common_shift() {
-    std::int64_t room = 0;
+// The rooms in the order in which the level reaches the places as it rises.
+void PriceEstimate::sort_rooms() {
+    steps_.clear();
     for (std::size_t i = 0; i < room_.size(); ++i) {
-        if (limited(i)) room += std::max<std::int64_t>(0, room_[i] - taken_[i]);
+        if (!limited(i) || room_[i] <= taken_[i]) continue;
+        const std::int64_t value = of_.places()[i].exit_cost;
+        const std::int64_t least =
+            is_member(i) ? value + distance_[i] - values_[index(widest_)] : value - values_[i];
+        steps_.push_back({.least = least, .room = room_[i] - taken_[i]});
     }
-    if (static_cast<std::int64_t>(thresholds_.size()) <= room) return kNoBid;
-    const auto nth = thresholds_.begin() + static_cast<std::ptrdiff_t>(room);
+    std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.least < b.least; });
+    std::int64_t sum = 0;
+    for (Step& step : steps_) step.room = sum += step.room;
+}
+
+// By how much all places that are not apart should rise or fall, so that as many tasks want them as there is
+// room at the places that the level reaches.
+std::int64_t PriceEstimate::common_shift() {
+    sort_rooms();
+    // The first step whose room suffices before the level reaches the next one.
+    const auto suffices = [&](const Step& step) {
+        const Step* const next = &step + 1;
+        if (next == steps_.data() + steps_.size()) return true;
+        return step.room >= std::count_if(thresholds_.begin(), thresholds_.end(),
+                                          [&](std::int64_t threshold) { return threshold >= next->least; });
+    };
+    const auto at =
+        std::partition_point(steps_.begin(), steps_.end(), [&](const Step& step) { return !suffices(step); });
+    const Step reached = at == steps_.end() ? Step{.least = kNoBid, .room = 0} : *at;
+    if (static_cast<std::int64_t>(thresholds_.size()) <= reached.room) return reached.least;
+    const auto nth = thresholds_.begin() + static_cast<std::ptrdiff_t>(reached.room);
     std::nth_element(thresholds_.begin(), nth, thresholds_.end(), std::greater<>());
-    return *nth < kFar / 2 ? *nth : kNoBid;  // too many tasks have no exit: no price decides between them
+    if (*nth >= kFar / 2) return kNoBid;  // too many tasks have no exit: no price decides between them
+    return std::max(*nth, reached.least);
 }
 
 void PriceEstimate::refresh_hubs() {
@@ -154,6 +186,7 @@ void PriceEstimate::move_together() {
         if (!limited(i)) continue;
         const std::int64_t moved = apart_[i] != 0 ? values_[i] : values_[i] + shift;
         values_[i] = std::max({of_.places()[i].exit_cost, moved, level_at(i)});
+        if (values_[i] == level_at(i)) apart_[i] = 0;
         TOPOPLACE_ASSERT(values_[i] < kFar);
     }
     refresh_hubs();
@@ -198,7 +231,7 @@ void PriceEstimate::move_alone() {
         }
         values_[i] = std::max(base, bid);
         TOPOPLACE_ASSERT(values_[i] >= of_.places()[i].exit_cost && values_[i] < kFar);
-        apart_[i] = bid > base ? 1 : 0;
+        apart_[i] = bid > base || (is_member(i) && base > level_at(i)) ? 1 : 0;
     }
     refresh_hubs();
 }
@@ -211,7 +244,7 @@ std::vector<std::int64_t> PriceEstimate::run(std::int32_t rounds) {
         move_together();
         move_alone();
         const Total dual = assess();
-        if (dual > greatest) {
+        if (dual > greatest || round == 0) {
             greatest = dual;
             best = values_;
             best_apart = apart_;
