@@ -140,6 +140,23 @@ def test_scheduling_graphs_are_recognised(load, seed):
     assert found.cost == kernels.min_cost_flow(**network, algorithm="cost_scaling").cost
 
 
+@given(st.data())
+def test_assignments_have_the_optimum_of_the_network_simplex(data):
+    tasks = data.draw(st.integers(2, 9))
+    room = data.draw(st.lists(st.sampled_from([1, 1, 1, 2]), min_size=tasks, max_size=tasks + 2))
+    cost = st.integers(*data.draw(st.sampled_from([(0, 2), (-5, 20), (0, 1 << 30)])))
+    graph = Graph()
+    nodes = [graph.node(1) for _ in range(tasks)]
+    places = [graph.node(-units) for units in room]
+    for i, task in enumerate(nodes):
+        for place in {places[i], *data.draw(st.sets(st.sampled_from(places)))}:
+            graph.arc(task, place, 1, data.draw(cost))
+    found = kernels.min_cost_flow(**graph.network())
+    assert found.algorithm == "auto"
+    assert found.verify()
+    assert found.cost == kernels.min_cost_flow(**graph.network(), algorithm="network_simplex").cost
+
+
 @pytest.mark.parametrize("load", [0.5, 1.5])
 def test_tasks_that_supply_nothing_are_set_aside(load):
     graph = plain(round(load * 120), 30, 4, 0)

@@ -255,3 +255,19 @@ TEST(wide_costs_through_one_aggregator_are_searched_little) {
         CHECK_WORK(found.steps, figure);
     }
 }
+
+// Most tasks find their places in chains of displacements, without a search.
+TEST(few_tasks_of_an_assignment_need_a_search) {
+    Random random(5);
+    oracle::Network network;
+    network.num_nodes = 400;
+    for (int i = 0; i < 400; ++i) network.supply.push_back(i < 200 ? 1 : -1);
+    for (std::int32_t task = 0; task < 200; ++task) {
+        for (std::int32_t i = 0; i < 40; ++i)
+            network.add(task, 200 + (task + 7 * i) % 200, 1, random.below(10000));
+    }
+    const auto found = flow::min_cost_flow(network.view(), {});
+    CHECK(found.algorithm == Algorithm::automatic);
+    CHECK(!flow::verify_flow(network.view(), found.flow, found.potential, found.cost));
+    CHECK_WORK(found.steps, 537);
+}

@@ -261,30 +261,32 @@ std::optional<std::vector<std::int32_t>> Infrastructure::add_tasks(const Network
     std::vector<std::int32_t> node_of;
     std::vector<std::int32_t> task_of(network.supply.size(), kAbsent);
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
-        if (role(node) != Role::task) continue;
+        if (roles_[index(node)] != Role::task) continue;
         task_of[index(node)] = static_cast<std::int32_t>(node_of.size());
         node_of.push_back(node);
     }
     std::vector<std::int32_t> counts(node_of.size(), 0);
-    const auto leads_on = [&](std::size_t arc) {
-        return task_of[index(network.tail[arc])] >= 0 && network.capacity[arc] > 0 &&
-               role(network.head[arc]) != Role::dead;
-    };
     for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        if (!leads_on(arc)) continue;
-        if (target(network.head[arc], network, assignment) == kTooMany) return std::nullopt;
-        ++counts[index(task_of[index(network.tail[arc])])];
+        const std::int32_t task = task_of[index(network.tail[arc])];
+        if (task < 0 || network.capacity[arc] == 0) continue;
+        std::int32_t to = target_[index(network.head[arc])];
+        if (to < 0) to = target(network.head[arc], network, assignment);
+        if (to == kTooMany) return std::nullopt;
+        if (to >= 0) ++counts[index(task)];
     }
     if (std::find(counts.begin(), counts.end(), 0) != counts.end()) return std::nullopt;
-    assignment.add_tasks(counts);
-    for (std::size_t arc = network.tail.size(); arc-- > 0;) {
-        if (!leads_on(arc)) continue;
+    std::vector<std::int32_t> next(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0);
+    std::vector<Option> options(index(next.back() + counts.back()));
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
         const std::int32_t task = task_of[index(network.tail[arc])];
-        assignment.put_option(task, --counts[index(task)],
-                              {.cost = network.cost[arc],
-                               .target = target(network.head[arc]),
-                               .arc = static_cast<std::int32_t>(arc)});
+        if (task < 0 || network.capacity[arc] == 0) continue;
+        const std::int32_t to = target_[index(network.head[arc])];
+        if (to < 0) continue;
+        options[index(next[index(task)]++)] = {
+            .cost = network.cost[arc], .target = to, .arc = static_cast<std::int32_t>(arc)};
     }
+    assignment.add_tasks(counts, std::move(options));
     TOPOPLACE_ASSERT(static_cast<std::int64_t>(node_of.size()) == num_tasks_);
     return node_of;
 }

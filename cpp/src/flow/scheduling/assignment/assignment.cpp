@@ -63,15 +63,23 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
     return target;
 }
 
-void Assignment::add_tasks(std::span<const std::int32_t> counts) {
+void Assignment::add_tasks(std::span<const std::int32_t> counts, std::vector<Option>&& options) {
     TOPOPLACE_ASSERT(tasks_.empty());
+    options_ = std::move(options);
+    tasks_.resize(counts.size());
     std::int32_t first = 0;
-    for (const std::int32_t count : counts) {
-        TOPOPLACE_ASSERT(count > 0);
-        tasks_.push_back({.first = first, .count = count});
-        first += count;
+    for (std::size_t task = 0; task < counts.size(); ++task) {
+        TOPOPLACE_ASSERT(counts[task] > 0);
+        tasks_[task].first = first;
+        tasks_[task].count = counts[task];
+        first += counts[task];
     }
-    options_.resize(index(first));
+    TOPOPLACE_ASSERT(index(first) == options_.size());
+    for (const Option& option : options_) {
+        TOPOPLACE_ASSERT(0 <= option.target && option.target < num_targets());
+        TOPOPLACE_ASSERT(-kFar < option.cost && option.cost < kFar);
+        ++places_[index(option.target)].in_degree;
+    }
 }
 
 void Assignment::put_option(std::int32_t task, std::int32_t position, const Option& option) {

@@ -117,9 +117,8 @@ class Assignment {
     // Targets are numbered in the order they are added, tasks too. Numbers of removed ones are reused.
     std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);
     std::int32_t add_hub(std::span<const Member> members);
-    // The first tasks, with room for `counts` options each, which are then put at their positions.
-    void add_tasks(std::span<const std::int32_t> counts);
-    void put_option(std::int32_t task, std::int32_t position, const Option& option);
+    // The first tasks, with `counts` options each, one task's after the other's.
+    void add_tasks(std::span<const std::int32_t> counts, std::vector<Option>&& options);
     std::int32_t add_task(std::span<const Option> options);
     void remove_task(std::int32_t task);    // which is not assigned
     bool remove_place(std::int32_t place);  // false if tasks or hubs name it
@@ -196,6 +195,7 @@ class Assignment {
 
   private:
     static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
+    void put_option(std::int32_t task, std::int32_t position, const Option& option);
     std::int32_t room_for_options(std::size_t count);
     void rebuild_hubs();
     void assert_place(std::int32_t place, bool settled) const;

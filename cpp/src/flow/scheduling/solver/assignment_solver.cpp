@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "flow/scheduling/solver/hub_packing.hpp"
-#include "flow/scheduling/solver/price_estimate.hpp"
+#include "flow/scheduling/start/displacement.hpp"
+#include "flow/scheduling/start/hub_packing.hpp"
+#include "flow/scheduling/start/price_estimate.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
@@ -46,7 +47,10 @@ bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
     const bool tight = short_of_room();
     insertion_.use_exits(tight);
     if (!tight) assign_directly();
-    if (tight || kCrowdedShare * worklist.waiting.size() > assignment_.tasks().size()) {
+    const bool crowded = kCrowdedShare * worklist.waiting.size() > assignment_.tasks().size();
+    if (crowded && assignment_.hubs().empty()) {
+        displace(assignment_);
+    } else if (tight || crowded) {
         if (!tight) restart();
         set_values(assignment_, estimate_values(assignment_, kRounds));
         assign_directly();

@@ -1,7 +1,7 @@
 // Two kinds of moves take turns. All places at the level of the widest hub, the one that most tasks name,
 // rise or fall together until as many tasks want them as there is room. Then each place alone goes to the
 // highest bid that it cannot accept; those above the hub's level stand apart from there on.
-#include "flow/scheduling/solver/price_estimate.hpp"
+#include "flow/scheduling/start/price_estimate.hpp"
 
 #include <algorithm>
 #include <functional>

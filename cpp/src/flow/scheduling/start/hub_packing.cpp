@@ -1,5 +1,5 @@
 // Packing of one hub: its best members in the order of their prices, filled from the dearest on.
-#include "flow/scheduling/solver/hub_packing.hpp"
+#include "flow/scheduling/start/hub_packing.hpp"
 
 #include <algorithm>
 #include <cstdint>
