@@ -35,8 +35,17 @@ namespace {
 
 using Id = std::int32_t;
 
-constexpr double kBlock = 2;  // in roots of the number of arcs
-constexpr Id kTogether = 16;  // limit on arcs of one node next to each other
+// Blocks, in roots of the number of arcs: larger ones take fewer pivots, but each arc that is searched costs
+// more where the network is larger than the caches.
+constexpr double kBlock = 2.5;
+constexpr double kLargeBlock = 2;
+constexpr Id kLarge = 1 << 16;  // arcs
+constexpr Id kTogether = 16;    // limit on arcs of one node next to each other
+
+Id block_for(Id arcs) {
+    return static_cast<Id>(10 +
+                           (arcs < kLarge ? kBlock : kLargeBlock) * std::sqrt(static_cast<double>(arcs)));
+}
 
 // Where arcs go in the order in which they are searched: runs of one tail's arcs, and between two runs that
 // follow each other about a root of all runs that come elsewhere.
@@ -81,7 +90,7 @@ class NetworkSimplex {
           meter_(meter),
           root_(problem.num_nodes),
           num_arcs_(static_cast<Id>(problem.tail.size())),
-          block_(static_cast<Id>(10 + kBlock * std::sqrt(static_cast<double>(num_arcs_)))),
+          block_(block_for(num_arcs_)),
           order_(problem.tail.size()),
           turned_(problem.tail.size()),
           arcs_(problem.tail.size() + index(root_)),
