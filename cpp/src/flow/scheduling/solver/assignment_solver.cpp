@@ -16,6 +16,8 @@ namespace {
 constexpr std::int32_t kRounds = 4;
 // Estimated also if this share of the tasks finds its best place full.
 constexpr std::size_t kCrowdedShare = 4;
+// Share of the nodes allowed after which progress is judged.
+constexpr std::uint64_t kEarly = 8;
 // Worklists shorter than this are repaired without levelling prices.
 constexpr std::size_t kManyChanges = 64;
 
@@ -42,30 +44,46 @@ void AssignmentSolver::assign_directly() {
     std::reverse(waiting.begin(), waiting.end());  // taken from the end, first come first
 }
 
+// Assigns what can be assigned without a search, after estimating prices where many places are short.
+void AssignmentSolver::start(bool tight) {
+    if (tight) {
+        set_values(assignment_, estimate_values(assignment_, kRounds));
+        return assign_directly();
+    }
+    assign_directly();
+    const std::size_t waiting = assignment_.worklist().waiting.size();
+    if (kCrowdedShare * waiting <= assignment_.tasks().size()) return;
+    if (assignment_.hubs().empty()) return displace(assignment_);
+    restart();
+    set_values(assignment_, estimate_values(assignment_, kRounds));
+    assign_directly();
+}
+
 bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
-    Assignment::Worklist& worklist = assignment_.worklist();
     const bool tight = short_of_room();
     insertion_.use_exits(tight);
-    if (!tight) assign_directly();
-    const bool crowded = kCrowdedShare * worklist.waiting.size() > assignment_.tasks().size();
-    if (crowded && assignment_.hubs().empty()) {
-        displace(assignment_);
-    } else if (tight || crowded) {
-        if (!tight) restart();
-        set_values(assignment_, estimate_values(assignment_, kRounds));
-        assign_directly();
-    }
+    start(tight);
     list_unsettled();
     const std::uint64_t before = meter.nodes();
-    while (!worklist.waiting.empty()) {
-        if (!repair_one(meter) || meter.nodes() - before > most) return false;
-    }
+    if (!work_off(assignment_.worklist().waiting, meter, before, most)) return false;
     pack_hubs(assignment_);
     list_unsettled();
-    while (!worklist.empty()) {
-        if (!repair_one(meter) || meter.nodes() - before > most) return false;
-    }
+    if (!work_off(assignment_.worklist().unsettled, meter, before, most)) return false;
     nodes_from_scratch_ = meter.nodes() - before;
+    return true;
+}
+
+// Works off one of the two lists; gives up early if by its progress so far it would take more than `most`
+// nodes, counted from `before`.
+bool AssignmentSolver::work_off(const std::vector<std::int32_t>& list, WorkMeter& meter, std::uint64_t before,
+                                std::uint64_t most) {
+    const std::size_t all = list.size();
+    while (!list.empty()) {
+        if (!repair_one(meter)) return false;
+        const std::uint64_t nodes = meter.nodes() - before;
+        if (nodes <= most / kEarly || list.empty()) continue;
+        if (nodes > most || nodes / (all - list.size() + 1) > most / list.size()) return false;
+    }
     return true;
 }
 

@@ -1,9 +1,9 @@
 // An assignment that is solved, kept while tasks come and go, and repaired.
 //
-// `solve` estimates prices where places are short, assigns each task to its best place if that has room, and
-// inserts the others one by one. Changes put tasks and places on the assignment's worklist; `repair` empties
-// it: tasks are inserted, and places with room and a price pull tasks. Where many tasks changed, all prices
-// are levelled first.
+// `solve` assigns each task to its best place if that has room, after estimating prices where many places are
+// short (scheduling/start), and inserts the others one by one. Changes put tasks and places on the
+// assignment's worklist; `repair` empties it: tasks are inserted, and places with room and a price pull
+// tasks. Where many tasks changed, all prices are levelled first.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class AssignmentSolver {
     Assignment& assignment() { return assignment_; }
     const Assignment& assignment() const { return assignment_; }
 
-    // Assigns all tasks; false if there is no way for all, `meter` stops, or it takes `most` nodes.
+    // Assigns all tasks; false if there is no way for all, `meter` stops, or it takes `most` nodes, or is
+    // about to.
     bool solve(WorkMeter& meter, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
     // Changes to a solved assignment; `repair` makes it optimal again.
@@ -42,6 +43,9 @@ class AssignmentSolver {
   private:
     bool short_of_room() const;
     void assign_directly();
+    void start(bool tight);
+    bool work_off(const std::vector<std::int32_t>& list, WorkMeter& meter, std::uint64_t before,
+                  std::uint64_t most);
     bool assign_all(WorkMeter& meter, std::uint64_t most);
     void list_unsettled();
     bool repair_all(WorkMeter& meter);
