@@ -1,9 +1,10 @@
 """Minimum-cost flow against OR-tools and LEMON's network simplex: the same networks, one process, one thread.
 
-`python benchmarks/bench_flow.py` solves scheduling graphs and DRMaestro's phase-2 graphs at 50, 95 and 150 % load, and
-families after NETGEN, GRIDGEN and GOTO and dense assignments of 2^8 to 2^14 nodes. It prints the minimum CPU time of
-solving and geometric means of ratios, and checks that all agree on every optimum. `--quick` leaves out 10,000 machines
-and 2^14 nodes. `pip install --group peers` installs ortools and pylmcf.
+`python benchmarks/bench_flow.py` solves scheduling graphs and DRMaestro's phase-2 graphs at 50, 95 and 150 % load (also
+with spare tasks, with wide costs and on 10 machines), families after NETGEN, GRIDGEN and GOTO, and dense assignments of
+2^8 to 2^14 nodes. It prints the minimum CPU time of solving and geometric means of ratios, and checks that all agree on
+every optimum. `--quick` leaves out 10,000 machines and 2^14 nodes. `pip install --group peers` installs ortools and
+pylmcf.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from instances.flow_instances import FAMILIES, LOADS, POWERS, SLOTS, Instance, Workload, workload
+from instances.flow_instances import FAMILIES, LOADS, POWERS, SLOTS, TASKS_OF, Instance, Workload, workload
 from instances.flow_live import Rounds, churned
 from libraries.flow_libraries import LIBRARIES, OURS, Measured, installed, measure
 
 MACHINES = (1_000, 10_000)
+SMALL = (10,)
 BUILD = Callable[[], Instance]
 
 
@@ -58,6 +60,11 @@ def mean(rows: Sequence[Row], ratio: Callable[[Row], float]) -> float:
 def schedules(family: str, load: float, machines: Sequence[int] = MACHINES) -> list[BUILD]:
     """Return networks of one kind and load, one for each number of machines."""
     return [lambda count=count: workload(family, count, load).instance() for count in machines]
+
+
+def spare(family: str, load: float) -> Instance:
+    """Return a network of 1,000 machines in which some of the tasks supply nothing."""
+    return workload(family, MACHINES[0], load).instance().with_spares()
 
 
 def powers(family: str, most: int = POWERS[-1]) -> list[BUILD]:
@@ -145,6 +152,12 @@ def tables(quick: bool) -> Iterator[tuple[str, list[BUILD]]]:
     machines = MACHINES[:1] if quick else MACHINES
     for family in ("scheduling", "phase 2"):
         yield family, [build for load in LOADS for build in schedules(family, load, machines)]
+    yield "wide costs", [build for load in LOADS for build in schedules("wide costs", load, machines)]
+    yield "spare tasks", [partial(spare, family, load) for family in TASKS_OF for load in LOADS]
+    yield (
+        "small",
+        [build for family in TASKS_OF for load in LOADS for build in schedules(family, load, SMALL)],
+    )
     for family in FAMILIES:
         yield family, powers(family, POWERS[-2] if quick else POWERS[-1])
 

@@ -35,6 +35,15 @@ class Instance(NamedTuple):
     def num_nodes(self) -> int:
         return len(self.supply)
 
+    def with_spares(self, share: float = 0.3, seed: int = 1) -> Instance:
+        """Let a share of the tasks, which are nodes of supply 1, supply nothing."""
+        tasks = np.flatnonzero(self.supply == 1)
+        spare = np.random.default_rng(seed).choice(tasks, round(share * len(tasks)), replace=False)
+        supply = self.supply.copy()
+        supply[spare] = 0
+        supply[supply < 0] += len(spare)  # of the one sink
+        return self._replace(name=f"{self.name}, {share:.0%} spare", supply=supply)
+
 
 class Arcs:
     """A list of arcs to which a call adds arrays or single numbers."""
@@ -191,7 +200,24 @@ def phase_2_tasks(like: Workload, count: int, rng: np.random.Generator) -> Workl
     )
 
 
-TASKS_OF = {"scheduling": scheduling_tasks, "phase 2": phase_2_tasks}
+def wide_cost_tasks(like: Workload, count: int, rng: np.random.Generator) -> Workload:
+    """Return sub-tasks as in phase 2 whose costs are as wide as DRMaestro's: hardly two jobs have the same."""
+    tasks = phase_2_tasks(like, count, rng)
+    one = WIDE_COST
+    near, far, waiting = (
+        rng.integers(low, high, size=count)[tasks.job]
+        for low, high in ((one // 20, one // 2), (one // 10, one), (1000 * one, 1100 * one))
+    )
+    return replace(
+        tasks,
+        preferred_cost=np.broadcast_to(near[:, None], tasks.preferred.shape),
+        aggregator_cost=far,
+        waiting_cost=waiting,
+    )
+
+
+WIDE_COST = 1 << 20
+TASKS_OF = {"scheduling": scheduling_tasks, "phase 2": phase_2_tasks, "wide costs": wide_cost_tasks}
 
 
 def workload(family: str, machines: int, load: float, slots: int = SLOTS, seed: int = 1) -> Workload:
@@ -199,7 +225,7 @@ def workload(family: str, machines: int, load: float, slots: int = SLOTS, seed: 
     rng = np.random.default_rng([seed, machines, slots, round(100 * load)])
     racks = -(-machines // RACK) if family == "scheduling" else 0
     none = np.zeros(0, dtype=np.int64)
-    machine_cost = rng.integers(0, 20, size=machines)
+    machine_cost = rng.integers(0, WIDE_COST if family == "wide costs" else 20, size=machines)
     empty = Workload(family, machines, slots, racks, none, none, none, none, none, machine_cost)
     return TASKS_OF[family](empty, round(load * machines * slots), rng)
 

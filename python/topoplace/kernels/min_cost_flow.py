@@ -18,6 +18,8 @@ Status: TypeAlias = Literal["optimal", "infeasible", "unbounded", "timeout"]
 Units: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
 
+_ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
+
 INFINITE = INT64_MAX
 """The capacity of an arc without limit. Floats of at least 2**63, including infinity, also mean no limit."""
 
@@ -148,7 +150,7 @@ def min_cost_flow(
 
 def algorithm_of(name: object) -> str:
     """Check the name of an algorithm and return it; ValueError if it is unknown."""
-    return _checks.one_of(name, "algorithm", get_args(Algorithm), ValueError)
+    return _checks.one_of(name, "algorithm", _ALGORITHMS, ValueError)
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:

@@ -2,7 +2,6 @@
 #include "flow/scheduling/solver/assignment_solver.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "flow/scheduling/start/displacement.hpp"
 #include "flow/scheduling/start/hub_packing.hpp"
@@ -12,11 +11,12 @@
 namespace topoplace::flow {
 namespace {
 
-// Rounds of estimating values before tasks are assigned where there are more than places can take.
+// Rounds of estimating values before tasks are assigned.
 constexpr std::int32_t kRounds = 4;
-// Estimated also if this share of the tasks finds its best place full.
-constexpr std::size_t kCrowdedShare = 4;
-// Share of the nodes allowed after which progress is judged.
+// Many places are short if one in so many tasks finds its best place full, or one in so many that of its hub.
+constexpr std::size_t kCrowdedShare = 3;
+constexpr std::size_t kCrowdedHubShare = 16;
+// Progress is judged from this part of the nodes allowed on.
 constexpr std::uint64_t kEarly = 8;
 // Worklists shorter than this are repaired without levelling prices.
 constexpr std::size_t kManyChanges = 64;
@@ -44,16 +44,24 @@ void AssignmentSolver::assign_directly() {
     std::reverse(waiting.begin(), waiting.end());  // taken from the end, first come first
 }
 
+// True if many places are short, judged by the tasks left over by `assign_directly`.
+bool AssignmentSolver::crowded() const {
+    const std::vector<std::int32_t>& waiting = assignment_.worklist().waiting;
+    const auto wants_hub = [&](std::int32_t task) { return assignment_.best_choice(task).route.hub >= 0; };
+    const auto at_hubs = static_cast<std::size_t>(std::count_if(waiting.begin(), waiting.end(), wants_hub));
+    const std::size_t tasks = assignment_.tasks().size();
+    return kCrowdedShare * waiting.size() > tasks || kCrowdedHubShare * at_hubs > tasks;
+}
+
 // Assigns what can be assigned without a search, after estimating prices where many places are short.
-void AssignmentSolver::start(bool tight) {
+void AssignmentSolver::start(bool tight, WorkMeter& meter) {
     if (tight) {
         set_values(assignment_, estimate_values(assignment_, kRounds));
         return assign_directly();
     }
     assign_directly();
-    const std::size_t waiting = assignment_.worklist().waiting.size();
-    if (kCrowdedShare * waiting <= assignment_.tasks().size()) return;
-    if (assignment_.hubs().empty()) return displace(assignment_);
+    if (assignment_.hubs().empty()) return displace(assignment_, meter);
+    if (!crowded()) return;
     restart();
     set_values(assignment_, estimate_values(assignment_, kRounds));
     assign_directly();
@@ -62,7 +70,7 @@ void AssignmentSolver::start(bool tight) {
 bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
     const bool tight = short_of_room();
     insertion_.use_exits(tight);
-    start(tight);
+    start(tight, meter);
     list_unsettled();
     const std::uint64_t before = meter.nodes();
     if (!work_off(assignment_.worklist().waiting, meter, before, most)) return false;

@@ -43,7 +43,8 @@ class AssignmentSolver {
   private:
     bool short_of_room() const;
     void assign_directly();
-    void start(bool tight);
+    bool crowded() const;
+    void start(bool tight, WorkMeter& meter);
     bool work_off(const std::vector<std::int32_t>& list, WorkMeter& meter, std::uint64_t before,
                   std::uint64_t most);
     bool assign_all(WorkMeter& meter, std::uint64_t most);

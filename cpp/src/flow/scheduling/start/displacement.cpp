@@ -11,7 +11,8 @@ namespace topoplace::flow {
 namespace {
 
 constexpr int kPasses = 4;
-constexpr std::size_t kMostSteps = 16;  // of all chains of a pass, for each task that waits
+constexpr std::uint64_t kTimePerOption = 16;  // in steps of the meter
+constexpr std::size_t kMostSteps = 16;        // of all chains of a pass, for each task that waits
 
 // The two best places of a task.
 struct Best {
@@ -57,7 +58,7 @@ std::int32_t take_place(Assignment& assignment, std::int32_t task) {
 
 }  // namespace
 
-void displace(Assignment& assignment) {
+void displace(Assignment& assignment, WorkMeter& meter) {
     std::vector<std::int32_t>& waiting = assignment.worklist().waiting;
     for (int pass = 0; pass < kPasses; ++pass) {
         const std::vector<std::int32_t> tasks = std::exchange(waiting, {});
@@ -66,8 +67,10 @@ void displace(Assignment& assignment) {
             std::int32_t next = *task;
             while (next >= 0) {
                 const std::int32_t at = next;
-                next = steps > 0 ? take_place(assignment, at) : at;
-                steps -= steps > 0 ? 1 : 0;
+                const bool goes_on =
+                    steps > 0 && !meter.pass_time(kTimePerOption * index(assignment.task(at).count));
+                next = goes_on ? take_place(assignment, at) : at;
+                steps -= goes_on ? 1 : 0;
                 if (next != at) continue;
                 waiting.push_back(at);
                 break;

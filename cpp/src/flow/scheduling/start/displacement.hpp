@@ -7,10 +7,12 @@
 #pragma once
 
 #include "flow/scheduling/assignment/assignment.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
-// Takes the tasks that wait through chains and lists those left over. Keeps both invariants.
-void displace(Assignment& assignment);
+// Takes the tasks that wait through chains until `meter` stops, and lists those left over. Keeps both
+// invariants.
+void displace(Assignment& assignment, WorkMeter& meter);
 
 }  // namespace topoplace::flow
