@@ -23,7 +23,7 @@ std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<s
 
 // Nothing where there is too little time.
 std::optional<double> automorphisms(const GraphHandle& graph, std::optional<double> timeout) {
-    constexpr std::int32_t kMostVertices = match::kMaxTargetVertices;
+    constexpr std::int32_t kMostVertices = match::kMaxPatternVertices;
     if (graph.graph().num_vertices() > kMostVertices) {
         throw std::invalid_argument("the graph has " + std::to_string(graph.graph().num_vertices()) +
                                     " vertices; the automorphisms of at most " +
