@@ -85,7 +85,7 @@ void Target::Impl::set_weights(WorkMeter& meter) {
         for (std::size_t i = 0; i < row.size(); ++i) {
             const Fixed weight = points_.of(graph_.weights(v)[i]);
             weight_[pair_of(v, row[i])] = weight;
-            distinct.add(weight);
+            if (v < row[i]) distinct.add(weight);
         }
     }
     distinct_ = distinct.take();

@@ -40,8 +40,11 @@ std::span<const Fixed> Target::Sparse::distinct_weights(WorkMeter& meter) const 
     std::call_once(lazy_->once, [&] {
         DistinctWeights distinct;
         for (std::int32_t v = 0; v < size(); ++v) {
-            meter.prepare(64 * heads(v).size());
-            for (const Fixed weight : weights(v)) distinct.add(weight);
+            const auto row = heads(v);
+            meter.prepare(64 * row.size());
+            for (std::size_t i = 0; i < row.size(); ++i) {
+                if (v < row[i]) distinct.add(weights(v)[i]);
+            }
         }
         lazy_->distinct = distinct.take();
     });
