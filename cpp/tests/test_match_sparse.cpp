@@ -223,7 +223,7 @@ TEST(wherever_a_sparse_search_is_stopped_it_claims_nothing_false) {
                 params.stop.max_nodes = limit;
                 const auto early = match::best_subgraph(pattern, target, everyone(14), objective, params);
                 const bool compares = objective != match::Objective::bottleneck_sum;
-                CHECK(!early.found || !compares || early.bound >= whole.score);
+                CHECK(!early.found || !compares || early.bound >= whole.score - 1e-9);  // it is rounded
                 CHECK(!early.optimal || early.score == whole.score);
                 CHECK(!early.complete || early.vertices == whole.vertices);
             }

@@ -96,8 +96,10 @@ class Best {
         const auto end = std::upper_bound(weights.begin(), weights.end(), target_.points().limit(min_weight_),
                                           std::greater<>());
         Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
-        while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
-            const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
+        // Whether there is any embedding comes first: where there is none, every question is a hard one.
+        std::ptrdiff_t middle = bracket.open - 1;
+        for (; bracket.open - bracket.refuted > 1 && !meter_.stopped();
+             middle = (bracket.refuted + bracket.open) / 2) {
             Vertices witness = embedding_above(weights[static_cast<std::size_t>(middle)]);
             if (!witness.empty()) {
                 const Fixed lightest = target_.points().of(lightest_of(witness));

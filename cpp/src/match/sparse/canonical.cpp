@@ -68,7 +68,7 @@ bool Canonical::break_ties() {
         search_.require(v);
         if (!std::binary_search(set.begin(), set.end(), v)) {
             if (!anchored(Search::Goal::any, v, score_)) {
-                search_.release(v);
+                search_.release();
                 search_.forbid(v);
                 continue;
             }

@@ -101,7 +101,7 @@ const std::vector<Search::Ranked>& Search::ranked(std::int32_t degree) {
 void Search::list_ascending() {
     ascending_.clear();
     for (std::int32_t v = 0; v < edges_.num_vertices(); ++v) {
-        const bool may_serve = num_required_ < size_ || (state_[index(v)] & kRequired) != 0;
+        const bool may_serve = std::ssize(required_) < size_ || (state_[index(v)] & kRequired) != 0;
         if (is_usable(v) && may_serve) ascending_.push_back({std::numeric_limits<Fixed>::max() / 4, v});
     }
 }
@@ -147,6 +147,27 @@ bool Search::may_take(std::int32_t depth, std::int32_t v) const {
     return depth == 0 || ball_->allows(depth, v);
 }
 
+// Every required vertex that is missing can serve at some depth. One alone is the root.
+bool Search::required_possible(std::int32_t depth) const {
+    if (required_.size() < 2 || depth == 0) return true;
+    return std::all_of(required_.begin(), required_.end(), [&](std::int32_t v) {
+        if ((state_[index(v)] & kUsed) != 0) return true;
+        for (std::int32_t later = depth; later < size_; ++later) {
+            if (may_serve(depth, later, v)) return true;
+        }
+        return false;
+    });
+}
+
+// The vertex placed at a later depth may go to v, for all that is placed now.
+bool Search::may_serve(std::int32_t depth, std::int32_t later, std::int32_t v) const {
+    if (edges_.degree(v) < pattern_.degree(plan_->order[index(later)]) || !ball_->allows(later, v))
+        return false;
+    const auto back = plan_->back[later];
+    return std::all_of(back.begin(), back.end(),
+                       [&](std::int32_t i) { return i >= depth || edges_.weight(image_[index(i)], v) > 0; });
+}
+
 // The weight of the edges to placed vertices; kNoScore where one is missing.
 Fixed Search::merit_of(std::int32_t depth, std::int32_t v, std::int32_t pivot, Fixed weight) const {
     Fixed merit = worth(weight);
@@ -169,7 +190,7 @@ bool Search::run(const Plan& plan, Goal goal, Fixed floor, Fixed enough, std::in
     root_ = root;
     need_ = floor;
     enough_ = enough;
-    missing_ = num_required_;
+    missing_ = static_cast<std::int32_t>(required_.size());
     rest_bound_ = enough;
     success_ = done_ = false;
     prepare_depths();
@@ -198,7 +219,7 @@ void Search::descend(std::int32_t depth, Fixed sum) {
         done_ = true;
         return;
     }
-    if (missing_ > size_ - depth) return;
+    if (missing_ > size_ - depth || !required_possible(depth)) return;
     const Base base = base_of(depth, sum);
     if (base.outer == kNoScore) return;
     if (depth == 0 && root_ != kAbsent) {

@@ -50,11 +50,12 @@ class Search {
     // Embeddings have to contain v from now on.
     void require(std::int32_t v) {
         state_[index(v)] |= kRequired;
-        ++num_required_;
+        required_.push_back(v);
     }
-    void release(std::int32_t v) {
-        state_[index(v)] &= ~kRequired;
-        --num_required_;
+    // Undoes the last require().
+    void release() {
+        state_[index(required_.back())] &= ~kRequired;
+        required_.pop_back();
     }
 
     // Searches for embeddings that score at least `floor`, with the first vertex of the plan on any vertex or
@@ -101,6 +102,8 @@ class Search {
     Fixed promise(std::int32_t depth, const Base& base, Fixed merit, Fixed top) const;
     Base base_of(std::int32_t depth, Fixed sum) const;
     bool may_take(std::int32_t depth, std::int32_t v) const;
+    bool required_possible(std::int32_t depth) const;
+    bool may_serve(std::int32_t depth, std::int32_t later, std::int32_t v) const;
     Fixed merit_of(std::int32_t depth, std::int32_t v, std::int32_t pivot, Fixed weight) const;
 
     void descend(std::int32_t depth, Fixed sum);
@@ -123,7 +126,7 @@ class Search {
     const std::int32_t size_;
     // By vertex: usable, used, required, and the depths at which it was tried.
     std::vector<std::uint64_t> state_;
-    std::int32_t num_required_ = 0;
+    std::vector<std::int32_t> required_;
     std::vector<Fixed> best_top_;                         // by number of edges
     std::map<std::int32_t, std::vector<Ranked>> ranked_;  // by degree
     std::vector<Ranked> ascending_;
