@@ -30,6 +30,7 @@ from instances.flow_instances import FAMILIES, LOADS
 from instances.partition_graphs import CLUSTERS, HUBS, OTHERS
 from libraries import flow_libraries
 from libraries.partition_libraries import installed
+from limits import bench_sparse_targets
 from topoplace import kernels
 from topoplace.capacity import CapacityPlanner, SearchPlanner
 
@@ -63,6 +64,15 @@ def placements() -> Iterator[Bar]:
     yield Bar("rings of 2-8 GPUs, idle, border included: median", 5, statistics.median(rings), "us")
     for case, limit in zip(bench_match_best.HARD, (5, 10), strict=True):
         yield Bar(f"{case}, proven", limit, bench_match_best.microseconds(case) / 1e3, "ms")
+
+
+def large_targets() -> Iterator[Bar]:
+    for size, limit in ((1_000, 0.1), (100_000, 5)):
+        graph = bench_sparse_targets.random_graph(size)
+        slowest = max(
+            bench_sparse_targets.seconds_for_best(graph, o) for o in bench_sparse_targets.OBJECTIVES
+        )
+        yield Bar(f"best ring of 6, random graph of degree 6, {size:,} vertices, proven", limit, slowest, "s")
 
 
 def counts() -> Iterator[Bar]:
@@ -275,7 +285,17 @@ def capacity() -> Iterator[Bar]:
 
 
 def main() -> int:
-    groups = [placements, counts, partitions, mappings, flow_networks, capacity, systems, clusters]
+    groups = [
+        placements,
+        large_targets,
+        counts,
+        partitions,
+        mappings,
+        flow_networks,
+        capacity,
+        systems,
+        clusters,
+    ]
     groups += [queues, topologies]
     groups += [peers, partition_peers, mapping_peers, flow_peers, flow_network_peers] * (
         "--peers" in sys.argv

@@ -21,9 +21,15 @@ std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<s
         [&] { return std::make_unique<GraphHandle>(num_vertices, ends, weights, to_stop_condition({})); });
 }
 
+// The same.
+std::unique_ptr<GraphHandle> make_graph_of_matrix(const Array<double>& matrix) {
+    return without_gil_until_stopped<std::unique_ptr<GraphHandle>>(
+        [&] { return std::make_unique<GraphHandle>(matrix, to_stop_condition({})); });
+}
+
 // Nothing where there is too little time.
 std::optional<double> automorphisms(const GraphHandle& graph, std::optional<double> timeout) {
-    constexpr std::int32_t kMostVertices = match::kMaxTargetVertices;
+    constexpr std::int32_t kMostVertices = match::kMaxPatternVertices;
     if (graph.graph().num_vertices() > kMostVertices) {
         throw std::invalid_argument("the graph has " + std::to_string(graph.graph().num_vertices()) +
                                     " vertices; the automorphisms of at most " +
@@ -40,6 +46,7 @@ void register_graph(py::module_& module) {
     py::class_<GraphHandle>(module, "Graph", "An undirected, simple, weighted graph.")
         .def(py::init(&make_graph), py::arg("num_vertices"), py::arg("edges").noconvert(),
              py::arg("weights").noconvert())
+        .def(py::init(&make_graph_of_matrix), py::arg("weights").noconvert())
         .def_property_readonly(
             "num_vertices", [](const GraphHandle& g) { return g.graph().num_vertices(); },
             "The number of vertices.")

@@ -20,6 +20,10 @@ class GraphHandle {
                 const StopCondition& stop)
         : graph_(n, edges(ends, weights), stop) {}
 
+    // Throws Stopped.
+    GraphHandle(const Array<double>& matrix, const StopCondition& stop)
+        : graph_(Graph::of_matrix(size_of(matrix), as_span(matrix), stop)) {}
+
     const Graph& graph() const { return graph_; }
     // Both throw Stopped where `stop` says so; the next call starts over.
     const match::Pattern& pattern(const StopCondition& stop) const {
@@ -37,6 +41,10 @@ class GraphHandle {
     }
 
   private:
+    static std::int32_t size_of(const Array<double>& matrix) {
+        check_shape(matrix, "weights", {-1, matrix.ndim() == 2 ? matrix.shape(0) : 0});
+        return static_cast<std::int32_t>(matrix.shape(0));
+    }
     static std::vector<Edge> edges(const Array<std::int32_t>& ends, const Array<double>& weights) {
         check_shape(ends, "edges", {-1, 2});
         check_shape(weights, "weights", {ends.shape(0)});

@@ -23,7 +23,8 @@ struct Case {
     Graph pattern_graph;
     Graph target_graph;
     match::Pattern pattern{pattern_graph};
-    match::Target target{target_graph};
+    match::Target target{target_graph, {}, match::Layout::dense};
+    match::Target sparse{target_graph, {}, match::Layout::sparse};
 };
 
 std::vector<Mapping> rows(const match::EnumerateResult& result, const Graph& pattern) {
@@ -48,8 +49,8 @@ std::vector<Mapping> expected_rows(const Case& c, const match::EnumerateParams& 
     });
 }
 
-void check_enumeration(const Case& c, const match::EnumerateParams& params) {
-    const match::EnumerateResult result = match::enumerate_subgraphs(c.pattern, c.target, params);
+void check_enumeration(const Case& c, const match::Target& target, const match::EnumerateParams& params) {
+    const match::EnumerateResult result = match::enumerate_subgraphs(c.pattern, target, params);
     const std::vector<Mapping> found = rows(result, c.pattern_graph);
     REQUIRE(result.complete);
     REQUIRE(found == expected_rows(c, params));
@@ -57,7 +58,7 @@ void check_enumeration(const Case& c, const match::EnumerateParams& params) {
         REQUIRE(!match::verify_embedding(c.pattern_graph, c.target_graph, mapping, params.induced,
                                          params.min_weight));
     }
-    REQUIRE(match::count_subgraphs(c.pattern, c.target, params).count == result.count);
+    REQUIRE(match::count_subgraphs(c.pattern, target, params).count == result.count);
 }
 
 // The mappings that use free vertices alone and every required one.
@@ -83,7 +84,8 @@ void check_best(const std::vector<Mapping>& all, const match::BestResult& result
     REQUIRE(result.vertices == *best);
 }
 
-void check_objectives(const Case& c, const Mapping& free, const match::BestParams& params) {
+void check_objectives(const Case& c, const match::Target& target, const Mapping& free,
+                      const match::BestParams& params) {
     const std::vector<Mapping> all = usable(c, free, params);
     const auto weights = [&](const Mapping& m) {
         return oracle::used_weights(c.pattern_graph, c.target_graph, m);
@@ -93,7 +95,7 @@ void check_objectives(const Case& c, const Mapping& free, const match::BestParam
         return std::accumulate(used.begin(), used.end(), 0.0);
     };
     const auto run = [&](match::Objective objective) {
-        return match::best_subgraph(c.pattern, c.target, free, objective, params);
+        return match::best_subgraph(c.pattern, target, free, objective, params);
     };
     check_best(all, run(match::Objective::sum), sum);
     if (c.pattern_graph.num_edges() == 0) return;  // no edge, no bottleneck
@@ -187,7 +189,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const bool induced : {false, true}) {
             enumerate.distinct = distinct;
             enumerate.induced = induced;
-            check_enumeration(c, enumerate);
+            check_enumeration(c, c.target, enumerate);
+            check_enumeration(c, c.sparse, enumerate);
         }
     }
     Mapping free;
@@ -203,7 +206,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     best.required = required;
     if (at_once & 1) best.polish_after = 0;
     if (at_once & 2) best.symmetry_after = 0;
-    check_objectives(c, free, best);
+    check_objectives(c, c.target, free, best);
+    check_objectives(c, c.sparse, free, best);
     check_count_score(c, free, best, 1 + bytes.below(4));
     return 0;
 }

@@ -11,7 +11,11 @@ class Graph:
     """
     An undirected, simple, weighted graph.
     """
+    @typing.overload
     def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, edges: numpy.typing.NDArray[numpy.int32], weights: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    @typing.overload
+    def __init__(self, weights: numpy.typing.NDArray[numpy.float64]) -> None:
         ...
     def automorphisms_within(self, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> float | None:
         """

@@ -344,11 +344,6 @@ def test_bad_input_is_refused_by_name(call, message):
         call()
 
 
-def test_too_large_a_target_is_refused():
-    with pytest.raises(ValueError, match="4097 vertices"):
-        kernels.count_subgraphs(ring(3), kernels.Graph.from_edges(4097, [(0, 1)]))
-
-
 @pytest.mark.parametrize(
     "handle", [_core.Graph, _core.TargetDistance, _core.LinkCountScore, _core.ClusterState]
 )

@@ -24,6 +24,11 @@ class Graph {
     // a loop, repeated, or whose weight is not positive and finite; Stopped where `stop` says so.
     Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop = {});
 
+    // From a row-major matrix, 0 where there is no edge. Throws std::invalid_argument unless it is symmetric,
+    // with zeros on its diagonal and no entry negative, infinite or no number; Stopped where `stop` says so.
+    static Graph of_matrix(std::int32_t num_vertices, std::span<const double> matrix,
+                           const StopCondition& stop = {});
+
     std::int32_t num_vertices() const { return static_cast<std::int32_t>(offsets_.size()) - 1; }
     std::int64_t num_edges() const { return static_cast<std::int64_t>(neighbors_.size()) / 2; }
     std::int32_t degree(std::int32_t v) const { return static_cast<std::int32_t>(neighbors(v).size()); }
@@ -36,6 +41,14 @@ class Graph {
     double weight(std::int32_t u, std::int32_t v) const;
 
   private:
+    struct Rows {
+        std::vector<std::int64_t> offsets;
+        std::vector<std::int32_t> neighbors;
+        std::vector<double> weights;
+    };
+
+    explicit Graph(std::shared_ptr<const Rows> rows);
+    static Rows rows_of(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop);
     bool is_consistent() const;
     // Where a vertex's row begins, and the one before it ends.
     std::size_t begin(std::int32_t v) const {
@@ -47,11 +60,6 @@ class Graph {
         return values.subspan(begin(v), begin(v + 1) - begin(v));
     }
 
-    struct Rows {
-        std::vector<std::int64_t> offsets;
-        std::vector<std::int32_t> neighbors;
-        std::vector<double> weights;
-    };
     std::shared_ptr<const Rows> rows_;
     // Of these rows.
     std::span<const std::int64_t> offsets_;

@@ -11,6 +11,9 @@
 // weights are rounded once to 41-bit fixed point relative to the largest weight; integers below 2^40 are kept
 // exactly.
 //
+// Small or dense targets are searched with rows of bits, large ones of low degree with lists of neighbours,
+// for which a node of the search takes time by degrees alone. Answers are the same.
+//
 // References: Cordella, Foggia, Sansone, Vento, "A (sub)graph isomorphism algorithm for matching large
 // graphs", IEEE TPAMI 26 (2004), for the search; Grochow and Kellis, "Network motif discovery using subgraph
 // enumeration and symmetry-breaking", RECOMB 2007, for the images; Land and Doig, Econometrica 28 (1960), for
@@ -29,14 +32,15 @@
 
 namespace topoplace::match {
 
-// The most vertices a target may have; larger clusters are decided class by class, not GPU by GPU.
-inline constexpr std::int32_t kMaxTargetVertices = 4096;
+// The most vertices of a target that is searched with a row of bits for each vertex.
+inline constexpr std::int32_t kMaxDenseVertices = 4096;
+inline constexpr std::int32_t kMaxPatternVertices = 4096;
 inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 // A pattern, with its search plans and its automorphism group. Immutable; safe to share between threads.
 class Pattern {
   public:
-    // Throws Stopped where `stop` says so.
+    // Throws std::invalid_argument above kMaxPatternVertices, and Stopped where `stop` says so.
     explicit Pattern(const Graph& graph, const StopCondition& stop = {});
 
     std::int32_t num_vertices() const;
@@ -51,19 +55,34 @@ class Pattern {
     std::shared_ptr<const Impl> impl_;
 };
 
-// A target, with what searches over it share. Immutable; safe to share between threads.
+// How searches look at a target.
+enum class Layout {
+    chosen,  // sparse above kMaxDenseVertices, and above 64 where vertices have few neighbours; else dense
+    dense,   // a row of bits for each vertex
+    sparse,  // lists of neighbours
+};
+
+// A target, with what searches over it share. Immutable; safe to share between threads. Answers do not depend
+// on the layout. Searches by link counts and for the best remainder need the dense one, whatever was chosen.
 class Target {
   public:
-    // Throws std::invalid_argument above kMaxTargetVertices, and Stopped where `stop` says so.
-    explicit Target(const Graph& graph, const StopCondition& stop = {});
+    // Throws std::invalid_argument for a dense layout above kMaxDenseVertices, and Stopped where `stop` says
+    // so.
+    explicit Target(const Graph& graph, const StopCondition& stop = {}, Layout layout = Layout::chosen);
 
     std::int32_t num_vertices() const;
+    bool is_sparse() const;
 
     class Impl;
-    const Impl& impl() const { return *impl_; }
+    // The dense layout, made on first use; throws as the constructor does.
+    const Impl& impl(const StopCondition& stop = {}) const;
+    class Sparse;
+    // Where is_sparse().
+    const Sparse& sparse() const;
 
   private:
-    std::shared_ptr<const Impl> impl_;
+    struct Layouts;
+    std::shared_ptr<Layouts> layouts_;
 };
 
 enum class Distinct {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -32,23 +33,56 @@ void check(std::int32_t n, std::span<const Edge> edges) {
     }
 }
 
+// By blocks, which stay in the cache where rows meet columns.
+void check_symmetric(std::size_t n, std::span<const double> matrix, WorkMeter& meter) {
+    constexpr std::size_t kBlock = 32;
+    bool is_valid = true;
+    for (std::size_t top = 0; top < n; top += kBlock) {
+        meter.prepare(8 * n * kBlock);
+        for (std::size_t left = 0; left <= top; left += kBlock) {
+            for (std::size_t u = top; u < std::min(top + kBlock, n); ++u) {
+                for (std::size_t v = left; v < std::min(left + kBlock, u); ++v) {
+                    const double weight = matrix[u * n + v];
+                    is_valid = is_valid && weight >= 0 && weight <= std::numeric_limits<double>::max() &&
+                               weight == matrix[v * n + u];
+                }
+            }
+        }
+        for (std::size_t v = top; v < std::min(top + kBlock, n); ++v)
+            is_valid = is_valid && matrix[v * n + v] == 0;
+    }
+    if (!is_valid) throw std::invalid_argument("the matrix is not one of symmetric weights");
+}
+
 }  // namespace
+
+Graph::Graph(std::shared_ptr<const Rows> rows)
+    : rows_(std::move(rows)),
+      offsets_(rows_->offsets),
+      neighbors_(rows_->neighbors),
+      weights_(rows_->weights) {
+    TOPOPLACE_ASSERT(is_consistent());
+}
+
+Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop)
+    : Graph(std::make_shared<const Rows>(rows_of(num_vertices, edges, stop))) {}
 
 // Every edge is entered in the rows of both its ends, in the order given; then every row is dealt out to its
 // neighbors' rows, in the order of the rows: these ascend, and hold the same entries.
-Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop) {
+Graph::Rows Graph::rows_of(std::int32_t num_vertices, std::span<const Edge> edges,
+                           const StopCondition& stop) {
     constexpr std::uint64_t kStepsPerEntry = 64;
     check(num_vertices, edges);
     WorkMeter meter(stop);
-    auto rows = std::make_shared<Rows>();
-    auto& [offsets, neighbors, weights] = *rows;
+    Rows rows;
+    auto& [offsets, neighbors, weights] = rows;
     offsets.assign(index(num_vertices) + 1, 0);
     for (const Edge& edge : edges) {
         ++offsets[index(edge.u) + 1];
         ++offsets[index(edge.v) + 1];
     }
     for (std::size_t v = 1; v < offsets.size(); ++v) offsets[v] += offsets[v - 1];
-    offsets_ = offsets;
+    const auto begin = [&](std::int32_t v) { return static_cast<std::size_t>(offsets[index(v)]); };
     struct Entry {
         std::int32_t neighbor;
         double weight;
@@ -76,10 +110,31 @@ Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopC
             weights[place] = weight;
         }
     }
-    neighbors_ = neighbors;
-    weights_ = weights;
-    rows_ = std::move(rows);
-    TOPOPLACE_ASSERT(is_consistent());
+    return rows;
+}
+
+Graph Graph::of_matrix(std::int32_t num_vertices, std::span<const double> matrix, const StopCondition& stop) {
+    const std::size_t n = index(num_vertices);
+    TOPOPLACE_ASSERT(matrix.size() == n * n);
+    WorkMeter meter(stop);
+    check_symmetric(n, matrix, meter);
+    auto rows = std::make_shared<Rows>();
+    const auto present =
+        matrix.size() - static_cast<std::size_t>(std::count(matrix.begin(), matrix.end(), 0.0));
+    rows->offsets.assign(n + 1, 0);
+    rows->neighbors.reserve(present);
+    rows->weights.reserve(present);
+    for (std::size_t u = 0; u < n; ++u) {
+        meter.prepare(8 * n);
+        for (std::size_t v = 0; v < n; ++v) {
+            const double weight = matrix[u * n + v];
+            if (weight == 0) continue;
+            rows->neighbors.push_back(static_cast<std::int32_t>(v));
+            rows->weights.push_back(weight);
+        }
+        rows->offsets[u + 1] = std::ssize(rows->neighbors);
+    }
+    return Graph(std::move(rows));
 }
 
 // Rows ascend, hold no loop, and every edge is in the rows of both its ends with one weight.

@@ -15,6 +15,7 @@ namespace {
 constexpr double kImbalance = 0.34;
 // Above, a vertex is tied to this number of its nearest ones only, so that a split takes time linear in them.
 constexpr std::int32_t kDense = 64;
+constexpr std::int32_t kBlock = 32;
 
 class Builder {
   public:
@@ -62,58 +63,108 @@ class Builder {
         params.imbalance = kImbalance;
         params.starts = 4;
         params.stop = meter_.deadline();
-        const auto found = partition::bipartition(Graph(size, edges_), params, &workspace_);
+        const auto found =
+            partition::bipartition(Graph(size, edges_, meter_.deadline()), params, &workspace_);
         meter_.look_at_clock();
         meter_.prepare(0);
         const auto ones = std::count(found.side.begin(), found.side.end(), 1);
         return ones > 0 && ones < size ? found.side : side;
     }
 
-    // The similar pairs among the members, into edges_.
+    // The similar pairs among the members, into edges_: those less far apart than the farthest.
     void ties(std::span<const std::int32_t> members) {
         const auto size = static_cast<std::int32_t>(members.size());
         edges_.clear();
         double largest = 0;
-        for (const std::int32_t u : members) {
-            meter_.prepare(4 * members.size());
-            for (const std::int32_t v : members) largest = std::max(largest, target_.distance(u, v));
-        }
         for (std::int32_t i = 0; i < size; ++i) {
-            near_.clear();
-            meter_.prepare(64 * members.size());
-            for (std::int32_t j = 1; j < size; ++j) {
-                const std::int32_t other = i + j < size ? i + j : i + j - size;
-                const double distance = target_.distance(members[index(i)], members[index(other)]);
-                TOPOPLACE_ASSERT(distance <= largest);
-                if (distance < largest) near_.push_back({i, other, largest - distance});
-            }
-            if (size > kDense) keep_nearest(size);
+            meter_.prepare(16 * members.size());
+            largest = std::max(largest, nearest(members, i));
             edges_.insert(edges_.end(), near_.begin(), near_.end());
         }
-        unite();
+        std::erase_if(edges_, [&](const Edge& edge) { return edge.weight >= largest; });
+        unite(size);
+        for (Edge& edge : edges_) edge.weight = largest - edge.weight;
     }
 
-    // Of equally near ones the next in the round, so that they form rings and not stars.
-    void keep_nearest(std::int32_t size) {
-        if (near_.size() <= index(kDense)) return;
+    // The pairs of member i, weighed by distance, into near_. In a large part only the nearest; of equally
+    // near ones the next in the round, so that they form rings and not stars. Returns the largest distance.
+    double nearest(std::span<const std::int32_t> members, std::int32_t i) {
+        const double* row = target_.row(members[index(i)]);
+        const auto size = static_cast<std::int32_t>(members.size());
+        double limit =
+            std::numeric_limits<double>::infinity();  // what is not nearer is not among the nearest
+        double largest = 0;
+        near_.clear();
+        // Block by block, as most of them hold none of the nearest.
+        const auto look = [&](std::int32_t from, std::int32_t to) {
+            for (std::int32_t begin = from; begin < to; begin += kBlock) {
+                const auto block = members.subspan(index(begin), index(std::min(kBlock, to - begin)));
+                const auto [low, high] = range(row, block);
+                largest = std::max(largest, high);
+                if (low < limit) limit = take(row, block, {i, begin, limit}, size);
+            }
+        };
+        look(i + 1, size);
+        look(0, i);
+        if (size > kDense) keep_nearest(size);
+        return largest;
+    }
+
+    static std::pair<double, double> range(const double* row, std::span<const std::int32_t> block) {
+        double low = std::numeric_limits<double>::infinity();
+        double high = 0;
+        for (const std::int32_t v : block) {
+            low = std::min(low, row[v]);
+            high = std::max(high, row[v]);
+        }
+        return {low, high};
+    }
+
+    // Pairs of member edge.u with those of a block that begins at edge.v, where they are less than
+    // edge.weight apart; returns the new limit.
+    double take(const double* row, std::span<const std::int32_t> block, Edge edge, std::int32_t size) {
+        for (const std::int32_t v : block) {
+            if (row[v] < edge.weight) near_.push_back({edge.u, edge.v, row[v]});
+            if (size > kDense && std::ssize(near_) == 4 * kDense) edge.weight = keep_nearest(size);
+            ++edge.v;
+        }
+        return edge.weight;
+    }
+
+    // Returns the distance of the last one kept: of the members that come later in the round, only nearer
+    // ones can take a place.
+    double keep_nearest(std::int32_t size) {
+        if (near_.size() <= index(kDense)) return std::numeric_limits<double>::infinity();
         const auto ahead = [size](const Edge& edge) { return edge.v > edge.u ? edge.v : edge.v + size; };
         const auto nearer = [&](const Edge& a, const Edge& b) {
-            return a.weight != b.weight ? a.weight > b.weight : ahead(a) < ahead(b);
+            return a.weight != b.weight ? a.weight < b.weight : ahead(a) < ahead(b);
         };
-        std::nth_element(near_.begin(), near_.begin() + kDense, near_.end(), nearer);
+        std::nth_element(near_.begin(), near_.begin() + kDense - 1, near_.end(), nearer);
         near_.resize(index(kDense));
+        return near_.back().weight;
     }
 
-    // Each pair once.
-    void unite() {
-        for (Edge& edge : edges_) {
-            if (edge.u > edge.v) std::swap(edge.u, edge.v);
+    // Each pair once, sorted: dealt out by the smaller end first.
+    void unite(std::int32_t size) {
+        begin_.assign(index(size) + 1, 0);
+        for (const Edge& edge : edges_) ++begin_[index(std::min(edge.u, edge.v)) + 1];
+        std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+        dealt_.resize(edges_.size());
+        meter_.prepare(32 * edges_.size());
+        for (const Edge& edge : edges_) {
+            const auto [u, v] = std::minmax(edge.u, edge.v);
+            dealt_[begin_[index(u)]++] = {u, v, edge.weight};
         }
-        const auto key = [](const Edge& edge) { return std::pair(edge.u, edge.v); };
-        std::sort(edges_.begin(), edges_.end(),
-                  [&](const Edge& a, const Edge& b) { return key(a) < key(b); });
-        const auto same = [&](const Edge& a, const Edge& b) { return key(a) == key(b); };
-        edges_.erase(std::unique(edges_.begin(), edges_.end(), same), edges_.end());
+        edges_.clear();
+        std::size_t begin = 0;
+        for (std::int32_t u = 0; u < size; ++u) {
+            const auto row = std::span(dealt_).subspan(begin, begin_[index(u)] - begin);
+            meter_.prepare(64 * row.size());
+            std::sort(row.begin(), row.end(), [](const Edge& a, const Edge& b) { return a.v < b.v; });
+            const auto same = [](const Edge& a, const Edge& b) { return a.v == b.v; };
+            edges_.insert(edges_.end(), row.begin(), std::unique(row.begin(), row.end(), same));
+            begin = begin_[index(u)];
+        }
     }
 
     const Target::Impl& target_;
@@ -121,6 +172,8 @@ class Builder {
     Halves halves_;
     std::vector<Edge> edges_;
     std::vector<Edge> near_;
+    std::vector<Edge> dealt_;
+    std::vector<std::size_t> begin_;  // by vertex, in dealt_
     std::vector<std::int32_t> sorted_;
     partition::BipartitionWorkspace workspace_;
 };

@@ -1,5 +1,7 @@
 // The best embedding and its proof: branch and bound on the score, bisection over the distinct weights for a
 // bottleneck, then ties broken vertex by vertex, so that every machine returns the same answer.
+#include "match/sparse/best.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <functional>
@@ -543,6 +545,7 @@ template <class Goal>
 BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                  const Goal& goal, const BestParams& params) {
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true, .complete = true};
+    target.impl(params.stop);
     return with_width(target.num_vertices(),
                       [&](auto width) { return Best<width()>(pattern, target, free, params).solve(goal); });
 }
@@ -551,6 +554,8 @@ BestResult solve(const Pattern& pattern, const Target& target, std::span<const s
 
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          Objective objective, const BestParams& params) {
+    if (target.is_sparse() && pattern.num_vertices() > 0)
+        return sparse::best_subgraph(pattern.impl(), target.sparse(), free, objective, params);
     return solve(pattern, target, free, objective, params);
 }
 

@@ -18,7 +18,7 @@ namespace topoplace::match {
 // first of at least `enough` vertices.
 template <int W>
 std::vector<Bits<W>> components(const BitRows& rows, std::size_t base, const Bits<W>& usable,
-                                std::int32_t enough = kMaxTargetVertices + 1) {
+                                std::int32_t enough = kMaxDenseVertices + 1) {
     std::vector<Bits<W>> found;
     Bits<W> unseen = usable;
     while (unseen.any() && (found.empty() || found.back().count() < enough)) {

@@ -264,6 +264,7 @@ RemainderResult best_remainder(const Pattern& pattern, const Target& target,
                                std::span<const std::int32_t> free, const RemainderParams& params) {
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true};
     try {
+        target.impl(params.stop);
         return with_width(target.num_vertices(), [&](auto width) {
             return Remainder<width()>(pattern, target, free, params).solve();
         });

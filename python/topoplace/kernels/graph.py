@@ -25,8 +25,8 @@ class Graph(_core.Graph):
     __slots__ = ()
 
     def __init__(self, weights: ArrayLike) -> None:
-        matrix = _checks.symmetric_matrix(weights, "weights", ValueError)
-        super().__init__(len(matrix), *_edges_of(matrix))
+        matrix = _checks.numbers_of(weights, "weights", ValueError)
+        _build(self, matrix, "weights")
 
     @classmethod
     def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
@@ -83,13 +83,9 @@ class Graph(_core.Graph):
                     f"{what}[{int(np.argwhere(~np.isfinite(array[:, :2]))[0][0])}] is not finite"
                 )
             return cls._from_rows(int(array[:, :2].max()) + 1, array, what)
-        return cls._from_matrix(_checks.symmetric_matrix(array, what, ValueError))
-
-    @classmethod
-    def _from_matrix(cls, matrix: NDArray[np.float64]) -> Self:
-        graph = cls.__new__(cls)
-        _core.Graph.__init__(graph, len(matrix), *_edges_of(matrix))
-        return graph
+        matrix_graph = cls.__new__(cls)
+        _build(matrix_graph, array, what)
+        return matrix_graph
 
     @classmethod
     def _from_networkx(cls, graph: Any, what: str) -> Graph:
@@ -115,10 +111,13 @@ class Graph(_core.Graph):
         return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"
 
 
-def _edges_of(matrix: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return the edges (m, 2) and weights (m,) in a symmetric matrix."""
-    u, v = np.nonzero(np.triu(matrix, 1))
-    return np.stack([u, v], axis=1).astype(np.int32), matrix[u, v]
+def _build(graph: Graph, matrix: NDArray[np.float64], what: str) -> None:
+    """Initialise a graph from its weight matrix; ValueError names the first entry that none may have."""
+    try:
+        _core.Graph.__init__(graph, np.ascontiguousarray(matrix))
+    except ValueError:  # which names no entry
+        _checks.symmetric_matrix(matrix, what, ValueError)
+        raise
 
 
 def _may_be_weights(square: NDArray[np.float64], what: str) -> bool:

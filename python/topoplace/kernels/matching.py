@@ -60,7 +60,8 @@ class LinkCountScore:
     Entries of pairs without an edge must be in this range too. K is the largest entry, also of these, plus 1. function:
     maps an int64 array
     (v, K), whose rows are numbers of used edges by class, to v finite scores; larger is better. It is called once per
-    target and number of pattern edges. Keep one object per topology, as it caches the tables of scores.
+    target and number of pattern edges. Keep one object per topology, as it caches the tables of scores. Searches refuse
+    targets of more than 4,096 vertices.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ def best_remainder(
     This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum of the
     weights of the target edges used, then to the lexicographically smallest sorted vertex list. kept: target vertices,
     in `free` or not, that the pattern must not use but that count as free and unused. None if there is no embedding.
-    The other arguments, limits and errors are as for `best_subgraph`.
+    The other arguments, limits and errors are as for `best_subgraph`; more than 4,096 target vertices are a ValueError.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     unused = set(checked_vertices(kept, "kept", t.num_vertices))

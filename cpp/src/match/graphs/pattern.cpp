@@ -5,6 +5,8 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "graph/index.hpp"
 
@@ -273,6 +275,11 @@ const mapping::Source& Pattern::Impl::source() const {
 }
 
 Pattern::Pattern(const Graph& graph, const StopCondition& stop) {
+    if (graph.num_vertices() > kMaxPatternVertices) {
+        throw std::invalid_argument("the pattern has " + std::to_string(graph.num_vertices()) +
+                                    " vertices; at most " + std::to_string(kMaxPatternVertices) +
+                                    " can be searched for");
+    }
     WorkMeter meter(stop);
     impl_ = std::make_shared<const Impl>(graph, meter);
 }

@@ -122,9 +122,17 @@ class AutomorphismSearch {
   private:
     static std::uint32_t most_common_color(const ColoredGraph& graph, WorkMeter& meter) {
         std::map<std::uint32_t, std::int64_t> pairs;
+        std::uint32_t color = 0;  // of the last pair
+        std::int64_t* slot = nullptr;
         for (std::int32_t u = 0; u < graph.size; ++u) {
             meter.prepare(32 * index(u));
-            for (std::int32_t v = 0; v < u; ++v) ++pairs[graph.at(u, v)];
+            for (std::int32_t v = 0; v < u; ++v) {
+                if (graph.at(u, v) != color || slot == nullptr) {
+                    color = graph.at(u, v);
+                    slot = &pairs[color];
+                }
+                ++*slot;
+            }
         }
         const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
         const auto most = std::max_element(pairs.begin(), pairs.end(), fewer);
@@ -204,6 +212,31 @@ class AutomorphismSearch {
     Ragged<std::int32_t> unusual_;  // by vertex, those it is joined to by another colour than the usual
 };
 
+// Colours once base[0 .. i-1] are individualised; those that tell base[i] apart already are not repeated.
+class Prefixes {
+  public:
+    Prefixes(const AutomorphismSearch& search, const std::vector<std::int32_t>& base, WorkMeter& meter)
+        : colors_{search.initial()} {
+        for (std::size_t i = 0; i < base.size(); ++i) {
+            which_.push_back(colors_.size() - 1);
+            const Colors& known = colors_.back();
+            meter.prepare(2 * known.size());
+            const auto its = known[index(base[i])];
+            if (std::count(known.begin(), known.end(), its) > 1)
+                colors_.push_back(search.individualize(known, base[i], i));
+        }
+        which_.push_back(colors_.size() - 1);
+    }
+
+    const Colors& operator[](std::size_t i) const { return colors_[which_[i]]; }
+    // No other vertex has the colour of base[i].
+    bool tells_apart(std::size_t i) const { return which_[i] == which_[i + 1]; }
+
+  private:
+    std::vector<Colors> colors_;
+    std::vector<std::size_t> which_;
+};
+
 Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
     Permutation image(index(size));
     std::iota(image.begin(), image.end(), 0);
@@ -216,26 +249,27 @@ Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
 StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base,
                                  WorkMeter& meter) {
     const AutomorphismSearch search(graph, meter);
-    // prefix[i]: colours once base[0 .. i-1] are individualised.
-    std::vector<Colors> prefix{search.initial()};
-    for (std::size_t i = 0; i + 1 < base.size(); ++i)
-        prefix.push_back(search.individualize(prefix[i], base[i], i));
+    const Prefixes prefix(search, base, meter);
 
     StabilizerChain chain{base, std::vector<std::vector<std::int32_t>>(base.size()), {}, 1};
     UnionFind classes(graph.size);
     for (std::size_t i = base.size(); i-- > 0;) {
         const std::int32_t b = base[i];
-        const Colors left = search.individualize(prefix[i], b, i);
+        if (prefix.tells_apart(i)) {
+            chain.orbit[i].push_back(b);
+            continue;
+        }
+        const Colors& before = prefix[i];
         meter.prepare(64 * base.size());
         std::vector<std::int32_t> refuted;
         for (std::size_t j = i + 1; j < base.size(); ++j) {
             const std::int32_t v = base[j];
-            if (prefix[i][index(v)] != prefix[i][index(b)] || classes.find(v) == classes.find(b)) continue;
+            if (before[index(v)] != before[index(b)] || classes.find(v) == classes.find(b)) continue;
             const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
             if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
             std::optional<Permutation> image =
                 search.twins(b, v) ? transposition(graph.size, b, v)
-                                   : search.find(left, search.individualize(prefix[i], v, i), i + 1);
+                                   : search.find(prefix[i + 1], search.individualize(before, v, i), i + 1);
             if (!image) {
                 refuted.push_back(v);
                 continue;

@@ -2,13 +2,9 @@
 #include "match/graphs/target.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <sstream>
-#include <stdexcept>
-#include <string>
 
 #include "graph/index.hpp"
 #include "match/graphs/symmetry.hpp"
@@ -16,11 +12,6 @@
 namespace topoplace::match {
 namespace {
 
-constexpr int kFixedPointBits = 40;
-// Within these every weight has a fixed-point value of its own magnitude, and no sum overflows.
-constexpr double kLightest = 1e-150;
-constexpr double kHeaviest = 1e150;
-constexpr double kWidestRange = 1e11;
 // Beyond this the automorphism group costs more than it saves.
 constexpr std::int32_t kMaxSymmetryVertices = 512;
 // Beyond this, halving the target for a first mapping takes too long.
@@ -75,74 +66,29 @@ std::int32_t width_of(std::int32_t n) {
     return with_width(n, [](auto width) { return static_cast<std::int32_t>(width()); });
 }
 
-Target::Impl::Impl(const Graph& graph, WorkMeter& meter) : graph_(graph), lazy_(std::make_shared<Lazy>()) {
-    const std::int32_t n = size();
-    if (n > kMaxTargetVertices) {
-        throw std::invalid_argument("the target has " + std::to_string(n) + " vertices; at most " +
-                                    std::to_string(kMaxTargetVertices) + " can be searched");
-    }
-    set_scale(meter);
+Target::Impl::Impl(const Graph& graph, WorkMeter& meter)
+    : graph_(graph), points_(graph, meter), lazy_(std::make_shared<Lazy>()) {
+    TOPOPLACE_ASSERT(size() <= kMaxDenseVertices);
     set_weights(meter);
     levels_ = make_levels(distinct_, meter);
     edges_ = rows_of(1, 0, meter);
 }
 
-// The distinct weights are sorted whenever as many have come as there were, so that no sort takes long before
-// the last.
 void Target::Impl::set_weights(WorkMeter& meter) {
-    constexpr std::size_t kSortedAtLeast = 1U << 12;
     const std::int32_t n = size();
-    std::size_t sorted = 0;
-    const auto sort = [&] {
-        const auto fresh = distinct_.begin() + static_cast<std::ptrdiff_t>(sorted);
-        std::sort(fresh, distinct_.end(), std::greater<>());
-        distinct_.erase(std::unique(fresh, distinct_.end()), distinct_.end());
-        std::inplace_merge(distinct_.begin(), fresh, distinct_.end(), std::greater<>());
-        distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
-        sorted = distinct_.size();
-    };
+    DistinctWeights distinct;
     weight_.reserve(pair_of(n, 0));
     for (std::int32_t v = 0; v < n; ++v) {
         const auto row = graph_.neighbors(v);
         meter.prepare(8 * index(n) + 64 * row.size());
         weight_.resize(weight_.size() + index(n), 0);
         for (std::size_t i = 0; i < row.size(); ++i) {
-            const Fixed weight = comparable_ ? std::llround(graph_.weights(v)[i] * scale_) : 1;
-            TOPOPLACE_ASSERT(weight > 0 && weight <= Fixed{1} << kFixedPointBits);
+            const Fixed weight = points_.of(graph_.weights(v)[i]);
             weight_[pair_of(v, row[i])] = weight;
-            distinct_.push_back(weight);
-        }
-        if (distinct_.size() - sorted > std::max(sorted, kSortedAtLeast)) sort();
-    }
-    sort();
-}
-
-void Target::Impl::set_scale(WorkMeter& meter) {
-    for (std::int32_t v = 0; v < size(); ++v) {
-        meter.prepare(8 * graph_.weights(v).size());
-        for (const double weight : graph_.weights(v)) {
-            heaviest_ = std::max(heaviest_, weight);
-            lightest_ = std::min(lightest_, weight);
+            if (v < row[i]) distinct.add(weight);
         }
     }
-    if (heaviest_ == 0) return;
-    comparable_ = lightest_ >= kLightest && heaviest_ <= kHeaviest && heaviest_ / lightest_ <= kWidestRange;
-    TOPOPLACE_ASSERT(lightest_ > 0 && lightest_ <= heaviest_);
-    if (comparable_) scale_ = std::ldexp(1.0, kFixedPointBits - 1 - std::ilogb(heaviest_));
-}
-
-void Target::Impl::check_comparable() const {
-    if (comparable_) return;
-    std::ostringstream message;
-    message << "weights from " << lightest_ << " to " << heaviest_ << " cannot be compared exactly: between "
-            << kLightest << " and " << kHeaviest << ", the heaviest may be " << kWidestRange
-            << " times the lightest";
-    throw std::invalid_argument(message.str());
-}
-
-Fixed Target::Impl::to_fixed(double weight) const {
-    if (!comparable_ || weight <= lightest_) return 1;
-    return weight > heaviest_ ? std::numeric_limits<Fixed>::max() : std::llround(weight * scale_);
+    distinct_ = distinct.take();
 }
 
 Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const {
@@ -184,7 +130,7 @@ BitRows Target::Impl::adjacency(double min_weight, WorkMeter& meter) const {
 }
 
 BitRows Target::Impl::adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const {
-    if (everything(threshold) && min_weight <= lightest_) return edges_;
+    if (everything(threshold) && min_weight <= points_.lightest()) return edges_;
     return rows_of(threshold, min_weight, meter);
 }
 
@@ -229,12 +175,13 @@ const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
     const std::int32_t n = size();
     if (n > kMaxMappedVertices) return nullptr;
     std::call_once(lazy_->distances_once, [&] {
+        const double heaviest = points_.heaviest();
         std::vector<double> distance;
         for (std::int32_t u = 0; u < n; ++u) {
             meter.prepare(8 * index(n));
             for (std::int32_t v = 0; v < n; ++v) {
                 const Fixed its = weight(u, v);
-                const double lacking = heaviest_ - (its > 0 ? to_double(its) : -heaviest_);
+                const double lacking = heaviest - (its > 0 ? to_double(its) : -heaviest);
                 distance.push_back(u == v ? 0.0 : std::max(lacking, 0.0));
             }
         }
@@ -242,11 +189,5 @@ const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
     });
     return &*lazy_->distances;
 }
-
-Target::Target(const Graph& graph, const StopCondition& stop) {
-    WorkMeter meter(stop);
-    impl_ = std::make_shared<const Impl>(graph, meter);
-}
-std::int32_t Target::num_vertices() const { return impl_->size(); }
 
 }  // namespace topoplace::match

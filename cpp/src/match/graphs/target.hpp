@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
+#include "match/graphs/fixed_point.hpp"
 #include "topoplace/assert.hpp"
 #include "topoplace/bitset.hpp"
 #include "topoplace/mapping.hpp"
@@ -50,16 +50,14 @@ class BitRows {
 // Calls f with the smallest compiled width that holds n bits.
 template <std::invocable<std::integral_constant<int, 1>> F>
 auto with_width(std::int32_t n, F&& f) {
-    TOPOPLACE_ASSERT(n >= 0 && n <= kMaxTargetVertices);
+    TOPOPLACE_ASSERT(n >= 0 && n <= kMaxDenseVertices);
     if (n <= 64) return f(std::integral_constant<int, 1>{});
     if (n <= 128) return f(std::integral_constant<int, 2>{});
     if (n <= 512) return f(std::integral_constant<int, 8>{});
-    return f(std::integral_constant<int, kMaxTargetVertices / 64>{});
+    return f(std::integral_constant<int, kMaxDenseVertices / 64>{});
 }
 
 std::int32_t width_of(std::int32_t n);
-
-using Fixed = std::int64_t;
 
 inline constexpr std::size_t kMaxLevels = 8;
 
@@ -86,10 +84,10 @@ class Target::Impl {
     Fixed weight(std::int32_t u, std::int32_t v) const { return weight_[pair_of(u, v)]; }
     Fixed weight(std::size_t pair) const { return weight_[pair]; }
     const Fixed* weights(std::int32_t u) const { return weight_.data() + pair_of(u, 0); }
-    double to_double(Fixed weight) const { return static_cast<double>(weight) / scale_; }
-    Fixed to_fixed(double weight) const;
+    double to_double(Fixed weight) const { return points_.to_double(weight); }
+    Fixed to_fixed(double weight) const { return points_.limit(weight); }
     // Throws std::invalid_argument where the weights span too wide a range to compare their sums.
-    void check_comparable() const;
+    void check_comparable() const { points_.check_comparable(); }
 
     // The distinct weights, heaviest first.
     std::span<const Fixed> distinct_weights() const { return distinct_; }
@@ -117,16 +115,12 @@ class Target::Impl {
 
   private:
     struct Lazy;
-    void set_scale(WorkMeter& meter);
     void set_weights(WorkMeter& meter);
     BitRows rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const;
     Levels make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const;
 
     Graph graph_;
-    double heaviest_ = 0;
-    double lightest_ = std::numeric_limits<double>::infinity();
-    bool comparable_ = true;
-    double scale_ = 1;
+    FixedPoint points_;
     std::vector<Fixed> weight_;  // n x n, 0 where there is no edge
     std::vector<Fixed> distinct_;
     Levels levels_;

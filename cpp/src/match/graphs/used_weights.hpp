@@ -7,13 +7,12 @@
 
 #include "graph/index.hpp"
 #include "match/graphs/pattern.hpp"
-#include "match/graphs/target.hpp"
 
 namespace topoplace::match {
 
-// Pattern edges come in ascending order, so that sums are the same on every machine.
-template <std::invocable<double> Visit>
-void for_each_used_weight(const Pattern::Impl& pattern, const Target::Impl& target,
+// Pattern edges come in ascending order, so that sums are the same on every machine. `target`: of any layout.
+template <class Layout, std::invocable<double> Visit>
+void for_each_used_weight(const Pattern::Impl& pattern, const Layout& target,
                           const std::vector<std::int32_t>& vertices, Visit&& visit) {
     const auto image = [&](std::int32_t u) { return vertices[index(u)]; };
     TOPOPLACE_ASSERT(std::ssize(vertices) == pattern.size());
@@ -27,8 +26,9 @@ void for_each_used_weight(const Pattern::Impl& pattern, const Target::Impl& targ
     }
 }
 
-inline double sum_of_used_weights(const Pattern::Impl& pattern, const Target::Impl& target,
-                                  const std::vector<std::int32_t>& vertices) {
+template <class Layout>
+double sum_of_used_weights(const Pattern::Impl& pattern, const Layout& target,
+                           const std::vector<std::int32_t>& vertices) {
     double sum = 0;
     for_each_used_weight(pattern, target, vertices, [&](double weight) { sum += weight; });
     return sum;

@@ -14,9 +14,16 @@
 
 namespace topoplace::match {
 
+template <int W>
+class Backtrack;
+
 // The part of a search that does not depend on its visitor.
 template <int W>
-struct Space {
+struct DenseSpace {
+    using Search = Backtrack<W>;
+    using Set = Bits<W>;
+    using Layout = Target::Impl;
+
     const Pattern::Impl& pattern;
     std::int32_t target_size;
     bool induced;
@@ -26,15 +33,15 @@ struct Space {
     bool uniform = true;           // every pattern vertex is allowed the same vertices by the caller
 
     // Throws Stopped where `meter` stops.
-    Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params, WorkMeter& meter);
+    DenseSpace(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params,
+               WorkMeter& meter);
+
+    bool adjacent(std::int32_t u, std::int32_t v) const { return adjacency.test(index(u), v); }
 
   private:
     void add_balls(WorkMeter& meter);
     void filter_by_degree(WorkMeter& meter);
 };
-
-template <int W>
-class Backtrack;
 
 // Takes every placement of all but the last vertex, with the images that the last one may take; false ends
 // the search.
@@ -46,7 +53,7 @@ concept PlacementVisitor = requires(V& visit, const Backtrack<W>& search, const 
 template <int W>
 class Backtrack {
   public:
-    Backtrack(const Space<W>& space, const Plan& plan, bool break_symmetry, WorkMeter& meter)
+    Backtrack(const DenseSpace<W>& space, const Plan& plan, bool break_symmetry, WorkMeter& meter)
         : space_(space),
           plan_(plan),
           break_symmetry_(break_symmetry),
@@ -142,7 +149,7 @@ class Backtrack {
         }
     }
 
-    const Space<W>& space_;
+    const DenseSpace<W>& space_;
     const Plan& plan_;
     const bool break_symmetry_;
     WorkMeter& meter_;

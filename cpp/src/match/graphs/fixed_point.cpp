@@ -1,0 +1,66 @@
+// The scale: a power of two, so that weights round once and at the same place.
+#include "match/graphs/fixed_point.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+
+#include "topoplace/assert.hpp"
+
+namespace topoplace::match {
+namespace {
+
+constexpr int kBits = 40;
+// Within these every weight has a fixed-point value of its own magnitude, and no sum overflows.
+constexpr double kLightest = 1e-150;
+constexpr double kHeaviest = 1e150;
+constexpr double kWidestRange = 1e11;
+
+}  // namespace
+
+FixedPoint::FixedPoint(const Graph& graph, WorkMeter& meter) {
+    for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
+        meter.prepare(8 * graph.weights(v).size());
+        for (const double weight : graph.weights(v)) {
+            heaviest_ = std::max(heaviest_, weight);
+            lightest_ = std::min(lightest_, weight);
+        }
+    }
+    if (heaviest_ == 0) return;
+    comparable_ = lightest_ >= kLightest && heaviest_ <= kHeaviest && heaviest_ / lightest_ <= kWidestRange;
+    TOPOPLACE_ASSERT(lightest_ > 0 && lightest_ <= heaviest_);
+    if (comparable_) scale_ = std::ldexp(1.0, kBits - 1 - std::ilogb(heaviest_));
+}
+
+Fixed FixedPoint::of(double weight) const {
+    const Fixed fixed = comparable_ ? std::llround(weight * scale_) : 1;
+    TOPOPLACE_ASSERT(fixed > 0 && fixed <= Fixed{1} << kBits);
+    return fixed;
+}
+
+Fixed FixedPoint::limit(double weight) const {
+    if (!comparable_ || weight <= lightest_) return 1;
+    return weight > heaviest_ ? std::numeric_limits<Fixed>::max() : std::llround(weight * scale_);
+}
+
+void FixedPoint::check_comparable() const {
+    if (comparable_) return;
+    std::ostringstream message;
+    message << "weights from " << lightest_ << " to " << heaviest_ << " cannot be compared exactly: between "
+            << kLightest << " and " << kHeaviest << ", the heaviest may be " << kWidestRange
+            << " times the lightest";
+    throw std::invalid_argument(message.str());
+}
+
+void DistinctWeights::sort() {
+    const auto fresh = weights_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    std::sort(fresh, weights_.end(), std::greater<>());
+    weights_.erase(std::unique(fresh, weights_.end()), weights_.end());
+    std::inplace_merge(weights_.begin(), fresh, weights_.end(), std::greater<>());
+    weights_.erase(std::unique(weights_.begin(), weights_.end()), weights_.end());
+    sorted_ = weights_.size();
+}
+
+}  // namespace topoplace::match

@@ -1,0 +1,62 @@
+// A target's weights in fixed point, relative to the heaviest, so that sums compare exactly.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "topoplace/graph.hpp"
+#include "topoplace/stop_condition.hpp"
+
+namespace topoplace::match {
+
+using Fixed = std::int64_t;
+
+class FixedPoint {
+  public:
+    // Throws Stopped where `meter` stops.
+    FixedPoint(const Graph& graph, WorkMeter& meter);
+
+    double heaviest() const { return heaviest_; }
+    double lightest() const { return lightest_; }
+    // Of an edge of the graph; 1 where weights cannot be compared.
+    Fixed of(double weight) const;
+    // Of any number: below the lightest edge 1, above the heaviest the largest number.
+    Fixed limit(double weight) const;
+    double to_double(Fixed weight) const { return static_cast<double>(weight) / scale_; }
+    // The smallest number that of() takes to at least this much.
+    double least(Fixed weight) const { return (static_cast<double>(weight) - 0.5) / scale_; }
+    // Throws std::invalid_argument where the weights span too wide a range to compare their sums.
+    void check_comparable() const;
+
+  private:
+    double heaviest_ = 0;
+    double lightest_ = std::numeric_limits<double>::infinity();
+    bool comparable_ = true;
+    double scale_ = 1;
+};
+
+// The distinct ones of many weights, heaviest first. They are sorted whenever as many have come as there
+// were, so that no sort takes long before the last.
+class DistinctWeights {
+  public:
+    void add(Fixed weight) {
+        weights_.push_back(weight);
+        if (weights_.size() - sorted_ > std::max(sorted_, kSortedAtLeast)) sort();
+    }
+    std::vector<Fixed>&& take() {
+        sort();
+        return std::move(weights_);
+    }
+
+  private:
+    void sort();
+
+    static constexpr std::size_t kSortedAtLeast = 1U << 12;
+    std::vector<Fixed> weights_;
+    std::size_t sorted_ = 0;
+};
+
+}  // namespace topoplace::match

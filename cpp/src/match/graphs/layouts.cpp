@@ -1,0 +1,65 @@
+// A target's layouts: the one that was chosen, and the dense one where a search needs it.
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "match/graphs/target.hpp"
+#include "match/sparse/target.hpp"
+
+namespace topoplace::match {
+namespace {
+
+// Up to these sizes rows of bits are short, and bounds that look at all vertices are cheap.
+constexpr std::int32_t kAlwaysDense = 64;
+// Of so many pairs at most one may be an edge.
+constexpr std::int64_t kSparseShare = 16;
+
+bool is_better_sparse(const Graph& graph) {
+    const std::int64_t n = graph.num_vertices();
+    if (n > kMaxDenseVertices) return true;
+    return n > kAlwaysDense && 2 * kSparseShare * graph.num_edges() <= n * n;
+}
+
+}  // namespace
+
+struct Target::Layouts {
+    Graph graph;
+    std::optional<Sparse> sparse;
+    std::once_flag dense_once;
+    std::optional<Impl> dense;
+};
+
+Target::Target(const Graph& graph, const StopCondition& stop, Layout layout)
+    : layouts_(std::make_shared<Layouts>(graph)) {
+    if (layout == Layout::sparse || (layout == Layout::chosen && is_better_sparse(graph))) {
+        WorkMeter meter(stop);
+        layouts_->sparse.emplace(graph, meter);
+    } else {
+        impl(stop);
+    }
+}
+
+std::int32_t Target::num_vertices() const { return layouts_->graph.num_vertices(); }
+
+bool Target::is_sparse() const { return layouts_->sparse.has_value(); }
+
+const Target::Impl& Target::impl(const StopCondition& stop) const {
+    std::call_once(layouts_->dense_once, [&] {
+        if (num_vertices() > kMaxDenseVertices) {
+            throw std::invalid_argument("the target has " + std::to_string(num_vertices()) +
+                                        " vertices; this question can be answered for at most " +
+                                        std::to_string(kMaxDenseVertices));
+        }
+        WorkMeter meter(stop);
+        layouts_->dense.emplace(layouts_->graph, meter);
+    });
+    return *layouts_->dense;
+}
+
+const Target::Sparse& Target::sparse() const {
+    TOPOPLACE_ASSERT(is_sparse());
+    return *layouts_->sparse;
+}
+
+}  // namespace topoplace::match
