@@ -54,7 +54,7 @@ class Quantity:
         """Return the row whose verdict `rule` gives on `values`.
 
         ours: our values as text. note: what else the column "why" says. fitted: the free parameters that were chosen to
-        hit the paper's number, if any; then the verdict is `fitted` in place of `reproduced` and `order only`.
+        hit the paper's number, if any; then the verdict is `fitted` in place of `reproduced`.
         """
         why = "; ".join(filter(None, (rule.text, note, fitted and f"fitted by {fitted}")))
         return self._claim(ours, rule, values, why, FITTED if fitted else "")
@@ -65,7 +65,7 @@ class Quantity:
 
     def _claim(self, ours: str, rule: Rule, values: tuple[object, ...], why: str, instead: str) -> Claim:
         verdict = rule.verdict(*values)
-        if instead and verdict in (REPRODUCED, ORDER_ONLY):
+        if instead and verdict == REPRODUCED:
             verdict = instead
         return Claim(self.id, self.quantity, self.paper, ours, verdict, why, rule)
 

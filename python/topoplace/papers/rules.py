@@ -55,8 +55,9 @@ class Ranges:
     reproduced: ranges for the verdict `reproduced`, one per value; None if the paper states no number but an order.
     order: ranges for the verdict `order only`; None if there is no order to agree with. text: both in words.
 
-    A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across the end
-    of a range, chance decides, and the verdict is `not comparable`.
+    A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across an end of
+    the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide:
+    the verdict is `not comparable`.
     """
 
     reproduced: tuple[Range, ...] | None
@@ -70,7 +71,9 @@ class Ranges:
             return REPRODUCED
         if in_order:
             return ORDER_ONLY
-        return NOT_COMPARABLE if None in (in_range, in_order) else DIFFERS
+        return (
+            NOT_COMPARABLE if in_range is None or (self.reproduced is None and in_order is None) else DIFFERS
+        )
 
     def or_order(self, text: str, *ranges: Range) -> Ranges:
         """Return this rule with ranges for the verdict `order only`; a single range holds for every value.
