@@ -96,7 +96,7 @@ WRONG = {
     "--artifact": ("nowhere/none", "topo.txt"),
 }
 # `papers mapa` writes the log of its artifact only if all these are given.
-ARTIFACT = "papers mapa --jobs lines.txt --topology dgx-v --policy greedy --write log.txt"
+ARTIFACT = "papers mapa --job-lines lines.txt --topology dgx-v --policy greedy --write log.txt"
 ARTIFACT_WRONG = {
     "--jobs": (*NO_FILE, "topo.txt"),
     "--topology": (*NO_FILE, "topo.txt"),

@@ -22,8 +22,8 @@ class Claim:
     that gives the verdict, which is one of
     - "reproduced", "order only" (only the order or direction of values agrees), "differs", "not comparable" (the paper
       has no such number, or too few simulations tell: the 95 % interval reaches across the rule's bound);
-    - "identity": it agrees, and could not have come out otherwise: arithmetic on the paper's own numbers, a constant,
-      or an upper bound;
+    - "identity": it could not have come out otherwise: arithmetic on the paper's own numbers, a constant, or an upper
+      bound;
     - "fitted": it agrees, and free parameters of ours were chosen so that it does.
 
     `rule` is the rule itself, None if the verdict follows from no value.
@@ -68,6 +68,10 @@ class Quantity:
         if instead and verdict == REPRODUCED:
             verdict = instead
         return Claim(self.id, self.quantity, self.paper, ours, verdict, why, rule)
+
+    def of_the_paper(self, ours: str, why: str) -> Claim:
+        """Return the row of what follows from the paper's own numbers, whether these agree with each other or not."""
+        return Claim(self.id, self.quantity, self.paper, ours, IDENTITY, why)
 
     def not_comparable(self, ours: str, why: str) -> Claim:
         """Return the row of a number that the paper does not have, or not in a way that can be compared."""

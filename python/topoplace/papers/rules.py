@@ -55,9 +55,9 @@ class Ranges:
     reproduced: ranges for the verdict `reproduced`, one per value; None if the paper states no number but an order.
     order: ranges for the verdict `order only`; None if there is no order to agree with. text: both in words.
 
-    A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across an end of
-    the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide:
-    the verdict is `not comparable`.
+    A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across an end
+    of the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide,
+    and the verdict is `not comparable`.
     """
 
     reproduced: tuple[Range, ...] | None

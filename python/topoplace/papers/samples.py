@@ -54,6 +54,18 @@ class Sample:
         """Return the upper end of the 95 % interval of the mean."""
         return self.mean + self.margin
 
+    def minus(self, other: Sample) -> Sample:
+        """Return the differences from another sample of the same seeds, seed by seed."""
+        return Sample.of(a - b for a, b in zip(self.values, other.values, strict=True))
+
+    def over(self, other: Sample) -> Sample:
+        """Return the ratios to another sample of the same seeds, seed by seed."""
+        return Sample.of(a / b for a, b in zip(self.values, other.values, strict=True))
+
+    def times(self, factor: float) -> Sample:
+        """Return the sample in another unit."""
+        return Sample.of(factor * value for value in self.values)
+
     def __format__(self, spec: str) -> str:
         """Return the mean, and the interval in brackets if there are several values, each in the format `spec`."""
         interval = f" [{self.low:{spec}}, {self.high:{spec}}]" if len(self.values) > 1 else ""

@@ -72,7 +72,7 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
     yield Quantity(
         f"{number}a", f"{study.where}: the longest decision (ms)", "in the order of sub-seconds"
     ).judged(
-        f"{_times(longest, 1e3):.1f}",
+        f"{longest.times(1e3):.1f}",
         between(-math.inf, _LONGEST_DECISION, f"below {_LONGEST_DECISION:g} s"),
         longest,
         note="CPU time on this machine; one decision plans all waiting jobs",
@@ -193,10 +193,6 @@ def _ratio(
 
 def _mean_seconds(run: Run) -> float:
     return sum(run.seconds) / len(run.seconds)
-
-
-def _times(sample: Sample, factor: float) -> Sample:
-    return Sample.of(factor * value for value in sample.values)
 
 
 def _way(disaggregate: bool) -> str:

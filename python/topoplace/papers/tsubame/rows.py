@@ -264,7 +264,7 @@ def table_3(study: Study) -> Iterator[Claim]:
     for number, (name, (mean, spread)) in zip(("2.9", "2.10", "2.11"), TABLE_3.items(), strict=True):
         ours = [study.saved(name, size) for size in study.sizes]
         tolerance = _TABLE_TOLERANCE[name]
-        steps = [_minus(more, fewer) for fewer, more in pairwise(ours)]
+        steps = [more.minus(fewer) for fewer, more in pairwise(ours)]
         rule = near(*mean, tolerance=tolerance, unit=" s")
         yield Quantity(f"{number}", f"mean {name} under G minus R (s); {where}", listed(mean, 2)).judged(
             _shown(study, ours, ".2f"),
@@ -290,11 +290,6 @@ def table_3(study: Study) -> Iterator[Claim]:
         )
     yield _sums(study)
     yield saving(study)
-
-
-def _minus(more: Sample, fewer: Sample) -> Sample:
-    """Return the differences of two samples, seed by seed."""
-    return Sample.of(a - b for a, b in zip(more.values, fewer.values, strict=True))
 
 
 def _sums(study: Study) -> Claim:
