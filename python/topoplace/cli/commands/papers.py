@@ -159,7 +159,12 @@ def _drmaestro(arguments: argparse.Namespace) -> None:
 def _add_sc17(papers: Any) -> None:
     summary = "Amaral et al. (SC'17), row by row, and their published simulator"
     parser = _paper(
-        papers, "sc17", summary, _sc17, quick="fewer lists of jobs, no large clusters", seed="the first list of jobs"
+        papers,
+        "sc17",
+        summary,
+        _sc17,
+        quick="fewer lists of jobs, no large clusters",
+        seed="the first list of jobs",
     )
     parser.add_argument(
         "--profile", metavar="PROFILE", help="use this performance profile instead of the published one"
@@ -186,7 +191,9 @@ def _sc17(arguments: argparse.Namespace) -> None:
 
 def _add_mapa(papers: Any) -> None:
     summary = "MAPA (SC'21), row by row, and its artifact's logs job by job"
-    parser = _paper(papers, "mapa", summary, _mapa, quick="three job lists instead of ten", seed="the first job list")
+    parser = _paper(
+        papers, "mapa", summary, _mapa, quick="three job lists instead of ten", seed="the first job list"
+    )
     parser.add_argument(
         "--artifact",
         metavar="DIR",
@@ -221,7 +228,11 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
     from topoplace.papers import mapa
     from topoplace.simulate import Workload
 
-    given = {"--job-lines": arguments.job_lines, "--topology": arguments.topology, "--policy": arguments.policy}
+    given = {
+        "--job-lines": arguments.job_lines,
+        "--topology": arguments.topology,
+        "--policy": arguments.policy,
+    }
     missing = [name for name, value in given.items() if not value]
     if missing:
         raise ValueError(f"{' and '.join(missing)} missing: the artifact's log needs {', '.join(given)}")

@@ -13,7 +13,7 @@ from topoplace.papers.rules import Range, Ranges, between, near, ordered
 from topoplace.papers.samples import Sample
 
 _NEAR: Final = 0.05
-"""Ratios of makespans that differ by at most this count as equal."""
+"""Ratios of makespans that differ by at most this, and by half of the paper's effect, count as equal."""
 _ABOVE_1: Final[Range] = (1.001, math.inf)
 _BELOW_1: Final[Range] = (0.0, 0.999)
 _BUSY: Final = (100.0, 700.0)
@@ -177,8 +177,9 @@ def _ratio_row(number: str, title: str, theirs: float, ratio: Sample) -> Claim:
 
 
 def _rule(theirs: float) -> Ranges:
+    """Return the rule for a ratio of makespans; a ratio of 1 is never near the paper's."""
     side = ("above 1", _ABOVE_1) if theirs > 1 else ("below 1", _BELOW_1)
-    return near(theirs, tolerance=_NEAR).or_order(*side)
+    return near(theirs, tolerance=min(_NEAR, abs(theirs - 1) / 2)).or_order(*side)
 
 
 def _ratio(
