@@ -260,6 +260,12 @@ def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
         assert claims[f"1.9 own, {name}"].verdict == REPRODUCED
         assert claims[f"1.11 own, {name}"].verdict == ORDER_ONLY
     assert claims["1.23 own, 10 lists, slowed jobs"].verdict == DIFFERS
+    free, strict, lenient = (
+        [float(part.split("%" if part.count("%") else " ")[0]) for part in claims[row].ours.split("; ")]
+        for row in (f"1.23 own, 10 lists, protect_running={limit}" for limit in (None, 1.0, 1.05))
+    )
+    assert free[0] > lenient[0] > strict[0]
+    assert strict[1] > 1.1 * free[1]
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
@@ -282,6 +288,7 @@ def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
         "1.23 own": (0.0, 0.0, -1.0),
         "1.23 own, 10 lists, SLO": (1.0,),
         "1.23 own, 10 lists, slowed jobs": (0.2, 0.2, 0.2, 0.05),
+        "1.23 own, 10 lists, protect_running": (0.2,),
         "1.23 10 lists": (0.0, 0.0, -20.0, 0.0, 0.0, 0.0, 0.0),
         "1.23 10 lists SLO": (5.0, 5.0, 5.0, 1.0),
         "1.23 10 lists GPUs": (0.0, 0.0, 1.0, 1.0),

@@ -74,6 +74,7 @@ def reproduce(
     for name, (each, count) in scenarios.items():
         runs = own_scenarios.simulated(each, count, measured, runner)
         claims += [*own_scenarios.orders(name, runs), own_scenarios.slowed(name, runs)]
+    claims += own_scenarios.protected(f"{len(drawn)} lists", drawn, _LISTS[100], measured, runner)
     claims += () if quick else _scenario_2(seeds, measured, runner)
     if output:
         own_prototype.draw(measured, output)

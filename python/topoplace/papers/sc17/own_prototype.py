@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -41,9 +41,15 @@ _SPEEDUP_TOLERANCE: Final = 0.05
 _SAME_TIME_S: Final = 1e-6
 
 
-def run(topology: Topology, workload: Workload, policy: str, profile: PerformanceProfile) -> Result:
-    """Simulate the jobs under the policy of that name; running jobs slow each other down as `profile` says."""
-    return simulate(topology, workload, get(policy, profile=profile), performance=ProfiledTime(profile))
+def run(
+    topology: Topology, workload: Workload, policy: str, profile: PerformanceProfile, **options: Any
+) -> Result:
+    """Simulate the jobs under the policy of that name; running jobs slow each other down as `profile` says.
+
+    options: more arguments of the policy.
+    """
+    chosen = get(policy, profile=profile, **options)
+    return simulate(topology, workload, chosen, performance=ProfiledTime(profile))
 
 
 def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -> list[Result]:
