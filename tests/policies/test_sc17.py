@@ -299,6 +299,17 @@ def test_best_fit_fills_the_socket_with_the_least_left() -> None:
         assert placement.gpus == gpus
 
 
+def test_best_fit_to_the_letter_takes_the_most_used_socket_first() -> None:
+    cluster = tp.Cluster(racks())
+    cluster.allocate("other", [8])  # the machine of GPUs 8 to 11 has one GPU free on its first socket
+    for reading, gpus in (("sockets", (10, 11)), ("domains", (9, 10))):
+        placement = tp.policies.BestFit(reading=reading).place(job_of(2), cluster)  # type: ignore[arg-type]
+        assert placement is not None
+        assert placement.gpus == gpus
+    with pytest.raises(ValueError, match="reading = 'machines'"):
+        tp.policies.BestFit(reading="machines")  # type: ignore[arg-type]
+
+
 # ---- the formula -------------------------------------------------------------------------------------------------
 
 

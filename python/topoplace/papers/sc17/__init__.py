@@ -73,7 +73,10 @@ def reproduce(
     )
     for name, (each, count) in scenarios.items():
         runs = own_scenarios.simulated(each, count, measured, runner)
-        claims += [*own_scenarios.orders(name, runs), own_scenarios.slowed(name, runs)]
+        claims += [*own_scenarios.orders(name, runs), own_scenarios.service_levels(name, runs)]
+        claims.append(own_scenarios.slowed(name, runs))
+        literal = own_scenarios.other_best_fit(each, count, measured, runner, runs)
+        claims += own_scenarios.orders(f"{name}, BF to the letter", literal)
     claims += own_scenarios.protected(f"{len(drawn)} lists", drawn, _LISTS[100], measured, runner)
     claims += () if quick else _scenario_2(seeds, measured, runner)
     if output:
@@ -96,6 +99,7 @@ def _scenario_2(
         jobs = [Workload.sc17(num_jobs, each, gap, profile=measured) for each in seeds]
         runs = own_scenarios.simulated(jobs, count, measured, runner)
         yield from own_scenarios.orders(name, runs)
+        yield own_scenarios.service_levels(name, runs)
         yield own_scenarios.decision_times(name, runs)
 
 
