@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.papers import drmaestro
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
-from topoplace.papers.drmaestro import rodinia, rows, scale
+from topoplace.papers.drmaestro import coverage, rodinia, rows, scale
 from topoplace.papers.drmaestro.study import Run, Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.papers.runs import Runner
@@ -53,6 +53,10 @@ def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim]
     assert scaled == {name for name in claims if name.startswith("scale")}
     assert all(float(claims[name].ours.removesuffix(" ms")) > 0 for name in scaled)
     assert (output / "drmaestro-scale.png").stat().st_size > 1000
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
+    assert_covered(quick[0].values(), coverage.PARTS)
 
 
 def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:

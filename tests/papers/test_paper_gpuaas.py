@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("highspy")
 
-from paper_rows import assert_complete, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.capacity import TABLE_II, CapacityResult, Problem, SearchPlanner, audit_events, generate_jobs
 from topoplace.capacity.planners.paper_model import PaperModel
 from topoplace.cli import main
 from topoplace.papers import gpuaas
 from topoplace.papers.claims import IDENTITY, Claim
-from topoplace.papers.gpuaas import rows
+from topoplace.papers.gpuaas import coverage, rows
 from topoplace.papers.gpuaas.published import tables_of
 from topoplace.papers.gpuaas.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
@@ -53,6 +53,10 @@ def test_one_server_is_enough(claims: dict[str, Claim]) -> None:
     assert float(claims["4.8 ours"].ours.removesuffix(" s")) < 1.0
     assert claims["4.7 variables"].verdict == REPRODUCED
     assert int(claims["4.7 centralised"].ours.replace(",", "")) > 300_000
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+    assert_covered(claims.values(), coverage.PARTS)
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:

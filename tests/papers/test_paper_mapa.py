@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.papers import mapa
 from topoplace.papers.claims import IDENTITY, Claim
+from topoplace.papers.mapa import coverage
 from topoplace.papers.mapa.study import Study
 from topoplace.papers.rules import DIFFERS, REPRODUCED
 
@@ -155,6 +156,10 @@ def test_every_claim_is_complete(claims: dict[str, Claim]) -> None:
     assert len(claims) >= 40
     assert_complete(claims.values())
     json.dumps([claim.to_dict() for claim in claims.values()])
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+    assert_covered(claims.values(), coverage.PARTS, ["artifact"])
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import (
     authors_utility,
@@ -27,7 +27,7 @@ from topoplace.papers import sc17
 from topoplace.papers.claims import IDENTITY, Claim
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.papers.runs import Runner
-from topoplace.papers.sc17 import own_scenarios, rows
+from topoplace.papers.sc17 import coverage, own_scenarios, rows
 from topoplace.papers.sc17.measured import NAMES, authors_profile
 from topoplace.papers.sc17.published_simulator import simulator
 from topoplace.papers.sc17.published_simulator.python2 import IntDict, copied
@@ -266,6 +266,10 @@ def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
     )
     assert free[0] > lenient[0] > strict[0]
     assert strict[1] > 1.1 * free[1]
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+    assert_covered(claims.values(), coverage.PARTS, ["1.22 code", "1.24 own"])
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:

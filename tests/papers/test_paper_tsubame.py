@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.papers import tsubame
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.tsubame import congestion, generator, machine, rows
+from topoplace.papers.tsubame import congestion, coverage, generator, machine, rows
 from topoplace.papers.tsubame.generator import Habits
 from topoplace.papers.tsubame.study import GivenLog, Log, Outcome, Study
 from topoplace.simulate import Workload
@@ -70,6 +70,10 @@ WRONG = {
     "2.14": (0.0,),
     "2.15": (0.0,),
 }
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
+    assert_covered(quick[0].values(), coverage.PARTS)
 
 
 def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:

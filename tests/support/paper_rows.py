@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from topoplace.papers.claims import FITTED, IDENTITY, RESULTS, Claim
+from topoplace.papers.coverage import Part
 from topoplace.papers.rules import DIFFERS
 
 
@@ -22,6 +23,17 @@ def assert_complete(claims: Iterable[Claim]) -> None:
         assert list(claim.to_dict()) == ["id", "quantity", "paper", "ours", "verdict", "why"]
         assert all(claim.to_dict().values()), claim
         assert claim.verdict in (*RESULTS, IDENTITY, FITTED), claim
+
+
+def assert_covered(claims: Iterable[Claim], parts: Sequence[Part], not_here: Sequence[str] = ()) -> None:
+    """Every row belongs to a part of the paper, and every part's rows exist.
+
+    not_here: beginnings of ids that only a full run or another option prints.
+    """
+    ids = [claim.id for claim in claims]
+    listed = [row for part in parts for row in part.rows]
+    assert [name for name in ids if not name.startswith(tuple(listed))] == []
+    assert [row for row in listed if not any(name.startswith(row) for name in (*ids, *not_here))] == []
 
 
 def assert_rules_can_fail(claims: Iterable[Claim], wrong: Mapping[str, tuple[object, ...]]) -> None:

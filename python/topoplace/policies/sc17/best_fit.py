@@ -59,7 +59,7 @@ class BestFit(UtilityPolicy):
         """Return the candidate GPU choices on one machine: the lowest free GPUs of each socket with enough of them.
 
         If no socket has enough, or with the reading "domains", the only candidate takes the sockets with the fewest
-        free GPUs first. On a machine with fixed partitions, there is one candidate per free partition of the job's size.
+        free GPUs first. On a machine with fixed partitions, each free partition of the job's size is a candidate.
         """
         if machine_class.partitions:
             return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
