@@ -33,13 +33,14 @@ PARTS: Final = (
     Part(
         "Fig. 8",
         "application graphs of NCCL",
-        ("jobs/job_graph.py",),
-        note="rings, trees and cliques are job graphs",
+        ("jobs/nccl_log.py", "jobs/patterns.py"),
+        note="`JobGraph.from_nccl_log`; rings, trees and cliques",
     ),
     Part(
         "Fig. 9",
         "application graphs from code and profiles",
-        note="not built yet: graphs from NCCL logs and traffic",
+        ("jobs/nccl_log.py", "jobs/job_graph.py"),
+        note="`JobGraph.from_nccl_log` and `JobGraph.from_traffic`; reading source code is not built",
     ),
     Part("Fig. 10", "aggregated and preserved bandwidth", ("objectives/links.py",), ("3.2",)),
     Part("eq. 1", "aggregated bandwidth", ("objectives/links.py",), ("3.2",)),
