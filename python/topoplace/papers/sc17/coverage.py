@@ -35,6 +35,13 @@ PARTS: Final = (
         ("1.17", "1.18", "1.19"),
     ),
     Part(
+        "section 3.3",
+        "interference of pairs that were not measured",
+        ("jobs/interference_model.py",),
+        ("1.18 predicted",),
+        "the paper profiles every pair; the prediction is ours",
+    ),
+    Part(
         "Fig. 7",
         "the graph of a machine, with weights by level",
         ("topology/topology.py",),
