@@ -70,8 +70,8 @@ def fitted(
     inverse = np.linalg.inv(design.T @ design + penalty)
     coefficients = inverse @ design.T @ np.log(measured)
     leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
-    left_out = np.log(measured) - (np.log(measured) - design @ coefficients) / (1 - leverage)
-    error = np.maximum(1.0, np.exp(left_out)) - measured
+    residual: NDArray[np.float64] = (np.log(measured) - design @ coefficients) / (1 - leverage)
+    error = np.maximum(1.0, measured * np.exp(-residual)) - measured
     return InterferenceModel(features, mean, scale, coefficients, float(np.sqrt(np.mean(error**2))))
 
 
