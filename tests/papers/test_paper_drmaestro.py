@@ -206,6 +206,6 @@ def test_the_command_line_passes_what_it_is_given(
 
     monkeypatch.setattr(drmaestro, "reproduce", reproduce)
     main(["papers", "drmaestro", "--quick", "--json", "--seed", "4", "--jobs", "3", "-o", str(tmp_path)])
-    runner = Runner(3, progress=True)
+    runner = Runner(3)
     assert asked == [{"quick": True, "seed": 4, "output": tmp_path, "runner": runner}]
     assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ["5.2"]

@@ -51,7 +51,7 @@ def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[
     from topoplace.papers.runs import Runner
 
     output = writing.directory(arguments.output)
-    runner = Runner(arguments.jobs, progress=True)
+    runner = Runner(arguments.jobs, progress=sys.stderr.isatty())
     rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, runner=runner, **more)
     if arguments.json:
         writing.as_json([row.to_dict() for row in rows])
