@@ -176,14 +176,20 @@ def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
 
 def symmetric_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
     """Return `value` as an (n, n) float64 array that is finite, not negative, symmetric, and 0 on the diagonal."""
+    matrix = square_matrix(value, what, error)
+    _refuse(np.diag(np.diagonal(matrix) != 0.0), matrix, what, "is on the diagonal and not 0", error)
+    for u, v in np.argwhere(matrix != matrix.T)[:1]:
+        raise error(f"{what}[{u}, {v}] = {matrix[u, v]:g} but {what}[{v}, {u}] = {matrix[v, u]:g}")
+    return matrix
+
+
+def square_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
+    """Return `value` as an (n, n) float64 array that is finite and not negative."""
     matrix = numbers_of(value, what, error)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise error(f"{what} has shape {matrix.shape}; an (n, n) matrix is needed")
     _refuse(~np.isfinite(matrix), matrix, what, "is not a finite number", error)
     _refuse(matrix < 0.0, matrix, what, "is negative", error)
-    _refuse(np.diag(np.diagonal(matrix) != 0.0), matrix, what, "is on the diagonal and not 0", error)
-    for u, v in np.argwhere(matrix != matrix.T)[:1]:
-        raise error(f"{what}[{u}, {v}] = {matrix[u, v]:g} but {what}[{v}, {u}] = {matrix[v, u]:g}")
     return matrix
 
 

@@ -421,7 +421,7 @@ def test_gzip_of_several_members_is_read_whole(tmp_path: Path, monkeypatch: pyte
 def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:
     jobs, log = tmp_path / "jobs.txt", tmp_path / "log.txt"
     jobs.write_text(JOBS)
-    options = ("papers", "mapa", "--jobs", jobs, "--topology", "dgx-v", "--policy", "preserve")
+    options = ("papers", "mapa", "--job-lines", jobs, "--topology", "dgx-v", "--policy", "preserve")
     printed = succeed(*options)
     assert printed.startswith("ID startTime endTime")
     assert len(printed.splitlines()) == 4
@@ -515,8 +515,8 @@ def odd(tmp_path: Path) -> Path:
         ("compare summit --policies baseline,worst", "'worst': no such policy"),
         ("compare summit --policies ,", "--policies ',': a name is empty"),
         ("papers mapa --artifact folder", "folder: has no results-MACHINE-POLICY-JOBS.txt"),
-        ("papers mapa --jobs jobs.csv", "--topology and --policy missing"),
-        ("papers mapa --jobs jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
+        ("papers mapa --job-lines jobs.csv", "--topology and --policy missing"),
+        ("papers mapa --job-lines jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
         ("demo -o prose", "-o prose: not a directory"),
         ("", "the following arguments are required: COMMAND"),
         ("dance", "invalid choice: 'dance'"),

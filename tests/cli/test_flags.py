@@ -69,6 +69,7 @@ WRONG = {
     "--policies": ("best", "", "baseline,"),
     "--top": COUNT,
     "--jobs": (*NO_FILE, "topo.txt"),
+    **{f"papers {name} --jobs": COUNT for name in ("mapa", "sc17", "drmaestro", "gpuaas", "tsubame")},
     "--num-jobs": COUNT,
     "--gpus-per-node": COUNT,
     "--cpus": COUNT,
@@ -96,9 +97,9 @@ WRONG = {
     "--artifact": ("nowhere/none", "topo.txt"),
 }
 # `papers mapa` writes the log of its artifact only if all these are given.
-ARTIFACT = "papers mapa --jobs lines.txt --topology dgx-v --policy greedy --write log.txt"
+ARTIFACT = "papers mapa --job-lines lines.txt --topology dgx-v --policy greedy --write log.txt"
 ARTIFACT_WRONG = {
-    "--jobs": (*NO_FILE, "topo.txt"),
+    "--job-lines": (*NO_FILE, "topo.txt"),
     "--topology": (*NO_FILE, "topo.txt"),
     "--policy": ("best",),
     "--write": ("topo.txt/x", "folder.json"),

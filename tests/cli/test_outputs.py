@@ -31,7 +31,7 @@ FILES = {
     "partition path.graph -o": "sides.txt",
     "flow two.min -o": "flow.txt",
     "profile build runs.csv -o": "profile.json",
-    "papers mapa --jobs lines.txt --topology dgx-v --policy greedy --write": "log.txt",
+    "papers mapa --job-lines lines.txt --topology dgx-v --policy greedy --write": "log.txt",
 }
 
 

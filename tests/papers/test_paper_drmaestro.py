@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from paper_rows import by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.papers import drmaestro
-from topoplace.papers.claims import DIFFERS, ORDER_ONLY, REPRODUCED, Claim
-from topoplace.papers.drmaestro import rodinia, rows, scale
+from topoplace.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.papers.drmaestro import coverage, rodinia, rows, scale
 from topoplace.papers.drmaestro.study import Run, Study
+from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.papers.runs import Runner
 from topoplace.simulate import JobRecord, Result
 
 
@@ -26,10 +28,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], P
 
 def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[str, Claim], Path]) -> None:
     claims, _ = quick
+    assert_complete(claims.values())
     for number in ("5.2", "5.5 off", "5.5 aware", "5.6 off", "5.6 aware"):
-        without, with_it, ratio = (float(part.rstrip(" s")) for part in claims[number].ours.split(", "))
+        without, with_it, ratio = (float(part.split(" ")[0]) for part in claims[number].ours.split("], "))
         assert without > with_it
-        assert ratio == pytest.approx(without / with_it, abs=0.01)
+        assert ratio == pytest.approx(without / with_it, abs=0.02)
         assert claims[number].verdict in (REPRODUCED, ORDER_ONLY)
     assert claims["5.2"].paper.endswith("1.13")
     assert claims["5.5 off"].paper.endswith("1.58")
@@ -40,16 +43,36 @@ def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[
 
 def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim], Path]) -> None:
     claims, output = quick
-    assert claims["5.2b"].verdict == claims["5.3a"].verdict == claims["5.4a"].verdict == REPRODUCED
+    assert claims["5.2b"].verdict == FITTED
+    assert claims["5.3a"].verdict == claims["5.4a"].verdict == REPRODUCED
     for number in ("5.5", "5.6"):
-        assert claims[f"{number} postponed"].verdict == REPRODUCED
+        assert claims[f"{number} postponed"].verdict == IDENTITY
     assert claims["5.6 slowdown, disaggregated"].verdict == ORDER_ONLY
-    assert claims["5.5 slowdown, disaggregated"].verdict == DIFFERS  # 1.0121 and 1.0091
     ways = ("plan", "busy, cold", "busy, warm", "full, cold", "full, warm")
     scaled = {f"scale {count} {way}" for count in (128, 1000) for way in ways}
     assert scaled == {name for name in claims if name.startswith("scale")}
     assert all(float(claims[name].ours.removesuffix(" ms")) > 0 for name in scaled)
     assert (output / "drmaestro-scale.png").stat().st_size > 1000
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
+    assert_covered(quick[0].values(), coverage.PARTS)
+
+
+def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:
+    wrong: dict[str, tuple[object, ...]] = {
+        "5.2": (1.0,),
+        "5.2b": (6.0, 15.0),
+        "5.3a": (2.0,),
+        "5.3b": (1.0,),
+        "5.4a": (2.0,),
+        "5.4b": (1.0,),
+        "5.5": (1.0,),
+        "5.6": (1.0,),
+        "5.5 postponed": (11.0,),
+        "5.6 postponed": (11.0,),
+    }
+    assert_rules_can_fail(quick[0].values(), wrong)
 
 
 class Given(Study):
@@ -67,7 +90,7 @@ class Given(Study):
     def _made(self, makespan: float) -> Run:
         entry = tp.simulate.SubmittedJob(0, "a", tp.JobGraph.ring(1), 0.0, 100.0)
         record = JobRecord(entry, None, 0.0, makespan, makespan)
-        return Run(Result(rodinia.machines(4), "given", (record,)), [makespan / 1000])
+        return Run.of(Result(rodinia.machines(4), "given", (record,)), [makespan / 1000])
 
 
 def test_verdicts_follow_from_the_numbers() -> None:
@@ -90,24 +113,29 @@ def test_verdicts_follow_from_the_numbers() -> None:
     [
         ((1030.0, 1030.0, 1030.0), ORDER_ONLY),
         ((1030.0, 1040.0, 1025.0), ORDER_ONLY),
-        ((1030.0, 1060.0, 1005.0), DIFFERS),  # further apart than away from 1
-        ((1020.0, 990.0, 1040.0), DIFFERS),
-        ((1004.0,), DIFFERS),  # a hair, though nothing tells how far seeds are apart
+        ((1030.0, 1060.0, 1005.0), NOT_COMPARABLE),  # further apart than away from 1
+        ((1020.0, 990.0, 1040.0), NOT_COMPARABLE),
+        ((1000.5,), DIFFERS),
         ((1030.0,), ORDER_ONLY),
         ((970.0, 970.0), DIFFERS),
-        ((1120.0, 1150.0), REPRODUCED),
     ],
 )
 def test_no_order_within_what_seeds_are_apart(off: tuple[float, ...], verdict: str) -> None:
-    """The ratio of table 10 with local GPUs, 1.13, and that of slowdowns, which has no figure."""
+    """The ratio of slowdowns, for which the thesis has no figure."""
     study = Given(*((value, 500.0, 1000.0, 500.0) for value in off))
-    claims = {claim.id: claim.verdict for claim in rows.table("5.6", study, rows.TABLE_10)}
-    assert claims["5.6 policy, local GPUs"] == verdict
     slowdowns = {claim.id: claim.verdict for claim in rows.slowdowns("5.6", study)}
-    assert slowdowns["5.6 slowdown, local GPUs"] == (ORDER_ONLY if verdict == REPRODUCED else verdict)
+    assert slowdowns["5.6 slowdown, local GPUs"] == verdict
     assert slowdowns["5.6 slowdown, disaggregated"] == DIFFERS
     decisions = [claim.verdict for claim in rows.overhead("5.4", study, slower=False)]
     assert decisions[1] == ORDER_ONLY
+
+
+def test_no_effect_is_never_the_effect_of_the_paper() -> None:
+    """Table 9 has a policy that slows jobs by 1.4 %: a ratio of 1 is near that, but not the same."""
+    claims = {
+        claim.id: claim for claim in rows.table("5.5", Given((400.0, 300.0, 400.0, 300.0)), rows.TABLE_9)
+    }
+    assert claims["5.5 policy, local GPUs"].verdict == DIFFERS
 
 
 def test_the_jobs_are_those_of_the_thesis() -> None:
@@ -128,7 +156,7 @@ def test_a_study_runs_once_per_setting_and_alike_every_time() -> None:
     study = Study(40, 4, [5])
     assert study.runs(disaggregate=True) is study.runs(disaggregate=True)
     again = Study(40, 4, [5]).runs(disaggregate=True)
-    assert again[0].result.jobs.tolist() == study.runs(disaggregate=True)[0].result.jobs.tolist()
+    assert again[0].end.tolist() == study.runs(disaggregate=True)[0].end.tolist()
     assert again[0].busy_gpus(0.0, again[0].makespan) > 0
 
 
@@ -177,6 +205,7 @@ def test_the_command_line_passes_what_it_is_given(
         return [Claim("5.2", "q", "p", "o", REPRODUCED, "w")]
 
     monkeypatch.setattr(drmaestro, "reproduce", reproduce)
-    main(["papers", "drmaestro", "--quick", "--json", "--seed", "4", "-o", str(tmp_path)])
-    assert asked == [{"quick": True, "seed": 4, "output": tmp_path}]
+    main(["papers", "drmaestro", "--quick", "--json", "--seed", "4", "--jobs", "3", "-o", str(tmp_path)])
+    runner = Runner(3)
+    assert asked == [{"quick": True, "seed": 4, "output": tmp_path, "runner": runner}]
     assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ["5.2"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from paper_rows import by_id
+from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import (
     authors_utility,
@@ -24,8 +24,10 @@ from topoplace.objectives.authors_utility import (
     system_utility,
 )
 from topoplace.papers import sc17
-from topoplace.papers.claims import Claim
-from topoplace.papers.sc17 import own, rows
+from topoplace.papers.claims import IDENTITY, Claim
+from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.papers.runs import Runner
+from topoplace.papers.sc17 import coverage, own_scenarios, rows
 from topoplace.papers.sc17.measured import NAMES, authors_profile
 from topoplace.papers.sc17.published_simulator import simulator
 from topoplace.papers.sc17.published_simulator.python2 import IntDict, copied
@@ -241,20 +243,61 @@ def claims() -> dict[str, Claim]:
 
 
 def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
-    for row in ("1.12", "1.14", "1.18", "1.19", "1.8", "1.7 code", "1.9", "1.23 drawn 0 SLO"):
-        assert claims[row].verdict == "reproduced", claims[row]
-    for row in ("1.17", "1.7", "1.10", "1.11", "1.23 drawn 0 wait"):
-        assert claims[row].verdict == "order only", claims[row]
-    for row in ("1.22", "1.23 drawn 0 GPUs"):
-        assert claims[row].verdict == "differs", claims[row]
+    assert_complete(claims.values())
+    for row in ("1.12", "1.7 code"):
+        assert claims[row].verdict == REPRODUCED, claims[row]
+    for row in ("1.8", "1.14", "1.18", "1.19", "1.23 own, 10 lists, SLO"):
+        assert claims[row].verdict == IDENTITY, claims[row]
+    for row in ("1.17", "1.7", "1.10", "1.11"):
+        assert claims[row].verdict == ORDER_ONLY, claims[row]
+    for row in ("1.9", "1.22", "1.23 10 lists GPUs"):
+        assert claims[row].verdict == DIFFERS, claims[row]
     assert claims["1.7 code"].ours == "440.0, 440.0, 433.4, 396.0"
 
 
 def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
     for name in ("published list", "Table 1"):
-        assert claims[f"1.9 own, {name}"].verdict == "reproduced"
-        assert claims[f"1.11 own, {name}"].verdict == "order only"
-    assert claims["1.23 own, drawn 0, SLO"].verdict == "reproduced"
+        assert claims[f"1.9 own, {name}"].verdict == REPRODUCED
+        assert claims[f"1.11 own, {name}"].verdict == ORDER_ONLY
+    assert claims["1.23 own, 10 lists, slowed jobs"].verdict == DIFFERS
+    free, strict, lenient = (
+        [float(part.split("%" if part.count("%") else " ")[0]) for part in claims[row].ours.split("; ")]
+        for row in (f"1.23 own, 10 lists, protect_running={limit}" for limit in (None, 1.0, 1.05))
+    )
+    assert free[0] > lenient[0] > strict[0]
+    assert strict[1] > 1.1 * free[1]
+
+
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+    assert_covered(claims.values(), coverage.PARTS, ["1.22 code", "1.24 own"])
+
+
+def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
+    wrong: dict[str, tuple[object, ...]] = {
+        "1.12": (1.27, 1.2, 1.0),
+        "1.14": ("1.249",),
+        "1.17": (0.0, 0.0, 0.0, 30.0),
+        "1.18": ("31.8",),
+        "1.19": ("5.5",),
+        "1.7": (440.0, 440.0, 433.4, 440.0, 0.0, 6.6, -6.6),
+        "1.7 code": (440.0, 440.0, 433.4, 396.1),
+        "1.8 own": (1.28, 1.30, 1.0),
+        "1.9": (70.0, 0.0, 0.0),
+        "1.9 own": (70.0, 70.0, 70.0, 50.0, 1.0, 0.0, 0.0, 1.0),
+        "1.9 own, published list, sockets": (True, False),
+        "1.9 own, Table 1, sockets": (True, False),
+        "1.10": (240.0, 240.0, 240.0, 240.0, 1.0),
+        "1.11": (0.5, 0.5, 0.5, 0.5),
+        "1.22": (40.0,),
+        "1.23 own": (0.0, 0.0, -1.0),
+        "1.23 own, 10 lists, SLO": (1.0,),
+        "1.23 own, 10 lists, slowed jobs": (0.2, 0.2, 0.2, 0.05),
+        "1.23 own, 10 lists, protect_running": (0.2,),
+        "1.23 10 lists": (0.0, 0.0, -20.0, 0.0, 0.0, 0.0, 0.0),
+        "1.23 10 lists SLO": (5.0, 5.0, 5.0, 1.0),
+        "1.23 10 lists GPUs": (0.0, 0.0, 1.0, 1.0),
+    }
+    assert_rules_can_fail(claims.values(), wrong)
 
 
 @pytest.mark.parametrize("name", ["published list", "Table 1"])
@@ -293,10 +336,11 @@ def test_jobs_never_placed_are_left_out_of_means_and_miss_their_utility() -> Non
     jobs = [
         tp.JobGraph.clique(k).with_(profile=NAMES[0], min_utility=least) for k, least in ((1, 0.0), (3, 1.0))
     ]
-    lists = {"x": (Workload(jobs, [5.0, 5.0], [1.0, 1.0]), 1)}
-    claims = by_id(rows.scenarios(authors_profile(), lists))
+    workload = Workload(jobs, [5.0, 5.0], [1.0, 1.0])
+    runs = {policy: [rows.figures(workload, authors_profile(), policy, 1)] for policy in POLICIES}
+    claims = by_id(rows.scenario("x", runs))
     assert claims["1.23 x SLO"].ours.endswith(", 1")
-    assert claims["1.23 x wait"].verdict == "differs"
+    assert claims["1.23 x wait"].verdict == DIFFERS
     assert claims["1.23 x wait"].ours.split(", ")[3] == "0.5"
 
 
@@ -327,22 +371,28 @@ def test_all_times_come_from_the_given_profile(tmp_path: Path) -> None:
         five_jobs(profile=PerformanceProfile({}, {}))
 
 
+def _own(lists: list[Workload], machines: int) -> own_scenarios.Runs:
+    return own_scenarios.simulated(lists, machines, authors_profile(), Runner())
+
+
 def test_policies_are_in_the_papers_order_over_many_lists() -> None:
-    claims = {
-        claim.id: claim.verdict for claim in own.scenario_1_on_average(authors_profile(), range(40, 80))
-    }
-    assert claims["1.23 own, 40 lists, SLO"] == "reproduced"
-    assert claims["1.23 own, 40 lists, mean_slowdown"] == "order only"
+    lists = [Workload.sc17(100, seed, profile=authors_profile()) for seed in range(40, 70)]
+    runs = _own(lists, 5)
+    claims = by_id(own_scenarios.orders("30 lists", runs))
+    assert own_scenarios.service_levels("30 lists", runs).verdict == IDENTITY
+    slowdowns = [float(part.split()[0]) for part in claims["1.23 own, 30 lists, slowdown"].ours.split("], ")]
+    assert slowdowns[0] > slowdowns[3]
 
 
 def test_no_slo_is_violated_in_scenario_2() -> None:
-    claims = by_id(own.scenario_2(authors_profile(), seed=0, num_jobs=1000))
-    assert claims["1.23 own, 1000 machines, mean_wait"].verdict == "not comparable"
-    assert len(claims) == 12
-    for name in ("1000 machines", "200 machines", "200 machines, overloaded"):
-        assert claims[f"1.23 own, {name}, SLO"].verdict == "reproduced"
-        assert claims[f"1.23 own, {name}, mean_slowdown"].verdict == "order only"
-        assert claims[f"1.24 own, {name}"].verdict == "reproduced"
+    for name, machines, gap in own_scenarios.SCENARIO_2:
+        runs = _own([Workload.sc17(1000, 0, gap, profile=authors_profile())], machines)
+        claims = by_id([*own_scenarios.orders(name, runs), own_scenarios.decision_times(name, runs)])
+        assert own_scenarios.service_levels(name, runs).verdict == IDENTITY
+        assert claims[f"1.23 own, {name}, slowdown"].verdict == ORDER_ONLY
+        assert claims[f"1.24 own, {name}"].verdict == IDENTITY
+        if name == "1000 machines":
+            assert claims[f"1.23 own, {name}, wait"].verdict == NOT_COMPARABLE
 
 
 def test_verdicts_follow_the_measurements() -> None:
@@ -358,8 +408,8 @@ def test_verdicts_follow_the_measurements() -> None:
 
 def test_the_published_lists_as_rows(shared: Path, tmp_path: Path) -> None:
     claims = by_id(sc17.reproduce(quick=True, lists=shared / "data" / "traces"))
-    assert [claims[f"1.22 code {machines}"].verdict for machines in (1, 2, 5, 10)] == ["reproduced"] * 4
-    assert claims["1.23 published 100 slowdown"].verdict == "order only"
+    assert [claims[f"1.22 code {machines}"].verdict for machines in (1, 2, 5, 10)] == [REPRODUCED] * 4
+    assert claims["1.23 published 100 slowdown"].verdict == ORDER_ONLY
     with pytest.raises(ValueError, match=r"neither workloads-100.json nor"):
         sc17.reproduce(quick=True, lists=tmp_path)
 
@@ -371,7 +421,12 @@ def test_manifests_and_the_command(tmp_path: Path) -> None:
     done = subprocess.run([*command, *more], capture_output=True, timeout=120, check=True)
     assert len(list(tmp_path.glob("sc17-six-jobs-*.png"))) == 4
     printed = {row["id"]: row for row in json.loads(done.stdout)}
-    assert printed["1.23 published 100 wait"]["ours"] == printed["1.23 drawn 0 wait"]["ours"]
+    first = [float(part) for part in printed["1.23 published 100 wait"]["ours"].split(", ")]
+    runs = [
+        rows.figures(Workload.sc17(100, profile=authors_profile()), authors_profile(), name, 5)
+        for name in POLICIES
+    ]
+    assert first == [round(run.wait, 1) for run in runs]
     (tmp_path / "p.json").write_text(authors_profile().to_json())
     text = subprocess.run(
         [*command[:-1], "--profile", str(tmp_path / "p.json")], capture_output=True, timeout=120, check=True

@@ -299,6 +299,17 @@ def test_best_fit_fills_the_socket_with_the_least_left() -> None:
         assert placement.gpus == gpus
 
 
+def test_best_fit_to_the_letter_takes_the_most_used_socket_first() -> None:
+    cluster = tp.Cluster(racks())
+    cluster.allocate("other", [8])  # the machine of GPUs 8 to 11 has one GPU free on its first socket
+    for reading, gpus in (("sockets", (10, 11)), ("domains", (9, 10))):
+        placement = tp.policies.BestFit(reading=reading).place(job_of(2), cluster)  # type: ignore[arg-type]
+        assert placement is not None
+        assert placement.gpus == gpus
+    with pytest.raises(ValueError, match="reading = 'machines'"):
+        tp.policies.BestFit(reading="machines")  # type: ignore[arg-type]
+
+
 # ---- the formula -------------------------------------------------------------------------------------------------
 
 
@@ -512,3 +523,76 @@ def test_many_kinds_of_jobs_are_forgotten_and_seen_anew() -> None:
         placement = policy.place(tp.JobGraph.ring(2).with_(profile=f"p{number}"), cluster)
         assert placement is not None
         assert placement.gpus == (0, 1)
+
+
+# ---- running jobs are protected ----------------------------------------------------------------------------------
+
+
+def _sockets(cluster: tp.Cluster, gpus: tuple[int, ...]) -> set[tuple[int, int]]:
+    topology = cluster.topology
+    return {(int(topology.machine_of[gpu]), int(topology.socket_of[gpu])) for gpu in gpus}
+
+
+def _most_slowed(cluster: tp.Cluster, job: tp.JobGraph, gpus: tuple[int, ...]) -> float:
+    """The largest factor by which the job would slow one that runs on a socket of `gpus`, by definition."""
+    there = _sockets(cluster, gpus)
+    return max(
+        (
+            PROFILE.slowdown(other.profile or "", other.num_tasks, job.profile or "", job.num_tasks)
+            for job_id, other in cluster.jobs.items()
+            if there & _sockets(cluster, cluster.gpus_of(job_id))
+        ),
+        default=1.0,
+    )
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["net/1", "big/9"]), st.sampled_from([1, 2])), min_size=1, max_size=9),
+    st.sampled_from([1.0, 1.05, 1.2, 1.45]),
+    st.sampled_from([0.0, 0.5]),
+)
+def test_a_placement_slows_no_running_job_more_than_allowed(
+    kinds: list[tuple[str, int]], limit: float, least: float
+) -> None:
+    cluster = tp.Cluster(racks(2))
+    protecting = tp.policies.TopoAwareP(profile=PROFILE, protect_running=limit)
+    free = tp.policies.TopoAwareP(profile=PROFILE)
+    for number, (name, size) in enumerate(kinds):
+        job = job_of(size, name, least).with_(single_machine=True)
+        placement = protecting.place(job, cluster)
+        if placement is not None:
+            assert _most_slowed(cluster, job, placement.gpus) <= limit + 1e-9
+            cluster.allocate(str(number), placement)
+            continue
+        if free.place(job, cluster) is not None:
+            refusal = protecting.explain(job, cluster).refusal
+            assert refusal is not None
+            assert refusal.reason.startswith("postponed: ")
+        if not least:  # no other placement would do
+            for gpus in permutations(cluster.free_gpus(), size):
+                if len({machine for machine, _ in _sockets(cluster, gpus)}) == 1:
+                    assert _most_slowed(cluster, job, gpus) > limit
+
+
+def test_a_job_waits_rather_than_slowing_another() -> None:
+    cluster = tp.Cluster(MINSKY)
+    for number, gpu in enumerate((0, 2)):
+        cluster.allocate(str(number), [gpu], job_of(1, "net/1"))
+    job = job_of(1, "big/9")  # beside it, net/1 takes 140 s instead of 100
+    assert tp.policies.TopoAwareP(profile=PROFILE).place(job, cluster)
+    policy = tp.policies.TopoAwareP(profile=PROFILE, protect_running=1.39)
+    refusal = policy.explain(job, cluster).refusal
+    assert refusal is not None
+    assert refusal.reason == "postponed: it would slow a running job by more than 39.0% now"
+    assert policy.plan([QueuedJob("waits", job)], cluster, 0.0).defer
+    assert tp.policies.TopoAwareP(profile=PROFILE, protect_running=1.41).place(job, cluster)
+    patient = tp.policies.TopoAwareP(profile=PROFILE, protect_running=1.0, max_postponements=2)
+    assert patient.plan([QueuedJob("tired", job, postponed=2)], cluster, 0.0).start
+
+
+@pytest.mark.parametrize("limit", [0.99, -1.0, float("nan"), float("inf"), "2", True])
+def test_a_protection_that_is_none_is_refused(limit: object) -> None:
+    with pytest.raises(ValueError, match="protect_running = "):
+        tp.policies.TopoAwareP(profile=PROFILE, protect_running=limit)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="protect_running needs a profile"):
+        tp.policies.TopoAwareP(protect_running=1.0)

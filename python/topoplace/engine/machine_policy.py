@@ -158,7 +158,7 @@ class MachinePolicy(ABC):
             return Explanation(self.name, candidates)
         if candidates:
             best = max(candidate.scores["utility"] for candidate in candidates)
-            return Explanation(self.name, candidates, _too_low(job, best))
+            return Explanation(self.name, candidates, self.why_postponed(job, best))
         refusal = self.why_never(job, view)
         if refusal is None:
             request = view.request(job)
@@ -200,6 +200,10 @@ class MachinePolicy(ABC):
         """
         other = self.search(job, view, -math.inf) if least_utility > -math.inf else None
         return other.scores["utility"] if other else None
+
+    def why_postponed(self, job: JobGraph, utility: float) -> Refusal:
+        """Return why a job waits although there is room; utility: that of its best placement now."""
+        return Refusal(f"postponed: its utility would be {utility:.3f} now, {job.min_utility:g} is asked for")
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the best placement on one machine, or else the first one on several, that has enough utility, or None.
@@ -392,7 +396,7 @@ class _Planning:
             known = _Failure(least, policy.refused_utility(job, view, least))
             self._failed[request] = self._fresh[request] = known
             self._version = self._cluster.native.num_changes
-        return None if known.utility is None else _too_low(job, known.utility)
+        return None if known.utility is None else policy.why_postponed(job, known.utility)
 
     def can_defer(self, job: JobGraph) -> bool:
         """Return False if fewer GPUs are free than the job has tasks, although the cluster has enough."""
@@ -432,10 +436,6 @@ def _placed(
 ) -> Placement:
     hosts = host_shares(job, gpus, topology)
     return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
-
-
-def _too_low(job: JobGraph, utility: float) -> Refusal:
-    return Refusal(f"postponed: its utility would be {utility:.3f} now, {job.min_utility:g} is asked for")
 
 
 def _view(job: JobGraph, cluster: Cluster) -> ClusterView:

@@ -35,9 +35,9 @@ class JobGraph:
     """A job: its tasks, each of which needs one GPU, and how much each pair of tasks communicates.
 
     Build a job graph from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
-    `independent`), in which every edge has weight 1, or with `from_edges`, `from_matrix` or `from_networkx`. Add
-    requirements with `with_`. Job graphs are immutable, hashable and picklable. JobGraphError names the invalid
-    argument, index and value.
+    `independent`), in which every edge has weight 1, with `from_edges`, `from_matrix` or `from_networkx`, or from what
+    a job did, with `from_traffic` or `from_nccl_log`. Add requirements with `with_`. Job graphs are immutable, hashable
+    and picklable. JobGraphError names the invalid argument, index and value.
     """
 
     num_tasks: int
@@ -180,6 +180,36 @@ class JobGraph:
         matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
         a, b = np.nonzero(np.triu(matrix))
         return cls._trusted(len(matrix), edge_tuples(a, b, matrix[a, b]), name)
+
+    @classmethod
+    def from_traffic(cls, sent: ArrayLike, *, least_share: float = 0.0, name: str = "custom") -> Self:
+        """Build a job graph from measured traffic: `sent[a][b]` bytes, in any unit, go from task a to task b.
+
+        sent: (k, k), not necessarily symmetric; the diagonal is ignored. An edge's weight is the traffic in both
+        directions over that of the pair with the most, 0..1. least_share: pairs with a lower weight are left out, such
+        as those that only exchange control messages. The source is MAPA (SC'21), section 3.1. JobGraphError names a
+        wrong argument.
+        """
+        matrix = _checks.square_matrix(sent, "sent", JobGraphError)
+        least = _checks.real(least_share, "least_share", JobGraphError, high=1.0)
+        scaled = matrix / (matrix.max(initial=0.0) or 1.0)  # sums of large numbers stay finite
+        both = np.triu(scaled + scaled.T, 1)
+        share = both / (both.max(initial=0.0) or 1.0)
+        a, b = np.nonzero((share > 0) & (share >= least))
+        return cls(_checked_size(len(matrix), "the size of sent"), edge_tuples(a, b, share[a, b]), name)
+
+    @classmethod
+    def from_nccl_log(cls, text: str | bytes, *, pattern: str = "ring", name: str = "nccl") -> Self:
+        """Build a job graph from what NCCL prints about a communicator with NCCL_DEBUG=INFO; task i is rank i.
+
+        An edge's weight is the number of channels that join the two ranks. pattern: "ring" or "tree", the algorithm
+        whose edges count. text: the log of one communicator. The source is MAPA (SC'21), section 3.1. JobGraphError
+        names a line that contradicts another, or what the log lacks.
+        """
+        from topoplace.jobs import nccl_log
+
+        ranks, counts = nccl_log.edges_of(text, pattern)
+        return cls(ranks, tuple((a, b, float(count)) for (a, b), count in sorted(counts.items())), name)
 
     @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:

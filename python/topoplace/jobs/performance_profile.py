@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -18,16 +18,10 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.jobs import profile_text
-from topoplace.jobs.profile_text import PLACEMENTS, Measurement
+from topoplace.jobs.interference_model import InterferenceModel, fitted
+from topoplace.jobs.profile_text import PLACEMENTS, JobKind, Measurement, Pair, Solo
 
 __all__ = ["PLACEMENTS", "JobKind", "Measurement", "PerformanceProfile", "read_measurements"]
-
-JobKind = tuple[str, int]
-"""A job kind: (name, number of GPUs)."""
-Solo = tuple[str, int, str]
-"""The key of a run alone: (name, number of GPUs, placement class)."""
-Pair = tuple[str, int, str, int]
-"""The key of a run beside another job: (name, number of GPUs, other's name, other's number of GPUs)."""
 
 _PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
 """Assumed placement classes of a pair if unknown, likeliest first: SC'17 ran two 2-GPU jobs on GPUs 0, 2 and 1, 3."""
@@ -46,11 +40,14 @@ class PerformanceProfile:
     solo: Mapping[Solo, float]
     colocation: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
     colocation_placement: Mapping[Pair, str] = field(default_factory=dict[Pair, str])
+    predicts: bool = field(default=False, kw_only=True)
+    """True if the slowdowns of pairs that were not measured are predicted; see `predicting`."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
         for name in ("solo", "colocation", "colocation_placement"):
             _checks.instance(getattr(self, name), Mapping, name, ValueError)
+        _checks.flag(self.predicts, "predicts", ValueError)
         for pair in self.colocation_placement:
             if pair not in self.colocation:
                 raise ValueError(
@@ -180,8 +177,9 @@ class PerformanceProfile:
         of 2-GPU jobs across sockets, on GPUs 0, 2 and 1, 3. Relative to a run on one socket, most of the loss would be
         due to locality and not to interference.
 
-        A pair that was not measured, or whose first job was not measured alone, gets a median. It is that of the first
-        of these groups that contains measured pairs, or 1 if none does:
+        A pair that was not measured, or whose first job was not measured alone, gets the prediction of
+        `interference_model` if `predicts` is True and the model knows both jobs. Otherwise it gets a median. It is that
+        of the first of these groups that contains measured pairs, or 1 if none does:
         - the first job (same name and number of GPUs) beside any other;
         - the first job's model, with any batch size or number of GPUs, beside any other;
         - any job beside the second;
@@ -190,7 +188,16 @@ class PerformanceProfile:
         known = self._slowdowns.get((name, num_gpus, other, other_gpus))
         if known is not None:
             return known
-        medians = self._medians
+        if self.predicts:
+            predicted = self.interference_model.slowdown((name, num_gpus), (other, other_gpus))
+            if predicted is not None:
+                return predicted
+        return self._median(self._medians, name, num_gpus, other, other_gpus)
+
+    @staticmethod
+    def _median(
+        medians: Mapping[Hashable, float], name: str, num_gpus: int, other: str, other_gpus: int
+    ) -> float:
         for group in (
             ("kind", name, num_gpus),
             ("model", _model(name)),
@@ -200,6 +207,44 @@ class PerformanceProfile:
             if group in medians:
                 return medians[group]
         return 1.0
+
+    def source(self, name: str, num_gpus: int, other: str, other_gpus: int) -> str:
+        """Return where the `slowdown` of a pair comes from: "measured", "predicted", "median", or "none" if it is 1."""
+        if (name, num_gpus, other, other_gpus) in self._slowdowns:
+            return "measured"
+        if (
+            self.predicts
+            and self.interference_model.slowdown((name, num_gpus), (other, other_gpus)) is not None
+        ):
+            return "predicted"
+        return "median" if self._medians else "none"
+
+    def predicting(self) -> Self:
+        """Return a copy that predicts the slowdowns of pairs that were not measured; see `interference_model`.
+
+        ValueError if there are too few measurements.
+        """
+        copy = type(self)(self.solo, self.colocation, self.colocation_placement, predicts=True)
+        _ = copy.interference_model
+        return copy
+
+    @cached_property
+    def interference_model(self) -> InterferenceModel:
+        """Return the model that predicts slowdowns of pairs from the jobs' times alone.
+
+        ValueError if fewer than 26 measured pairs have a batch size in both names, and both jobs' times alone on one
+        GPU, and on two GPUs of one and of two sockets.
+        """
+        return fitted(self._slowdowns, self.kinds, self.solo)
+
+    @cached_property
+    def median_rms_error(self) -> float:
+        """Return the root of the mean squared error of the medians of `slowdown`, each pair being left out in turn."""
+        errors = [
+            self._median(self._medians_without(pair), *pair) - known
+            for pair, known in self._slowdowns.items()
+        ]
+        return float(np.sqrt(np.mean(np.square(errors)))) if errors else 0.0
 
     @cached_property
     def worst_slowdown(self) -> float:
@@ -239,8 +284,14 @@ class PerformanceProfile:
     @cached_property
     def _medians(self) -> dict[Hashable, float]:
         """Return the median slowdown of each group of pairs that `slowdown` uses for unmeasured pairs, by group."""
+        return self._medians_without(None)
+
+    def _medians_without(self, left_out: Pair | None) -> dict[Hashable, float]:
         groups: defaultdict[Hashable, list[float]] = defaultdict(list)
-        for (name, num_gpus, other, other_gpus), slowdown in self._slowdowns.items():
+        for pair, slowdown in self._slowdowns.items():
+            name, num_gpus, other, other_gpus = pair
+            if pair == left_out:
+                continue
             for group in (
                 ("kind", name, num_gpus),
                 ("model", _model(name)),
@@ -252,7 +303,9 @@ class PerformanceProfile:
 
     def __eq__(self, other: object) -> bool:
         return (
-            self._content() == other._content() if isinstance(other, PerformanceProfile) else NotImplemented
+            (self._content(), self.predicts) == (other._content(), other.predicts)
+            if isinstance(other, PerformanceProfile)
+            else NotImplemented
         )
 
     def __hash__(self) -> int:
@@ -262,7 +315,7 @@ class PerformanceProfile:
         return f"PerformanceProfile({len(self.solo)} times alone, {len(self.colocation)} beside each other)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._content()
+        return partial(type(self), predicts=self.predicts), self._content()
 
     def _content(self) -> tuple[dict[Solo, float], dict[Pair, float], dict[Pair, str]]:
         return dict(self.solo), dict(self.colocation), dict(self.colocation_placement)

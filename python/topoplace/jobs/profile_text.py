@@ -17,6 +17,12 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER, number, records
 FORMAT: Final = "topoplace.profile"
 PLACEMENTS: Final = ("intra-socket", "inter-socket", "inter-machine")
 """Placement classes, which tell how far apart a job's GPUs are, from near to far."""
+JobKind = tuple[str, int]
+"""A job kind: (name, number of GPUs)."""
+Solo = tuple[str, int, str]
+"""The key of a run alone: (name, number of GPUs, placement class)."""
+Pair = tuple[str, int, str, int]
+"""The key of a run beside another job: (name, number of GPUs, other's name, other's number of GPUs)."""
 _COLUMNS: Final = (
     *("kind", "model", "batch", "gpus", "placement"),
     *("with_model", "with_batch", "with_gpus", "seconds"),

@@ -32,7 +32,7 @@ def interference(
     kinds = tuple(
         _kind(other, f"others[{i}]") for i, other in enumerate(_checks.sequence(others, "others", ValueError))
     )
-    return interference_ratios(profile, _kind(job, "job"), placement, kinds)
+    return interference_ratios(profile, _kind(job, "job"), placement, kinds)[:2]
 
 
 def _kind(value: object, what: str) -> JobKind:
@@ -44,16 +44,17 @@ def _kind(value: object, what: str) -> JobKind:
 
 def interference_ratios(
     profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
-) -> tuple[float, float]:
-    """Return the same two ratios as `interference`, without checking the arguments."""
+) -> tuple[float, float, float]:
+    """Return the two ratios of `interference`, and the lowest ratio of another job, without checking the arguments."""
     if profile is None or not job[0]:
-        return 1.0, 1.0
+        return 1.0, 1.0, 1.0
     known = [other for other in others if other[0]]
     best, here = profile.ideal_time(*job), profile.solo_time(*job, placement)
     spread = here / best if best and here else 1.0
     suffered = 1 / (spread * max((profile.slowdown(*job, *other) for other in known), default=1.0))
-    caused = sum(1 / profile.slowdown(*other, *job) for other in known) + len(others) - len(known)
-    return suffered, (suffered + caused) / (len(others) + 1)
+    ratios = [1 / profile.slowdown(*other, *job) for other in known]
+    caused = sum(ratios) + len(others) - len(known)
+    return suffered, (suffered + caused) / (len(others) + 1), min(ratios, default=1.0)
 
 
 def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:

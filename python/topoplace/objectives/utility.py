@@ -65,6 +65,8 @@ class Costs(NamedTuple):
     """Lowest known ratio of run times of a job of this name and size, or of a job beside it (`worst_ratio`)."""
     fragmentation: float
     """Fragmentation of the placement's machines after it is allocated, 0..1 (eq. 5)."""
+    disturbed: float = 1.0
+    """Lowest ratio of run times (alone on the same GPUs over beside this job) of a job that shares a socket with it."""
 
     @property
     def communication_share(self) -> float:

@@ -1,25 +1,32 @@
-"""Rows of a paper's reproduction: the paper's number, our number, and a verdict computed from these two."""
+"""Rows of a paper's reproduction: the paper's number, our number, and a verdict computed from our number by a rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from typing import Final
 
-REPRODUCED: Final = "reproduced"
-DIFFERS: Final = "differs"
-ORDER_ONLY: Final = "order only"
-NOT_COMPARABLE: Final = "not comparable"
+from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Rule
+
+IDENTITY: Final = "identity"
+FITTED: Final = "fitted"
+RESULTS: Final = (REPRODUCED, ORDER_ONLY, DIFFERS, NOT_COMPARABLE)
+"""Verdicts on numbers that could have come out otherwise; README and documentation count these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One row of a paper's reproduction: a quantity, the paper's value, our value, and whether they agree.
 
-    `id` numbers the row within its paper. `paper` and `ours` are the two values, as printed text. `verdict` is
-    "reproduced", "order only" (only the order or direction of values agrees), "differs" or "not comparable". `why`
-    states the rule that gives this verdict.
+    `id` numbers the row within its paper. `paper` and `ours` are the two values, as printed text. `why` states the rule
+    that gives the verdict, which is one of
+    - "reproduced", "order only" (only the order or direction of values agrees), "differs", "not comparable" (the paper
+      has no such number, or too few simulations tell: the 95 % interval reaches across the rule's bound);
+    - "identity": it could not have come out otherwise: arithmetic on the paper's own numbers, a constant, or an upper
+      bound;
+    - "fitted": it agrees, and free parameters of ours were chosen so that it does.
+
+    `rule` is the rule itself, None if the verdict follows from no value.
     """
 
     id: str
@@ -28,38 +35,50 @@ class Claim:
     ours: str
     verdict: str
     why: str
+    rule: Rule | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, str]:
         """Return the row's fields by name, as `topoplace papers NAME --json` prints them."""
-        return asdict(self)
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rule"}
 
 
-def exactly(paper: object, ours: object) -> str:
-    """Return `reproduced` if the values are equal, else `differs`."""
-    return REPRODUCED if paper == ours else DIFFERS
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A quantity that a paper states: the first three fields of its row."""
+
+    id: str
+    quantity: str
+    paper: str
+
+    def judged(self, ours: str, rule: Rule, *values: object, note: str = "", fitted: str = "") -> Claim:
+        """Return the row whose verdict `rule` gives on `values`.
+
+        ours: our values as text. note: what else the column "why" says. fitted: the free parameters that were chosen to
+        hit the paper's number, if any; then the verdict is `fitted` in place of `reproduced`.
+        """
+        why = "; ".join(filter(None, (rule.text, note, fitted and f"fitted by {fitted}")))
+        return self._claim(ours, rule, values, why, FITTED if fitted else "")
+
+    def identity(self, ours: str, rule: Rule, *values: object, note: str = "") -> Claim:
+        """Return the row of a number that could not have come out otherwise; arguments as of `judged`."""
+        return self._claim(ours, rule, values, "; ".join(filter(None, (rule.text, note))), IDENTITY)
+
+    def _claim(self, ours: str, rule: Rule, values: tuple[object, ...], why: str, instead: str) -> Claim:
+        verdict = rule.verdict(*values)
+        if instead and verdict == REPRODUCED:
+            verdict = instead
+        return Claim(self.id, self.quantity, self.paper, ours, verdict, why, rule)
+
+    def of_the_paper(self, ours: str, why: str) -> Claim:
+        """Return the row of what follows from the paper's own numbers, whether these agree with each other or not."""
+        return Claim(self.id, self.quantity, self.paper, ours, IDENTITY, why)
+
+    def not_comparable(self, ours: str, why: str) -> Claim:
+        """Return the row of a number that the paper does not have, or not in a way that can be compared."""
+        return Claim(self.id, self.quantity, self.paper, ours, NOT_COMPARABLE, why)
 
 
-def within(paper: float, ours: float, tolerance: float) -> str:
-    """Return `reproduced` if the values differ by at most `tolerance` (absolute), else `differs`."""
-    return REPRODUCED if abs(paper - ours) <= tolerance else DIFFERS
-
-
-def in_order(values: Sequence[float], paper: Sequence[float], tolerance: float) -> str:
-    """Return the verdict on our `values` against the paper's, which ascend; `tolerance` is absolute.
-
-    The verdict is `reproduced` if each value is within `tolerance` of the paper's. Otherwise it is `order only` if our
-    values ascend too, apart from drops of at most `tolerance`, else `differs`.
-    """
-    if all(abs(ours - theirs) <= tolerance for ours, theirs in zip(values, paper, strict=True)):
-        return REPRODUCED
-    return ORDER_ONLY if holds_order(values, tolerance) else DIFFERS
-
-
-def holds_order(values: Sequence[float], tolerance: float = 0.0) -> bool:
-    """Return True if the values ascend: none is more than `tolerance` below its predecessor."""
-    return all(later >= earlier - tolerance for earlier, later in pairwise(values))
-
-
-def listed(values: Iterable[float], digits: int = 1) -> str:
-    """Return the values as text separated by commas, each with `digits` decimals."""
-    return ", ".join(f"{value:.{digits}f}" for value in values)
+def listed(values: Iterable[object], form: str | int = 1) -> str:
+    """Return the values as text separated by commas, each in the format `form` or with that many decimals."""
+    spec = f".{form}f" if isinstance(form, int) else form
+    return ", ".join(format(value, spec) for value in values)

@@ -13,12 +13,14 @@ _UPDATES_PER_CHECK = 64
 class Progress:
     """A progress bar on standard error that appears once a simulation has taken a second.
 
-    total: number of jobs to finish. enabled: False, or a missing package rich, shows nothing.
+    total: number of jobs (or simulations) to finish. enabled: False, or a missing package rich, shows nothing. every:
+    number of updates per look at the clock.
     """
 
-    def __init__(self, total: int, *, enabled: bool) -> None:
+    def __init__(self, total: int, *, enabled: bool, every: int = _UPDATES_PER_CHECK) -> None:
         self._total = total
         self._enabled = enabled
+        self._every = every
         self._updates = 0
         self._started = time.monotonic() if enabled else 0.0
         self._bar: Any = None
@@ -29,7 +31,7 @@ class Progress:
         if not self._enabled:
             return
         self._updates += 1
-        if self._updates % _UPDATES_PER_CHECK:
+        if self._updates % self._every:
             return
         if self._bar is None and time.monotonic() - self._started > _DELAY_SECONDS:
             self._open()

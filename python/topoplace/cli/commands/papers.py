@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _MAX_NODES = 100_000
+_MAX_PROCESSES = 1024
 
 
 def add(commands: Any) -> None:
@@ -41,13 +42,17 @@ def _paper(
     options.add_json(parser)
     options.add_seed(parser, seed)
     options.add_output(parser)
+    options.add_count(parser, "--jobs", 1, "simulations that run at the same time", _MAX_PROCESSES)
     return parser
 
 
 def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
     """Call `reproduce` with the options that all papers share and with `more`, and print the claims it returns."""
+    from topoplace.papers.runs import Runner
+
     output = writing.directory(arguments.output)
-    rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, **more)
+    runner = Runner(arguments.jobs, progress=sys.stderr.isatty())
+    rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, runner=runner, **more)
     if arguments.json:
         writing.as_json([row.to_dict() for row in rows])
     else:
@@ -61,7 +66,7 @@ def _add_gpuaas(papers: Any) -> None:
         "gpuaas",
         summary,
         _gpuaas,
-        quick="5 and 10 nodes, half a second per decision",
+        quick="5 and 10 nodes, half a second per decision, three job lists",
         seed="the first list of jobs",
     )
     parser.add_argument(
@@ -101,7 +106,7 @@ def _add_tsubame(papers: Any) -> None:
         "tsubame",
         summary,
         _tsubame,
-        quick="a month of jobs instead of a year",
+        quick="three logs of ten days instead of ten years",
         seed="the generated log, and of what a given log does not contain",
     )
     parser.add_argument(
@@ -140,7 +145,7 @@ def _add_drmaestro(papers: Any) -> None:
         "drmaestro",
         summary,
         _drmaestro,
-        quick="one list of jobs, fewer machines",
+        quick="three lists of jobs instead of ten, fewer machines",
         seed="the first list of jobs",
     )
 
@@ -154,7 +159,12 @@ def _drmaestro(arguments: argparse.Namespace) -> None:
 def _add_sc17(papers: Any) -> None:
     summary = "Amaral et al. (SC'17), row by row, and their published simulator"
     parser = _paper(
-        papers, "sc17", summary, _sc17, quick="fewer lists of jobs", seed="the first list of jobs"
+        papers,
+        "sc17",
+        summary,
+        _sc17,
+        quick="fewer lists of jobs, no large clusters",
+        seed="the first list of jobs",
     )
     parser.add_argument(
         "--profile", metavar="PROFILE", help="use this performance profile instead of the published one"
@@ -181,7 +191,9 @@ def _sc17(arguments: argparse.Namespace) -> None:
 
 def _add_mapa(papers: Any) -> None:
     summary = "MAPA (SC'21), row by row, and its artifact's logs job by job"
-    parser = _paper(papers, "mapa", summary, _mapa, quick="fewer seeds", seed="the first job list")
+    parser = _paper(
+        papers, "mapa", summary, _mapa, quick="three job lists instead of ten", seed="the first job list"
+    )
     parser.add_argument(
         "--artifact",
         metavar="DIR",
@@ -189,7 +201,7 @@ def _add_mapa(papers: Any) -> None:
         help="match results-*.txt of the jobs-*.txt in this directory",
     )
     log = parser.add_argument_group("the artifact's log for a job file of your own")
-    log.add_argument("--jobs", metavar="FILE", help="the artifact's job lines")
+    log.add_argument("--job-lines", metavar="FILE", help="the artifact's job lines")
     log.add_argument(
         "--topology",
         metavar="FILE|NAME",
@@ -202,7 +214,7 @@ def _add_mapa(papers: Any) -> None:
 def _mapa(arguments: argparse.Namespace) -> None:
     from topoplace.papers import mapa
 
-    if arguments.jobs or arguments.topology or arguments.policy:
+    if arguments.job_lines or arguments.topology or arguments.policy:
         _artifact_log(arguments)
         return
     _show_rows(
@@ -216,18 +228,21 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
     from topoplace.papers import mapa
     from topoplace.simulate import Workload
 
-    missing = [f"--{name}" for name in ("jobs", "topology", "policy") if not getattr(arguments, name)]
+    given = {
+        "--job-lines": arguments.job_lines,
+        "--topology": arguments.topology,
+        "--policy": arguments.policy,
+    }
+    missing = [name for name, value in given.items() if not value]
     if missing:
-        raise ValueError(
-            f"{' and '.join(missing)} missing: the artifact's log needs --jobs, --topology and --policy"
-        )
+        raise ValueError(f"{' and '.join(missing)} missing: the artifact's log needs {', '.join(given)}")
     topology = mapa.machine_named(arguments.topology)
     if topology is None:
         topology = reading.text(arguments.topology)
         with reading.errors_of(arguments.topology):
             mapa.parse_topology(topology)  # here, so that errors name the file
-    jobs = reading.text(arguments.jobs)
-    with reading.errors_of(arguments.jobs):
+    jobs = reading.text(arguments.job_lines)
+    with reading.errors_of(arguments.job_lines):
         Workload.from_mapa(jobs)
     output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write")
     with flags.named(policy="--policy"):
@@ -240,9 +255,17 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
 
 def _print_claims(claims: Sequence[Claim]) -> None:
     """Print each claim in three lines (verdict, the paper's value and ours, reason), then count the verdicts."""
+    from topoplace.papers.claims import RESULTS
+
     for claim in claims:
         print(f"{claim.verdict:14}  {claim.id}  {claim.quantity}")
         print(f"{'':16}paper: {claim.paper}   ours: {claim.ours}")
         print(f"{'':16}{claim.why}")
     verdicts = Counter(claim.verdict for claim in claims)
-    print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
+    print(_counted(verdicts, [kind for kind in RESULTS if kind in verdicts]))
+    if others := sorted(set(verdicts) - set(RESULTS)):
+        print(f"beside them, no results: {_counted(verdicts, others)}")
+
+
+def _counted(verdicts: Mapping[str, int], kinds: Sequence[str]) -> str:
+    return ", ".join(f"{verdicts[kind]} {kind}" for kind in kinds)

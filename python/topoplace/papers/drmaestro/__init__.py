@@ -13,21 +13,25 @@ from pathlib import Path
 from topoplace.papers.claims import Claim
 from topoplace.papers.drmaestro import rows, scale
 from topoplace.papers.drmaestro.study import Study
+from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
 
 __all__ = ["reproduce"]
 
-_SEEDS = 3
 
-
-def reproduce(*, quick: bool = False, seed: int = 0, output: Path | None = None) -> list[Claim]:
+def reproduce(
+    *, quick: bool = False, seed: int = 0, output: Path | None = None, runner: Runner | None = None
+) -> list[Claim]:
     """Compare the thesis' numbers with our simulations; return one row per quantity, in the order of the thesis.
 
-    quick: one random job list instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decision times
-    on at most 1,000 machines. seed: seed of the first job list. output: an existing directory for plots.
+    quick: three random job lists instead of ten, 512 jobs on 16 machines instead of 4,096 on 128, and decision times
+    on at most 1,000 machines. seed: seed of the first job list. output: an existing directory for plots. runner: how
+    simulations run, by default one after another.
     """
-    seeds = range(seed, seed + (1 if quick else _SEEDS))
+    seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
     small, first = Study(64, 4, seeds), Study(512, 4, seeds)
     large = Study(512, 16, seeds) if quick else Study(4096, 128, seeds)
+    for study in (small, first, large):
+        study.run_all(runner or Runner())
     scaled = scale.measure(scale.MACHINES[:2] if quick else scale.MACHINES, seed)
     if output:
         _draw(output, scaled)

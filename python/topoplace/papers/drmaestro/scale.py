@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.cluster.cluster import Cluster
-from topoplace.papers.claims import NOT_COMPARABLE, Claim
+from topoplace.papers.claims import Claim, Quantity
 from topoplace.papers.drmaestro import rodinia
 from topoplace.placement import HostShare, Placement
 from topoplace.policies import DRMaestro, QueuedJob
@@ -121,7 +121,7 @@ def _graph_rows(machines: int, name: str, graph: Graph) -> Iterator[Claim]:
 
 def _row(name: str, what: str, milliseconds: float, why: str) -> Claim:
     why = f"{why}; CPU time, median of {_REPEATS} on this machine"
-    return Claim(f"scale {name}", what, "no such figure", f"{milliseconds:.1f} ms", NOT_COMPARABLE, why)
+    return Quantity(f"scale {name}", what, "no such figure").not_comparable(f"{milliseconds:.1f} ms", why)
 
 
 def _cost(machines: int, seed: int) -> Cost:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.papers.drmaestro import rodinia
+from topoplace.papers.runs import Runner
 from topoplace.policies import DRMaestro
-from topoplace.simulate import JobRecord, NetworkContention, Result, simulate
+from topoplace.simulate import NetworkContention, Result, simulate
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import Plan, QueuedJob
+
+Floats = NDArray[np.float64]
 
 
 class Timed(DRMaestro):
@@ -33,41 +37,56 @@ class Timed(DRMaestro):
         return plan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One simulation's figures, in seconds; jobs of the Rodinia suite count, the initial CPU-only jobs do not."""
+    """One simulation's figures, in seconds; jobs of the Rodinia suite count, the initial CPU-only jobs do not.
 
-    result: Result
-    seconds: list[float] = field(repr=False)
-    """CPU seconds of each plan."""
+    submit, start, end, base: each job's times, and its run time alone. postponed: how often the policy postponed it.
+    seconds: CPU seconds of each plan.
+    """
+
+    submit: Floats
+    start: Floats
+    end: Floats
+    base: Floats
+    postponed: Floats
+    seconds: list[float]
+
+    @classmethod
+    def of(cls, result: Result, seconds: list[float]) -> Run:
+        """Return the figures of a simulation's result; seconds: CPU seconds of each plan."""
+        rows = [
+            (r.submitted.submit_time, r.start, r.end, r.submitted.base_time, r.postponed)
+            for r in result.records
+            if r.submitted.job.num_tasks
+        ]
+        submit, start, end, base, postponed = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+        return cls(submit, start, end, base, postponed, seconds)
 
     @property
     def makespan(self) -> float:
         """Return the seconds from the first submission to the last end of a job."""
-        jobs = self._jobs()
-        return max(record.end for record in jobs) - min(record.submitted.submit_time for record in jobs)
+        return float(self.end.max() - self.submit.min())
 
     @property
     def mean_slowdown(self) -> float:
         """Return the mean slowdown of the jobs: run time over run time alone."""
-        return float(np.mean(self.slowdowns()))
+        return float(self.slowdowns.mean())
 
-    def slowdowns(self) -> list[float]:
+    @property
+    def slowdowns(self) -> Floats:
         """Return the slowdown of every job (run time over run time alone), largest first, as in figures 29 and 31."""
-        return sorted((r.run_time / r.submitted.base_time for r in self._jobs()), reverse=True)
+        return np.sort((self.end - self.start) / self.base)[::-1]
 
     @property
     def most_postponements(self) -> int:
         """Return how often the most postponed job was postponed by the policy."""
-        return max(record.postponed for record in self._jobs())
+        return int(self.postponed.max())
 
     def busy_gpus(self, begin: float, end: float) -> float:
         """Return the mean number of GPUs held by jobs between two times in seconds."""
-        held = sum(max(0.0, min(record.end, end) - max(record.start, begin)) for record in self._jobs())
-        return held / (end - begin)
-
-    def _jobs(self) -> list[JobRecord]:
-        return [record for record in self.result.records if record.submitted.job.num_tasks]
+        held = np.maximum(0.0, np.minimum(self.end, end) - np.maximum(self.start, begin))
+        return float(held.sum()) / (end - begin)
 
 
 class Study:
@@ -84,6 +103,13 @@ class Study:
         """Return the experiment's size as text for titles, such as "64 jobs on 4 machines"."""
         return f"{self.num_jobs} jobs on {self.num_machines} machines"
 
+    def run_all(self, runner: Runner) -> None:
+        """Run all simulations of the study."""
+        ways = [(disaggregate, aware) for disaggregate in (False, True) for aware in (False, True)]
+        calls = [(self.num_jobs, self.num_machines, *way, seed) for way in ways for seed in self.seeds]
+        runs, count = runner.results(_simulated, calls), len(self.seeds)
+        self._runs.update((way, tuple(runs[count * i : count * (i + 1)])) for i, way in enumerate(ways))
+
     def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[Run, ...]:
         """Return one simulation per seed, with the same jobs whatever the two settings are.
 
@@ -91,17 +117,20 @@ class Study:
         """
         key = disaggregate, network_aware
         if key not in self._runs:
-            self._runs[key] = tuple(self._run(seed, *key) for seed in self.seeds)
+            self._runs[key] = tuple(
+                _simulated(self.num_jobs, self.num_machines, *key, seed) for seed in self.seeds
+            )
         return self._runs[key]
 
-    def _run(self, seed: int, disaggregate: bool, network_aware: bool) -> Run:
-        policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
-        result = simulate(
-            rodinia.machines(self.num_machines),
-            rodinia.workload(self.num_jobs, self.num_machines, seed),
-            policy,
-            performance=NetworkContention(rodinia.PROFILES),
-            seed=seed,
-            hosts=rodinia.MACHINE,
-        )
-        return Run(result, policy.seconds)
+
+def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_aware: bool, seed: int) -> Run:
+    policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
+    result = simulate(
+        rodinia.machines(num_machines),
+        rodinia.workload(num_jobs, num_machines, seed),
+        policy,
+        performance=NetworkContention(rodinia.PROFILES),
+        seed=seed,
+        hosts=rodinia.MACHINE,
+    )
+    return Run.of(result, policy.seconds)

@@ -18,11 +18,9 @@ from topoplace.papers.claims import Claim
 from topoplace.papers.gpuaas import rows
 from topoplace.papers.gpuaas.published import tables_of
 from topoplace.papers.gpuaas.study import Study
+from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
 
 __all__ = ["reproduce"]
-
-_SEEDS = 3
-"""Number of job lists per cluster size (section V-A)."""
 
 
 def reproduce(
@@ -32,13 +30,15 @@ def reproduce(
     nodes: Sequence[int] | None = None,
     times: str | None = None,
     output: Path | None = None,
+    runner: Runner | None = None,
 ) -> list[Claim]:
     """Compare the paper's numbers with our simulations; return one row per quantity.
 
     nodes: cluster sizes, multiples of 5; by default 5, 10 and 20, or 5 and 10 if `quick`. quick: also limit a decision
-    to half a second instead of ten. seed: seed of the first of three job lists per size. times: CSV text of measured
-    run times to draw jobs from. output: an existing directory for plots. Raises ValueError for a size that is not a
-    multiple of 5 up to 1000, or a bad line of `times`.
+    to half a second instead of ten, and the job lists to three per size instead of ten. seed: seed of the first list.
+    times: CSV text of measured run times to draw jobs from. output: an existing directory for plots. runner: how
+    simulations run, by default one after another. Raises ValueError for a size that is not a multiple of 5 up to 1000,
+    or a bad line of `times`.
     """
     sizes = tuple(nodes or ((5, 10) if quick else (5, 10, 20)))
     for i, size in enumerate(sizes):
@@ -47,7 +47,9 @@ def reproduce(
             raise ValueError(f"nodes[{i}] = {size} is not a multiple of 5, the nodes of a controller")
     require_package("highspy", "planning by a model")
     tables = None if times is None else tables_of(times)
-    study = Study(sizes, range(seed, seed + _SEEDS), tables, timeout=0.5 if quick else 10.0)
+    seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
+    study = Study(sizes, seeds, tables, timeout=0.5 if quick else 10.0)
+    study.run_all(runner or Runner())
     if output:
         _draw(output, study)
     return [

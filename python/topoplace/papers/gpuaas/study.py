@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,12 +17,17 @@ from topoplace.capacity import (
     DispatchRule,
     FirstPrinciplePlanner,
     Planner,
-    RoundRobin,
     SearchPlanner,
     SharePlanner,
     generate_jobs,
     simulate_online,
 )
+from topoplace.capacity.online.dispatch import RULES
+from topoplace.papers.runs import Runner
+
+Tables = Sequence[NDArray[np.float64]] | None
+_Key = tuple[int, int, str, int, str]
+"""Nodes, seed, planner, number of controllers, dispatch rule."""
 
 JOBS_PER_NODE: Final = 10
 """Jobs of a simulation per node (section V-A)."""
@@ -35,24 +41,45 @@ FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 class Study:
     """Simulations by cluster size, seed, planner, number of controllers and dispatch rule.
 
-    A simulation runs when its result is first needed and is cached. sizes: numbers of nodes (VMs) of the clusters.
-    tables: measured run times to draw jobs from, or None. timeout: seconds per decision of the planner "milp".
+    A simulation runs when its result is first needed, or with all others in `run_all`. sizes: numbers of nodes (VMs) of
+    the clusters. tables: measured run times to draw jobs from, or None. timeout: seconds per decision of the planner
+    "milp".
     """
 
     def __init__(
         self,
         sizes: Sequence[int],
         seeds: Sequence[int],
-        tables: Sequence[NDArray[np.float64]] | None = None,
+        tables: Tables = None,
         *,
         timeout: float,
     ) -> None:
-        self.sizes, self.seeds, self.tables = tuple(sizes), tuple(seeds), tables
+        self.sizes, self.seeds, self.tables, self.timeout = tuple(sizes), tuple(seeds), tables, timeout
         planners: list[Planner] = [CapacityPlanner(timeout=timeout), SearchPlanner(), SharePlanner()]
         planners += [FirstPrinciplePlanner(name) for name in FIRST_PRINCIPLES]
         planners += [FirstPrinciplePlanner(name, sharing=True) for name in FIRST_PRINCIPLES]
         self.planners = {planner.name: planner for planner in planners}
-        self._runs: dict[tuple[int, int, str, int, str], CapacityResult] = {}
+        self._runs: dict[_Key, CapacityResult] = {}
+
+    def run_all(self, runner: Runner) -> None:
+        """Run all simulations that the rows need."""
+        calls = [key for size in self.sizes for seed in self.seeds for key in self._needed(size, seed)]
+        self._runs.update(
+            zip(calls, runner.results(partial(_simulate, self.planners, self.tables), calls), strict=True)
+        )
+
+    def _needed(self, size: int, seed: int) -> Iterator[_Key]:
+        round_robin, several = RULES[0], size // NODES_PER_CONTROLLER
+        for planner in ("milp", "search", "shares"):
+            yield size, seed, planner, several, round_robin.name
+        for planner in self.planners:
+            if planner not in ("milp", "search", "shares") or (
+                planner == "milp" and size in self.centralised_sizes
+            ):
+                yield size, seed, planner, 1, round_robin.name
+        if size in self.large_sizes:
+            for rule in RULES[1:]:
+                yield size, seed, "search", several, rule.name
 
     @property
     def large_sizes(self) -> tuple[int, ...]:
@@ -69,11 +96,11 @@ class Study:
 
         size: nodes of the cluster. planner: name of the planner that every controller uses.
         """
-        return self.run(size, seed, planner, size // NODES_PER_CONTROLLER, RoundRobin())
+        return self.run(size, seed, planner, size // NODES_PER_CONTROLLER, RULES[0])
 
     def centralised(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
         """Return the result with one controller for all `size` nodes; planner: the name of its planner."""
-        return self.run(size, seed, planner, 1, RoundRobin())
+        return self.run(size, seed, planner, 1, RULES[0])
 
     def best(self, size: int, seed: int, *, sharing: bool = False) -> float:
         """Return the lowest total cost in $ of ordering jobs by arrival, due date or priority, with one controller.
@@ -85,7 +112,7 @@ class Study:
 
     def jobs(self, size: int, seed: int) -> tuple[CapacityJob, ...]:
         """Return the generated jobs for a cluster of `size` nodes: ten jobs per node (section V-A)."""
-        return generate_jobs(JOBS_PER_NODE * size, size, seed, tables=self.tables)
+        return _jobs(size, seed, self.tables)
 
     def run(
         self, size: int, seed: int, planner: str, num_controllers: int, rule: DispatchRule
@@ -96,13 +123,29 @@ class Study:
         """
         key = (size, seed, planner, num_controllers, rule.name)
         if key not in self._runs:
-            self._runs[key] = simulate_online(
-                self.jobs(size, seed),
-                TABLE_II,
-                size,
-                self.planners[planner],
-                num_controllers=num_controllers,
-                dispatch=rule,
-                periodic=False,
-            )
+            self._runs[key] = _simulate(self.planners, self.tables, *key)
         return self._runs[key]
+
+
+def _simulate(
+    planners: Mapping[str, Planner],
+    tables: Tables,
+    size: int,
+    seed: int,
+    planner: str,
+    num_controllers: int,
+    rule: str,
+) -> CapacityResult:
+    return simulate_online(
+        _jobs(size, seed, tables),
+        TABLE_II,
+        size,
+        planners[planner],
+        num_controllers=num_controllers,
+        dispatch=next(each for each in RULES if each.name == rule),
+        periodic=False,
+    )
+
+
+def _jobs(size: int, seed: int, tables: Tables) -> tuple[CapacityJob, ...]:
+    return generate_jobs(JOBS_PER_NODE * size, size, seed, tables=tables)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from topoplace.papers.claims import Claim, exactly
+from topoplace.papers.claims import Claim, Quantity
 from topoplace.papers.mapa import rows
 from topoplace.papers.mapa.artifact import (
     MACHINES,
@@ -29,6 +29,8 @@ from topoplace.papers.mapa.artifact import (
     topology_of,
 )
 from topoplace.papers.mapa.study import FOUR, Study
+from topoplace.papers.rules import Equal
+from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
 
 __all__ = [
     "MACHINES",
@@ -40,26 +42,38 @@ __all__ = [
     "topology_of",
 ]
 
-_SEEDS: Final = 6
-_QUICK_SEEDS: Final = 3
 _LOG_NAME: Final = re.compile(r"results-(?P<machine>.+)-(?P<policy>[A-Za-z]+)-(?P<jobs>[^-]+-[^-]+)\.txt")
 
 
 def reproduce(
-    *, quick: bool = False, seed: int = 0, artifact: Path | None = None, output: Path | None = None
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    artifact: Path | None = None,
+    output: Path | None = None,
+    runner: Runner | None = None,
 ) -> list[Claim]:
     """Compare the published code's logs, if given, and the MAPA paper's numbers with our results, a row per quantity.
 
-    quick: 3 job lists instead of 6. seed: seed of the first list. artifact: directory of the published logs; raises
-    ValueError if it contains no log. output: an existing directory for plots.
+    quick: three job lists instead of ten. seed: seed of the first list. artifact: directory of the published logs;
+    raises ValueError if it contains no log. output: an existing directory for plots. runner: how simulations run, by
+    default one after another.
     """
-    seeds = range(seed, seed + (_QUICK_SEEDS if quick else _SEEDS))
+    seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
+    real = Study("dgx-v", seeds, slowdown=True)
+    novel = [
+        Study(machine, seeds, like_artifact=like_artifact)
+        for like_artifact in (True, False)
+        for machine in ("torus-2d", "cubeMesh-16")
+    ]
+    for study in (real, *novel):
+        study.run_all(runner or Runner())
     claims = list(match_artifact(artifact)) if artifact else []
     claims += rows.wiring()
     claims += rows.model()
     claims += rows.fragmentation(seeds)
-    claims += rows.real_machine(seeds)
-    claims += rows.novel_machines(seeds)
+    claims += rows.real_machine(real)
+    claims += rows.novel_machines(novel)
     timed, series = rows.overhead()
     claims += timed
     if output:
@@ -87,13 +101,15 @@ def match_artifact(directory: Path) -> Iterator[Claim]:
         topology = edges.read_text(encoding="utf-8") if edges.exists() else found["machine"]
         ours = run_artifact(jobs, topology, found["policy"]).splitlines()
         same = sum(a == b for a, b in zip(ours, theirs, strict=False))
-        yield Claim(
+        yield Quantity(
             f"artifact {found['machine']} {found['policy']} {found['jobs']}",
             "lines of the log equal in every column (header included)",
             str(len(theirs)),
+        ).judged(
             str(same),
-            exactly((len(theirs), len(theirs)), (same, len(ours))),
-            "reproduced if every line is equal: times, GPUs in order, AggBW, predicted bandwidth, scores, counts",
+            Equal((len(theirs), len(theirs)), "reproduced if every line is equal"),
+            *(same, len(ours)),
+            note="times, GPUs in order, AggBW, predicted bandwidth, scores, counts",
         )
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from topoplace import machines
 from topoplace.papers.mapa.artifact import MACHINES, topology_of
+from topoplace.papers.runs import Runner
+from topoplace.papers.samples import Sample
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
 from topoplace.policies.mapa.artifact_order import TieBreak
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
@@ -57,53 +59,61 @@ class Study:
         """Return the machine's topology, with the links of MAPA's published code or of the paper."""
         return topology_of(self.machine) if self.like_artifact else machines.get(MACHINES[self.machine])
 
+    def run_all(self, runner: Runner) -> None:
+        """Run all simulations of the study."""
+        calls = [(self, policy, seed) for policy in POLICIES for seed in self.seeds]
+        runs, count = runner.results(_simulated, calls), len(self.seeds)
+        self._runs = {policy: tuple(runs[count * i : count * (i + 1)]) for i, policy in enumerate(POLICIES)}
+
     def results(self, policy: str) -> tuple[Result, ...]:
         """Return the simulation results under the policy of that name, one per seed."""
         if policy not in self._runs:
-            chosen = POLICIES[policy]("artifact" if self.like_artifact else "lexicographic")
-            self._runs[policy] = tuple(
-                simulate(
-                    self.topology,
-                    Workload.mapa(self.num_jobs, seed),
-                    chosen,
-                    performance=self.performance,
-                    seed=seed,
-                )
-                for seed in self.seeds
-            )
+            self._runs[policy] = tuple(_simulated(self, policy, seed) for seed in self.seeds)
         return self._runs[policy]
 
-    def effective(self, policy: str) -> NDArray[np.float64]:
-        """Return the predicted effective bandwidth (GB/s) of every bandwidth-sensitive job, all seeds together."""
-        return np.concatenate(
-            [score_of(result.sensitive, "effective_bandwidth") for result in self.results(policy)]
+    def quantile(self, policy: str, q: float) -> Sample:
+        """Return the quantile `q` (0 to 1) of the bandwidth-sensitive jobs' effective bandwidth in GB/s."""
+        return Sample.of(
+            float(np.quantile(score_of(result.sensitive, "effective_bandwidth"), q))
+            for result in self.results(policy)
         )
 
-    def quantile(self, policy: str, q: float) -> float:
-        """Return the quantile `q` (0 to 1) of the bandwidth-sensitive jobs' effective bandwidth in GB/s."""
-        return float(np.quantile(self.effective(policy), q))
+    def largest(self, policies: Sequence[str]) -> Sample:
+        """Return the largest effective bandwidth (GB/s) of a bandwidth-sensitive job under any of the policies."""
+        return Sample.of(
+            map(max, zip(*(self.quantile(policy, 1.0).values for policy in policies), strict=True))
+        )
 
-    def throughput(self, policy: str) -> float:
-        """Return the throughput over all seeds, relative to that of the policy Baseline."""
-        return self._makespan("Baseline") / self._makespan(policy)
+    def throughput(self, policy: str) -> Sample:
+        """Return the throughput relative to that of the policy Baseline."""
+        ends = [
+            Sample.of(float(np.nanmax(result.jobs["end"])) for result in self.results(name))
+            for name in ("Baseline", policy)
+        ]
+        return ends[0].over(ends[1])
 
-    def speedup(self, policy: str, q: float) -> float:
+    def speedup(self, policy: str, q: float) -> Sample:
         """Return the speed-up over the policy Baseline at quantile `q` (0 to 1) of run times.
 
         It is Baseline's quantile over that of `policy`, among bandwidth-sensitive jobs; above 1 is faster.
         """
-        return self._run_time("Baseline", q) / self._run_time(policy, q)
+        times = [
+            Sample.of(float(np.quantile(result.sensitive["run_time"], q)) for result in self.results(name))
+            for name in ("Baseline", policy)
+        ]
+        return times[0].over(times[1])
 
-    def aggregated_quality(self, policy: str, num_gpus: int, ideal: float) -> NDArray[np.float64]:
-        """Return aggregated link bandwidth over `ideal` (GB/s) of each job with `num_gpus` GPUs, all seeds together."""
-        rows = np.concatenate([result.jobs[["num_gpus", "scores"]] for result in self.results(policy)])
-        quality: NDArray[np.float64] = (
-            rows["scores"]["aggregated_bandwidth"][rows["num_gpus"] == num_gpus] / ideal
-        )
-        return quality
+    def aggregated_quality(self, policy: str, num_gpus: int, ideal: float) -> list[NDArray[np.float64]]:
+        """Return aggregated link bandwidth over `ideal` (GB/s) of each job with `num_gpus` GPUs, by seed."""
+        rows = [result.jobs[["num_gpus", "scores"]] for result in self.results(policy)]
+        return [each["scores"]["aggregated_bandwidth"][each["num_gpus"] == num_gpus] / ideal for each in rows]
 
-    def _makespan(self, policy: str) -> float:
-        return sum(float(np.nanmax(result.jobs["end"])) for result in self.results(policy))
 
-    def _run_time(self, policy: str, q: float) -> float:
-        return float(np.quantile(np.concatenate([r.sensitive["run_time"] for r in self.results(policy)]), q))
+def _simulated(study: Study, policy: str, seed: int) -> Result:
+    return simulate(
+        study.topology,
+        Workload.mapa(study.num_jobs, seed),
+        POLICIES[policy]("artifact" if study.like_artifact else "lexicographic"),
+        performance=study.performance,
+        seed=seed,
+    )

@@ -14,19 +14,23 @@ The paper, the thesis that repeats it and the published code contradict each oth
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import Claim
-from topoplace.papers.sc17 import own, rows
+from topoplace.papers.runs import SEEDS, Runner
+from topoplace.papers.sc17 import own_prototype, own_scenarios, rows
 from topoplace.papers.sc17.measured import authors_profile, check_complete
+from topoplace.papers.sc17.published_simulator.simulator import POLICIES
 from topoplace.papers.sc17.scenarios import ideal_times
 from topoplace.simulate import Workload
 
 __all__ = ["authors_profile", "published_list", "reproduce"]
 
+_MANY: Final = 120
+"""Number of drawn lists in our simulator, in a full run."""
 _LISTS: Final = {100: 5, 1000: 20}
 """Number of machines on which a published job list is simulated, by the list's number of jobs."""
 
@@ -38,36 +42,65 @@ def reproduce(
     profile: PerformanceProfile | None = None,
     lists: Path | None = None,
     output: Path | None = None,
+    runner: Runner | None = None,
 ) -> list[Claim]:
     """Compare the paper's numbers with measurements, the published simulator and our simulator, a row per quantity.
 
-    quick: one generated job list instead of three, ten instead of 120 for averages, and none of the largest clusters.
+    quick: ten generated job lists in our simulator instead of 120, and none of the largest clusters.
     seed: seed of the first generated list.
     profile: measured run times that replace the published ones; raises ValueError naming the first one missing.
     lists: directory of published job lists to simulate as well; raises ValueError if it contains none.
-    output: an existing directory for plots.
+    output: an existing directory for plots. runner: how simulations run, by default one after another.
     """
-    measured = profile or authors_profile()
+    measured, runner = profile or authors_profile(), runner or Runner()
     check_complete(measured)
-    claims = list(rows.profile(measured))
-    claims += rows.prototype()
-    claims += rows.five_jobs_on_one_machine(measured)
-    drawn = {
-        f"drawn {seed + i}": (Workload.sc17(100, seed + i, profile=measured), 5)
-        for i in range(1 if quick else 3)
-    }
+    seeds = range(seed, seed + SEEDS)
+    drawn = [Workload.sc17(100, each, profile=measured) for each in seeds]
     published = dict(_published(lists, measured)) if lists else {}
+    claims = [*rows.profile(measured), *rows.prototype(), *rows.five_jobs_on_one_machine(measured)]
     for jobs, _ in published.values():
         claims += rows.published_list(jobs, measured) if len(jobs) == 100 else ()
-    claims += rows.scenarios(measured, published | drawn)
+    scenarios = {name: ([jobs], count) for name, (jobs, count) in published.items()}
+    scenarios[f"{len(drawn)} lists"] = (drawn, _LISTS[100])
+    for name, (each, count) in scenarios.items():
+        claims += rows.scenario(name, _theirs(each, count, measured, runner))
     claims.append(rows.load(Workload.sc17(10_000, seed, profile=measured), 1000))
-    claims += own.prototype(measured)
-    claims += own.scenario_1(measured, published | drawn)
-    claims += own.scenario_1_on_average(measured, range(seed, seed + (10 if quick else 120)))
-    claims += () if quick else own.scenario_2(measured, seed)
+    claims += own_prototype.prototype(measured)
+    many = range(seed, seed + (SEEDS if quick else _MANY))
+    scenarios[f"{len(many)} lists"] = (
+        [Workload.sc17(100, one, profile=measured) for one in many],
+        _LISTS[100],
+    )
+    for name, (each, count) in scenarios.items():
+        runs = own_scenarios.simulated(each, count, measured, runner)
+        claims += [*own_scenarios.orders(name, runs), own_scenarios.service_levels(name, runs)]
+        claims.append(own_scenarios.slowed(name, runs))
+        literal = own_scenarios.other_best_fit(each, count, measured, runner, runs)
+        claims += own_scenarios.orders(f"{name}, BF to the letter", literal)
+    claims += own_scenarios.protected(f"{len(drawn)} lists", drawn, _LISTS[100], measured, runner)
+    claims += () if quick else _scenario_2(seeds, measured, runner)
     if output:
-        own.draw(measured, output)
+        own_prototype.draw(measured, output)
     return claims
+
+
+def _theirs(
+    lists: list[Workload], count: int, measured: PerformanceProfile, runner: Runner
+) -> dict[str, list[rows.Figures]]:
+    calls = [(jobs, measured, policy, count) for policy in POLICIES for jobs in lists]
+    found = iter(runner.results(rows.figures, calls))
+    return {policy: [next(found) for _ in lists] for policy in POLICIES}
+
+
+def _scenario_2(
+    seeds: Sequence[int], measured: PerformanceProfile, runner: Runner, num_jobs: int = 10_000
+) -> Iterator[Claim]:
+    for name, count, gap in own_scenarios.SCENARIO_2:
+        jobs = [Workload.sc17(num_jobs, each, gap, profile=measured) for each in seeds]
+        runs = own_scenarios.simulated(jobs, count, measured, runner)
+        yield from own_scenarios.orders(name, runs)
+        yield own_scenarios.service_levels(name, runs)
+        yield own_scenarios.decision_times(name, runs)
 
 
 def _published(directory: Path, measured: PerformanceProfile) -> Iterator[tuple[str, tuple[Workload, int]]]:

@@ -12,7 +12,8 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from topoplace.jobs.performance_profile import Pair, PerformanceProfile, Solo
+from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.jobs.profile_text import Pair, Solo
 
 NAMES: Final = tuple(
     f"{model}/{batch}" for model in ("bvlc_alexnet", "bvlc_googlenet") for batch in (1, 4, 64, 128)

@@ -9,15 +9,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topoplace.papers.claims import Claim
-from topoplace.papers.tsubame import congestion, generator, rows
-from topoplace.papers.tsubame.study import NODES, Floats, Study
+from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
+from topoplace.papers.tsubame import congestion, rows
+from topoplace.papers.tsubame.study import (
+    G_QUEUE,
+    NODES,
+    R_QUEUE,
+    Floats,
+    GeneratedLog,
+    GivenLog,
+    Outcome,
+    Study,
+    run,
+)
 from topoplace.simulate import Workload
 
 __all__ = ["reproduce"]
 
 _DAYS = 365
-_QUICK_DAYS = 30
-_LISTS = 5
+_QUICK_DAYS = 10
 
 
 def reproduce(
@@ -27,30 +37,39 @@ def reproduce(
     log: Workload | None = None,
     nodes: int = NODES,
     output: Path | None = None,
+    runner: Runner | None = None,
 ) -> list[Claim]:
     """Compare the paper's numbers with our simulations; return one row per quantity, in the order of the paper.
 
-    quick: a log of a month instead of a year, and one job list instead of five for the congested queue.
-    seed: seed of the generated log, and of the first job list.
-    log: jobs that replace the generated log; `Workload.from_pbs` reads a log, for example. ValueError if it is empty,
+    quick: three logs of ten days instead of ten years, and three job lists instead of ten for the congested queue.
+    seed: seed of the first generated log, and of the first job list.
+    log: jobs that replace the generated logs; `Workload.from_pbs` reads a log, for example. ValueError if it is empty,
     or if no job of it fits on the nodes.
     nodes: number of nodes of the cluster; the smaller clusters of Table 3 shrink in proportion.
-    output: an existing directory for plots.
+    output: an existing directory for plots. runner: how simulations run, by default one after another.
     """
-    workload = generator.workload(seed, _QUICK_DAYS if quick else _DAYS) if log is None else log
-    study = Study(workload, nodes)
-    lists = [congestion.workload(seed + i) for i in range(1 if quick else _LISTS)]
+    runner = runner or Runner()
+    seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
+    days = _QUICK_DAYS if quick else _DAYS
+    study = Study([GivenLog(log)] if log is not None else [GeneratedLog(each, days) for each in seeds], nodes)
+    study.run_all(runner)
+    ends = runner.results(_congested, [(each,) for each in seeds])
     claims = [
         *rows.copies(),
         *rows.inputs(study),
         rows.means(study),
         *rows.changes(study),
         *rows.table_3(study),
-        rows.congested(lists, congestion.NODES),
+        rows.congested(ends, congestion.JOBS, congestion.NODES),
     ]
     if output:
         _draw(output, rows.histograms(study))
     return claims
+
+
+def _congested(seed: int) -> tuple[Outcome, Outcome]:
+    jobs = congestion.workload(seed)
+    return run(jobs, G_QUEUE, congestion.NODES), run(jobs, R_QUEUE, congestion.NODES)
 
 
 def _draw(output: Path, panels: Sequence[tuple[str, Floats]]) -> None:

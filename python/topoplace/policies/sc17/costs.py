@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
 
+Ratios = tuple[float, float, float]
+"""Ratios of run times, 0..1: 1 means no interference."""
 _ROUNDING = 1e-9
 _MAX_KNOWN = 1 << 12
 """Maximum number of choices and options that are kept per request."""
@@ -47,7 +49,7 @@ class Costing:
         self.memory_bandwidth = memory_bandwidth
         self.sees_jobs = profile is not None or memory_bandwidth is not None
         self._worst: dict[JobKind, float] = {}
-        self._ratios: Memo[tuple[str, int, str, tuple[JobKind, ...]], tuple[float, float]] = Memo()
+        self._ratios: Memo[tuple[str, int, str, tuple[JobKind, ...]], Ratios] = Memo()
 
     def on_machine(
         self,
@@ -65,11 +67,12 @@ class Costing:
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
-        ratios = self._beside(request, others, where)
-        least, most = request.communication_range
+        suffered, shared, disturbed = self._beside(request, others, where)
         return Costs(
-            *(request.size, communication, least, most, *ratios, self._worst_of(request)),
-            machine_class.fragmentation(left),
+            *(request.size, communication, *request.communication_range),
+            *(suffered, shared, self._worst_of(request)),
+            fragmentation=machine_class.fragmentation(left),
+            disturbed=disturbed,
         )
 
     def on_machines(
@@ -86,29 +89,30 @@ class Costing:
         job.
         """
         parts = self._parts(request, gpus, view)
-        ratios = [ratio for ratio, _ in parts]
+        suffered, shared, disturbed = zip(*(ratios for ratios, _ in parts), strict=True)
         fragments = [fragmentation for _, fragmentation in parts]
         return Costs(
             num_gpus=request.size,
             communication=job_communication_cost(request.job, gpus, view.cluster.topology),
             least=communication_range[0],
             most=communication_range[1],
-            suffered=min(suffered for suffered, _ in ratios),
-            shared=sum(shared for _, shared in ratios) / len(ratios),
+            suffered=min(suffered),
+            shared=sum(shared) / len(shared),
             worst=self._worst_of(request),
             fragmentation=sum(fragments) / len(fragments),
+            disturbed=min(disturbed),
         )
 
     def _parts(
         self, request: JobRequest, gpus: Sequence[int], view: ClusterView
-    ) -> list[tuple[tuple[float, float], float]]:
+    ) -> list[tuple[Ratios, float]]:
         """Return, for each machine of `gpus`, the ratios of `_interference` and the fragmentation afterwards.
 
         They are computed once for machines in one condition that give the same GPUs.
         """
         conditions = view.conditions(sees_jobs=self.sees_jobs)
-        known: dict[tuple[int, Mask], tuple[tuple[float, float], float]] = {}
-        parts: list[tuple[tuple[float, float], float]] = []
+        known: dict[tuple[int, Mask], tuple[Ratios, float]] = {}
+        parts: list[tuple[Ratios, float]] = []
         for machine, mask in view.classes.by_machine(gpus).items():
             key = conditions.native.condition_of(machine), mask
             if key not in known:
@@ -124,7 +128,7 @@ class Costing:
         Its communication cost counts as the highest one on a single machine; the other costs are the best possible.
         """
         least, most = request.communication_range
-        suffered, _ = interference_ratios(self.profile, (request.profile, request.size), "inter-machine", ())
+        suffered, *_ = interference_ratios(self.profile, (request.profile, request.size), "inter-machine", ())
         return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
@@ -159,19 +163,17 @@ class Costing:
             return ()
         return tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
 
-    def _interference(
-        self, request: JobRequest, sockets: Mask, state: MachineState, where: str
-    ) -> tuple[float, float]:
+    def _interference(self, request: JobRequest, sockets: Mask, state: MachineState, where: str) -> Ratios:
         """Return what `_beside` returns, for a job on `sockets` of a machine in the given state."""
         return self._beside(request, self.neighbours(state, sockets), where)
 
-    def _beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> tuple[float, float]:
-        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and `others`.
+    def _beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> Ratios:
+        """Return the job's own ratio of run times, the mean over it and `others` (eq. 4), and the lowest of `others`.
 
-        The mean is SC'17's eq. 4. others: jobs with which it shares a socket. where: placement class of the job.
+        others: jobs with which it shares a socket. where: placement class of the job.
         """
         if self.profile is None:
-            return 1.0, 1.0
+            return 1.0, 1.0, 1.0
         key = request.profile, request.size, where, others
         known = self._ratios.get(key)
         if known is None:
@@ -254,8 +256,12 @@ class UtilityPolicy(MachinePolicy):
         if costs.communication == math.inf:
             return None
         return Option(
-            self.order(machine_class, left, gpus, costs), gpus, self.utility.job(costs), costs
+            self.order(machine_class, left, gpus, costs), gpus, self.own_utility(costs), costs
         ).checked()
+
+    def own_utility(self, costs: Costs) -> float:
+        """Return the utility to the job that is compared with the least one that it accepts."""
+        return self.utility.job(costs)
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the utility and the costs of running task i on `gpus[i]`, on several machines.
@@ -264,7 +270,7 @@ class UtilityPolicy(MachinePolicy):
         """
         extremes = communication_range(self, request, view)
         costs = self.costing.on_machines(request, gpus, extremes, view)
-        return Evaluation(self.utility.job(costs), costs) if costs.communication < math.inf else None
+        return Evaluation(self.own_utility(costs), costs) if costs.communication < math.inf else None
 
     def scores(self, details: Any) -> dict[str, float]:
         """Return the scores computed from `Costs`: the three cost parts of eq. 1, and both utilities."""

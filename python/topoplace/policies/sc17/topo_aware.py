@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from topoplace import _checks
 from topoplace.engine.gangs.assignments import least_communication
 from topoplace.engine.gangs.splits import nearest
+from topoplace.placement import Refusal
 from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ class TopoAwareP(TopoAware):
     """TOPO-AWARE-P: like `TopoAware`, but a job waits until a placement reaches the job's `min_utility`.
 
     Younger jobs may overtake a waiting one. max_postponements: after this many deferrals the job accepts any placement;
-    None for no limit.
+    None for no limit. protect_running: the most that a placement may slow a job that runs already: 1.0 not at all, 1.05
+    by 5 %. A job waits rather than slowing another job more than that; None for no limit, as in the paper. ValueError
+    unless it is at least 1 and there is a `profile`, by which slowdowns are known.
     """
 
     name = "topo-aware-p"
@@ -90,11 +93,31 @@ class TopoAwareP(TopoAware):
         utility: Formula | Literal["authors"] | None = None,
         memory_bandwidth: float | None = None,
         max_postponements: int | None = None,
+        protect_running: float | None = None,
     ) -> None:
         super().__init__(profile=profile, utility=utility, memory_bandwidth=memory_bandwidth)
         if max_postponements is not None:
             _checks.integer(max_postponements, "max_postponements", ValueError, low=0, high=1 << 30)
+        if protect_running is not None:
+            _checks.real(protect_running, "protect_running", ValueError, low=1.0)
+            if profile is None:
+                raise ValueError("protect_running needs a profile, by which slowdowns are known")
         self.max_postponements = max_postponements
+        self.protect_running = protect_running
+
+    def own_utility(self, costs: Costs) -> float:
+        """Return the utility to the job; minus infinity if the placement slows a running job too much."""
+        if self.protect_running is not None and costs.disturbed * self.protect_running < 1 - _ROUNDING:
+            return -math.inf
+        return super().own_utility(costs)
+
+    def why_postponed(self, job: JobGraph, utility: float) -> Refusal:
+        """Return why a job waits although there is room; utility: that of its best placement now."""
+        if utility >= job.min_utility - _ROUNDING and self.protect_running is not None:
+            return Refusal(
+                f"postponed: it would slow a running job by more than {self.protect_running - 1:.1%} now"
+            )
+        return super().why_postponed(job, utility)
 
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Return the job's `min_utility`; minus infinity once it was postponed `max_postponements` times."""

@@ -1,0 +1,141 @@
+"""Reader of the rings and trees that NCCL prints with NCCL_DEBUG=INFO (MAPA, section 3.1, fig. 9)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError
+from topoplace.jobs.requirements import MAX_TASKS
+
+PATTERNS: Final = ("ring", "tree")
+_RANKS: Final = re.compile(r"\bnranks (\d{1,9})\b", re.IGNORECASE)
+_WHOLE_RING: Final = re.compile(r"NCCL INFO (?:Channel|Ring) (\d{1,9})(?:/\d+)? :((?:\s+\d{1,9}){2,})\s*$")
+_RING: Final = re.compile(r"NCCL INFO Ring (\d{1,9}) : (\d{1,9}) -> (\d{1,9}) -> (\d{1,9})\s*$")
+_TREES: Final = re.compile(r"NCCL INFO Trees((?: \[\d{1,9}\] [-\d/>]+)+)\s*$")
+_TREE: Final = re.compile(r"\[(\d+)\] ((?:-?\d{1,9}/?){1,8})->(-?\d{1,9})->((?:-?\d{1,9}/?){1,8})")
+_MOST_PRINTED: Final = 20
+_MAX_TEXT: Final = 1 << 28
+
+Pair = tuple[int, int]
+
+
+def edges_of(text: str | bytes, pattern: str) -> tuple[int, Mapping[Pair, int]]:
+    """Return the number of ranks, and for each pair of ranks the number of channels whose rings or trees join it.
+
+    text: the log of one communicator, of one rank or of all of them. pattern: "ring" or "tree". NCCL prints whole rings
+    in the log of rank 0, cut off after 20 ranks, and each rank's neighbours in its own. JobGraphError names a line that
+    contradicts one before it, as those of another communicator do, or what the log lacks.
+    """
+    _checks.one_of(pattern, "pattern", PATTERNS, JobGraphError)
+    lines = _lines(text)
+    stated = _stated(lines)
+    found = _rings(lines, stated) if pattern == "ring" else _trees(lines)
+    ranks = _number_of_ranks(stated, found)
+    counts: Counter[Pair] = Counter()
+    for joined in found.values():
+        counts.update({(min(a, b), max(a, b)) for a, b in joined})
+    return ranks, counts
+
+
+def _lines(text: str | bytes) -> list[str]:
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", errors="replace")
+    _checks.text(text, "text", JobGraphError)
+    if len(text) > _MAX_TEXT:
+        raise JobGraphError(f"text has more than {_MAX_TEXT} characters")
+    return text.splitlines()
+
+
+def _stated(lines: list[str]) -> int | None:
+    stated = {int(match[1]) for line in lines if (match := _RANKS.search(line))}
+    if len(stated) > 1:
+        raise JobGraphError(
+            f"text has communicators of {', '.join(map(str, sorted(stated)))} ranks; {_ONE_LOG}"
+        )
+    return stated.pop() if stated else None
+
+
+def _rings(lines: list[str], ranks: int | None) -> dict[int, set[Pair]]:
+    """Return the pairs of neighbours in each channel's ring: from whole rings if all are complete, else rank by rank.
+
+    ranks: the number of ranks, if the log states it.
+    """
+    by_rank: dict[int, dict[int, int]] = {}
+    whole: dict[int, tuple[int, ...]] = {}
+    for number, line in enumerate(lines, 1):
+        if match := _RING.search(line):
+            channel, before, rank, after = map(int, match.groups())
+            _once(by_rank.setdefault(channel, {}), before, rank, number)
+            _once(by_rank[channel], rank, after, number)
+        elif match := _WHOLE_RING.search(line):
+            ring = tuple(map(int, match[2].split()))
+            if whole.setdefault(int(match[1]), ring) != ring:
+                raise JobGraphError(
+                    f"line {number}: channel {int(match[1])} has another ring than before; {_ONE_LOG}"
+                )
+    if whole and all(_is_complete(ring, ranks) for ring in whole.values()):
+        return {channel: set(zip(ring, (*ring[1:], ring[0]), strict=True)) for channel, ring in whole.items()}
+    if not by_rank:
+        cut = " that are complete" if whole else ""
+        raise JobGraphError(
+            f"text has no rings of NCCL{cut}: NCCL_DEBUG=INFO prints them when a communicator is made"
+        )
+    return {channel: set(after.items()) for channel, after in by_rank.items()}
+
+
+def _is_complete(ring: tuple[int, ...], ranks: int | None) -> bool:
+    if ranks is None and len(ring) == _MOST_PRINTED:
+        return False  # perhaps the ring goes on
+    return sorted(ring) == list(range(ranks or len(ring)))
+
+
+def _trees(lines: list[str]) -> dict[int, set[Pair]]:
+    """Return the pairs of parent and child in each channel's tree."""
+    parents: dict[int, dict[int, int]] = {}
+    pairs: dict[int, set[Pair]] = {}
+    for number, line in enumerate(lines, 1):
+        for match in _TREE.finditer(line) if _TREES.search(line) else ():
+            channel, rank = int(match[1]), int(match[3])
+            left, right = ([int(part) for part in match[side].split("/") if part] for side in (2, 4))
+            down, up = (
+                (left, right) if len(left) > 1 else (right, left)
+            )  # before NCCL 2.5, the parent stood first
+            for parent, child in [(rank, each) for each in down] + [(each, rank) for each in up]:
+                if parent >= 0 and child >= 0:
+                    _once(parents.setdefault(channel, {}), child, parent, number)
+                    pairs.setdefault(channel, set()).add((parent, child))
+    if not pairs:
+        raise JobGraphError(
+            "text has no trees of NCCL: NCCL_DEBUG=INFO prints them when a communicator is made"
+        )
+    return pairs
+
+
+_ONE_LOG: Final = "the text must be the log of one communicator"
+
+
+def _once(known: dict[int, int], key: int, value: int, number: int) -> None:
+    if known.setdefault(key, value) != value:
+        raise JobGraphError(f"line {number}: rank {key} has other neighbours than before; {_ONE_LOG}")
+
+
+def _number_of_ranks(stated: int | None, found: Mapping[int, set[Pair]]) -> int:
+    seen = set(_ranks(found))
+    count = max(seen) + 1 if stated is None else stated
+    if count > MAX_TASKS or max(seen) >= count:
+        raise JobGraphError(
+            f"rank {max(seen)} is not below the number of ranks, {count}, which is at most {MAX_TASKS}"
+        )
+    if missing := sorted(set(range(count)) - seen):
+        raise JobGraphError(f"text lacks rank {missing[0]} of {count}: the logs of all ranks are needed")
+    return count
+
+
+def _ranks(found: Mapping[int, set[Pair]]) -> Iterator[int]:
+    for pairs in found.values():
+        for pair in pairs:
+            yield from pair

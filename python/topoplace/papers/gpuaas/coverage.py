@@ -1,0 +1,73 @@
+"""The parts of the GPU-as-a-service paper, with their code and rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topoplace.papers.coverage import Part
+
+TITLE: Final = "Filippini et al., Hierarchical scheduling in on-demand GPU-as-a-service systems"
+
+PARTS: Final = (
+    Part(
+        "Fig. 1",
+        "the framework",
+        ("capacity/online/controller.py", "capacity/online/dispatch.py"),
+        note="an overview",
+    ),
+    Part("Table I", "parameters and variables", ("capacity/problem/problem.py",), ("4.7",)),
+    Part(
+        "(P1)",
+        "the model of a local controller",
+        ("capacity/planners/paper_model.py",),
+        ("4.7 variables", "4.6"),
+    ),
+    Part(
+        "(P2)",
+        "its linear form",
+        ("capacity/planners/paper_model.py", "capacity/planners/capacity_planner.py"),
+        ("4.7 variables", "4.6"),
+    ),
+    Part("section IV", "the models for the earliest end, and the convex combination", note="not built yet"),
+    Part(
+        "section IV, [10]",
+        "the earlier centralised model",
+        (),
+        ("4.5", "4.7 centralised"),
+        "not built yet: 4.5 uses the same model on both sides",
+    ),
+    Part("Table II", "the nodes and their prices", ("capacity/problem/catalogue.py",), ("4.6",)),
+    Part(
+        "section V-A",
+        "jobs and due dates",
+        ("capacity/problem/generate.py",),
+        ("4.6",),
+        "run times are ours, or those that the authors published later",
+    ),
+    Part("Fig. 2", "time and size of the models", ("papers/gpuaas/study.py",), ("4.7",)),
+    Part(
+        "Fig. 3",
+        "cost beside first-principle methods",
+        ("papers/gpuaas/study.py", "capacity/planners/first_principles.py"),
+        ("4.6", "4.5"),
+    ),
+    Part("section V-B", "response of an optimisation server", ("papers/gpuaas/rows.py",), ("4.8",)),
+    Part(
+        "section II",
+        "run times with an error below 11 %; deviation of cost below 7 % on Azure",
+        note="not built yet: the tables are not published",
+    ),
+    Part(
+        "section VI",
+        "dispatch other than round robin",
+        ("capacity/online/dispatch.py",),
+        ("dispatch",),
+        "the paper's future work",
+    ),
+    Part(
+        "beyond the paper",
+        "native search, and charging shares",
+        ("capacity/planners/local_search.py", "capacity/planners/share_planner.py"),
+        ("search", "shares"),
+    ),
+)

@@ -1,0 +1,78 @@
+"""The parts of the TSUBAME paper, with their code and rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topoplace.papers.coverage import Part
+
+TITLE: Final = "The R queue of TSUBAME 2.5: GPUs borrowed by rCUDA"
+
+PARTS: Final = (
+    Part(
+        "Fig. 1",
+        "the laboratory's machines",
+        ("papers/tsubame/machine.py",),
+        note="an illustration; its speeds are in 2.1",
+    ),
+    Part(
+        "Fig. 2",
+        "time of a copy by size and number of streams",
+        ("simulate/performance/remote_copies.py",),
+        ("2.1",),
+        "the points are in the figure only, so the fit (R2 = 0.986) cannot be repeated",
+    ),
+    Part("eq. 1", "time of a copy", ("simulate/performance/remote_copies.py",), ("2.1",)),
+    Part("eq. 2", "bandwidth left by streams", ("simulate/performance/remote_copies.py",), ("2.1", "2.2")),
+    Part("Fig. 3", "Jacobi under contention", (), ("2.3",), "the application's traffic is not stated"),
+    Part("Fig. 4", "LAMMPS under contention", (), ("2.3",), "the application's traffic is not stated"),
+    Part(
+        "Fig. 5",
+        "the algorithm of the G queue",
+        ("policies/tsubame/g_queue.py",),
+        ("2.7", "2.9", "2.13", "2.14"),
+    ),
+    Part(
+        "Fig. 6",
+        "the algorithm of the R queue",
+        ("policies/tsubame/r_queue.py", "policies/tsubame/borrowing.py"),
+        ("2.7", "2.8", "2.9", "2.14"),
+    ),
+    Part(
+        "Fig. 7",
+        "a schedule of the G queue",
+        note="its jobs are not stated; `Result.gantt` draws schedules of ours",
+    ),
+    Part(
+        "Fig. 8",
+        "a schedule of the R queue",
+        note="its jobs are not stated; `Result.gantt` draws schedules of ours",
+    ),
+    Part("Table 1", "estimated transfers of a job", ("simulate/workloads/logged_jobs.py",), ("2.5",)),
+    Part("Table 2", "the simulated node", ("papers/tsubame/machine.py",), ("2.4",)),
+    Part(
+        "section 4.1",
+        "the log of 2013",
+        ("papers/tsubame/generator.py",),
+        ("2.6", "2.13"),
+        "not published; a generated log, whose habits are fitted",
+    ),
+    Part("Fig. 9", "waits under G minus R", ("papers/tsubame/study.py",), ("2.7a", "2.8a", "2.9")),
+    Part(
+        "Fig. 10",
+        "execution times under G minus R",
+        ("papers/tsubame/study.py",),
+        ("2.7b", "2.8b", "2.8d", "2.10"),
+    ),
+    Part("Fig. 11", "lives under G minus R", ("papers/tsubame/study.py",), ("2.7c", "2.8c", "2.11")),
+    Part(
+        "Table 3", "450 to 480 nodes", ("papers/tsubame/study.py",), ("2.9", "2.10", "2.11", "2.12", "2.15")
+    ),
+    Part(
+        "abstract",
+        "a congested queue",
+        ("papers/tsubame/congestion.py",),
+        ("2.14",),
+        "its jobs are not described",
+    ),
+)

@@ -1,0 +1,133 @@
+"""Job graphs from what a job did: the traffic between its tasks, and NCCL's log."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+
+Ring = list[int]
+
+
+def whole(rings: list[Ring], ranks: int) -> str:
+    """What rank 0 prints."""
+    lines = [f"host:7:9 [0] NCCL INFO comm 0x7f00 rank 0 nranks {ranks} cudaDev 0 nvmlDev 0 - Init COMPLETE"]
+    for channel, ring in enumerate(rings):
+        shown = "".join(f"{rank:4d}" for rank in ring[:20])
+        lines.append(f"host:7:9 [0] NCCL INFO Channel {channel:02d}/{len(rings):02d} : {shown}")
+    return "\n".join(lines)
+
+
+def by_rank(rings: list[Ring]) -> str:
+    """What every rank prints about its neighbours."""
+    lines = []
+    for channel, ring in enumerate(rings):
+        for i, rank in enumerate(ring):
+            before, after = ring[i - 1], ring[(i + 1) % len(ring)]
+            lines.append(
+                f"host:{rank}:9 [{rank}] NCCL INFO Ring {channel:02d} : {before} -> {rank} -> {after}"
+            )
+    return "\n".join(lines)
+
+
+@st.composite
+def rings(draw: st.DrawFn) -> list[Ring]:
+    ranks = draw(st.integers(2, 33))
+    return draw(st.lists(st.permutations(range(ranks)), min_size=1, max_size=4))
+
+
+@given(rings())
+def test_rings_of_a_log_are_edges_weighted_by_channels(given_rings: list[Ring]) -> None:
+    ranks = len(given_rings[0])
+    expected: dict[tuple[int, int], float] = {}
+    for ring in given_rings:
+        for a, b in {(min(a, b), max(a, b)) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)}:
+            expected[a, b] = expected.get((a, b), 0.0) + 1.0
+    job = tp.JobGraph.from_nccl_log(by_rank(given_rings))
+    assert job.num_tasks == ranks
+    assert {(a, b): weight for a, b, weight in job.edges} == expected
+    log = whole(given_rings, ranks)
+    if ranks <= 20:
+        assert tp.JobGraph.from_nccl_log(log.encode()) == job
+    else:  # rank 0 prints 20 ranks of a ring
+        with pytest.raises(tp.JobGraphError, match="no rings of NCCL that are complete"):
+            tp.JobGraph.from_nccl_log(log)
+        assert tp.JobGraph.from_nccl_log(f"{log}\n{by_rank(given_rings)}") == job
+
+
+TREES = """
+a:1:1 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->3
+a:2:1 [1] NCCL INFO Trees [0] 2/3/-1->1->0 [1] -1/-1/-1->1->2
+a:3:1 [2] NCCL INFO Trees [0] -1/-1/-1->2->1 [1] 1/3/-1->2->-1
+a:4:1 [3] NCCL INFO Trees [0] -1/-1/-1->3->1 [1] 0/-1/-1->3->2
+"""
+OLD_TREES = """
+a:1:1 [0] NCCL INFO Trees [0] -1->0->1/-1/-1
+a:2:1 [1] NCCL INFO Trees [0] 0->1->2/-1/-1
+a:3:1 [2] NCCL INFO Trees [0] 1->2->-1/-1/-1
+"""
+
+
+def test_trees_of_a_log() -> None:
+    job = tp.JobGraph.from_nccl_log(TREES, pattern="tree")
+    assert job.edges == ((0, 1, 1.0), (0, 3, 1.0), (1, 2, 2.0), (1, 3, 1.0), (2, 3, 1.0))
+    assert tp.JobGraph.from_nccl_log(OLD_TREES, pattern="tree").edges == tp.JobGraph.chain(3).edges
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "message"),
+    [
+        ("x", "ring", "text has no rings of NCCL: NCCL_DEBUG=INFO prints them"),
+        (TREES, "ring", "text has no rings"),
+        (by_rank([[0, 1]]), "tree", "text has no trees"),
+        (by_rank([[0, 1]]), "star", "pattern = 'star'"),
+        (
+            by_rank([[0, 1, 2]]) + "\n" + by_rank([[0, 2, 1]]),
+            "ring",
+            "line 4: rank [012] has other neighbours than before",
+        ),
+        (whole([[0, 1, 2]], 3) + "\n" + whole([[0, 2, 1]], 3), "ring", "line 4: channel 0 has another ring"),
+        (whole([[0, 1]], 2) + "\n" + whole([[0, 1]], 4), "ring", "communicators of 2, 4 ranks"),
+        (by_rank([[0, 1, 2, 3]]).rsplit("\n", 2)[0] + "\nx nranks 5", "ring", "text lacks rank 4 of 5"),
+        (by_rank([[0, 7]]), "ring", "text lacks rank 1 of 8"),
+        (by_rank([[0, 7]]) + "\nx nranks 2", "ring", "rank 7 is not below the number of ranks, 2"),
+    ],
+)
+def test_what_a_log_lacks_is_named(text: str, pattern: str, message: str) -> None:
+    with pytest.raises(tp.JobGraphError, match=message):
+        tp.JobGraph.from_nccl_log(text, pattern=pattern)
+
+
+@given(st.text(alphabet="NCL INFO:->/-0123456789[]Treesing\n", max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for pattern in ("ring", "tree"):
+        with pytest.raises(tp.JobGraphError):
+            tp.JobGraph.from_nccl_log(f"x NCCL INFO {text}", pattern=pattern)
+
+
+def test_traffic_in_both_directions_adds_up() -> None:
+    sent = np.array([[9e9, 3e6, 0.0], [1e6, 0.0, 8e6], [0.0, 0.0, 0.0]])
+    job = tp.JobGraph.from_traffic(sent)
+    assert job.edges == ((0, 1, 0.5), (1, 2, 1.0))
+    assert tp.JobGraph.from_traffic(sent, least_share=0.6).edges == ((1, 2, 1.0),)
+    assert tp.JobGraph.from_traffic(np.zeros((2, 2))).edges == ()
+    assert tp.JobGraph.from_traffic(sent * 1e290).edges == job.edges
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ([[0.0, -1.0], [0.0, 0.0]], r"sent\[0, 1\] = -1 is negative"),
+        ([[0.0, 1.0]], r"sent has shape \(1, 2\)"),
+        ([[0.0, float("nan")], [0.0, 0.0]], r"sent\[0, 1\] = nan"),
+        (np.zeros((0, 0)), "the size of sent = 0"),
+    ],
+)
+def test_traffic_that_makes_no_sense_is_refused(sent: object, message: str) -> None:
+    with pytest.raises(tp.JobGraphError, match=message):
+        tp.JobGraph.from_traffic(sent)  # type: ignore[arg-type]
+    with pytest.raises(tp.JobGraphError, match="least_share = 2"):
+        tp.JobGraph.from_traffic([[0.0]], least_share=2.0)
