@@ -125,6 +125,9 @@ struct BestParams {
     StopCondition stop{};
     std::uint64_t polish_after = 256;     // nodes after which local search may improve the incumbent
     std::uint64_t symmetry_after = 4096;  // nodes after which the target's automorphisms are worth computing
+    // Relative, at least 0. Above 0 the search ends with the first embedding proven to be within it of the
+    // best, and breaks no ties. For bottleneck_sum it is that of the sum.
+    double tolerance = 0;
 };
 
 struct BestResult {

@@ -11,9 +11,10 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
-#include "match/first_mapping.hpp"
+#include "match/packing/first_mapping.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
+#include "match/packing/nested_bound.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -23,6 +24,12 @@ Bits<W> to_bits(std::span<const std::int32_t> vertices) {
     Bits<W> bits;
     for (const std::int32_t v : vertices) bits.set(v);
     return bits;
+}
+
+std::vector<std::int32_t> all_of(const auto& bits) {
+    std::vector<std::int32_t> vertices;
+    bits.for_each([&](std::int32_t v) { vertices.push_back(v); });
+    return vertices;
 }
 
 // One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set
@@ -84,9 +91,9 @@ class Canonical {
         if (!found) return false;
         best_score_ = search_.score();
         TOPOPLACE_ASSERT(best_score_ <= bound_);
+        if (!meter_.stopped()) bound_ = std::min(bound_, search_.need() - 1);
         vertices_.assign(search_.found().begin(), search_.found().end());
         TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
-        if (!meter_.stopped()) bound_ = best_score_;
         return true;
     }
 
@@ -135,17 +142,36 @@ class Canonical {
 
     // Good mappings for a search that has proved hard.
     typename Search::Starts starts(Fixed need) {
-        typename Search::Starts found;
         try {
-            found = packed_starts(need);
-            if (found.settled) return found;
-            std::vector<std::int32_t> free;
-            usable_.for_each([&](std::int32_t v) { free.push_back(v); });
-            std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, meter_);
-            if (!mapping.empty()) found.mappings.push_back(std::move(mapping));
-        } catch (const Stopped&) {  // those found by then are kept
+            switch (num_asked_++) {
+                case 0:
+                    return nested_starts();
+                case 1:
+                    return packed_starts(need);
+                default:
+                    return {.mappings = mapped_to(all_of(usable_)), .last = true};
+            }
+        } catch (const Stopped&) {
+            return {.last = true};
         }
-        return found;
+    }
+
+    typename Search::Starts nested_starts() {
+        if constexpr (requires { score_.levels(); }) {
+            const NestedBound nested =
+                nested_bound(pattern_, target_, score_.levels(), all_of(usable_), meter_);
+            bound_ = std::min(bound_, nested.most);
+            return {.mappings = mapped_to(nested.chosen), .bound = bound_};
+        } else {
+            return {};
+        }
+    }
+
+    // The mapping kernel's.
+    std::vector<std::vector<std::int32_t>> mapped_to(std::span<const std::int32_t> free) {
+        std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, meter_);
+        if (mapping.empty()) return {};
+        return {std::move(mapping)};
     }
 
     // The best embedding that short searches find in a few components each, and whether that settles the
@@ -165,7 +191,7 @@ class Canonical {
                 break;
             }
             if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
-                need = short_search().score() + 1;
+                need = short_search().need();
                 starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});
             }
             if (short_search().is_limited()) starts.settled = false;
@@ -279,7 +305,7 @@ class Canonical {
             const bool better = search_.run(pattern_.rooted(u, meter_), goal, usable, required, floor,
                                             Bits<W>::single(v), bound_);
             found = found || better;
-            if (better && goal == Search::Goal::best) floor = search_.score() + 1;
+            if (better && goal == Search::Goal::best) floor = search_.need();
             if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
         }
         return found;
@@ -297,6 +323,7 @@ class Canonical {
     const Bits<W> required_;
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
+    int num_asked_ = 0;  // for starts
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
 };
@@ -307,15 +334,8 @@ enum class Secondary {
     sum,   // the larger sum of weights
 };
 
-// A proven bound is the score itself, to the last bit.
-struct Rating {
-    double score;
-    double bound;
-};
-
-Rating rated(bool proven, double score, double bound) {
-    return {.score = score, .bound = proven ? score : std::max(score, bound)};
-}
+// The bound of an optimal score is that score, to the last bit.
+double bound_of(double score, bool optimal, double bound) { return optimal ? score : std::max(score, bound); }
 
 // One call of best_subgraph at a compiled width.
 template <int W>
@@ -359,15 +379,16 @@ class Best {
     BestResult search(const BitRows& adjacency, S score, ToDouble&& to_double) {
         Canonical<W, S> canonical(pattern_, target_, adjacency, score, params_, usable_, required_, meter_);
         const bool found = canonical.best();
-        const bool proven = !meter_.stopped();
-        if (!found) return {.optimal = proven, .nodes = meter_.nodes()};
-        const bool complete = proven && canonical.settle();
-        const Rating rating = rated(proven, to_double(canonical.score()), to_double(canonical.bound()));
+        if (!found) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
+        const bool optimal = canonical.score() == canonical.bound();
+        const bool complete =
+            optimal && params_.tolerance == 0 && !meter_.stopped() && canonical.settle();
+        const double reached = to_double(canonical.score());
         return {.found = true,
                 .vertices = canonical.take_vertices(),
-                .score = rating.score,
-                .bound = rating.bound,
-                .optimal = proven,
+                .score = reached,
+                .bound = bound_of(reached, optimal, to_double(canonical.bound())),
+                .optimal = optimal,
                 .complete = complete,
                 .nodes = meter_.nodes()};
     }
@@ -393,9 +414,8 @@ class Best {
         BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
                                    [&](Fixed sum) { return target_.to_double(sum); });
         if (!result.found) return result;
-        const Rating rating = rated(result.optimal, sum_of(result.vertices), result.bound);
-        result.score = rating.score;
-        result.bound = rating.bound;
+        result.score = sum_of(result.vertices);
+        result.bound = bound_of(result.score, result.optimal, result.bound);
         return result;
     }
 
@@ -436,11 +456,9 @@ class Best {
 
     // Among many weights, as measured ones are, a good first embedding saves the tests of most of them.
     void start(Bracket& bracket) {
-        std::vector<std::int32_t> free;
-        usable_.for_each([&](std::int32_t v) { free.push_back(v); });
         std::vector<std::int32_t> mapping;
         try {
-            mapping = first_mapping(pattern_, target_, free, meter_);
+            mapping = first_mapping(pattern_, target_, all_of(usable_), meter_);
         } catch (const Stopped&) {
             return;
         }
@@ -471,11 +489,11 @@ class Best {
 
     BestResult witnessed(std::vector<std::int32_t>&& witness, Fixed most) const {
         TOPOPLACE_ASSERT(meter_.stopped());
-        const Rating rating = rated(false, sum_of(witness), target_.to_double(most));
+        const double score = sum_of(witness);
         return {.found = true,
                 .vertices = std::move(witness),
-                .score = rating.score,
-                .bound = rating.bound,
+                .score = score,
+                .bound = bound_of(score, false, target_.to_double(most)),
                 .nodes = meter_.nodes()};
     }
 
@@ -484,12 +502,11 @@ class Best {
         const BestResult tied = meter_.stopped() ? BestResult{} : above(weight_of(bracket.open));
         const bool proven = bracket.open - bracket.refuted == 1;
         auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
-        const Rating rating =
-            rated(proven, lightest_of(vertices), target_.to_double(weight_of(bracket.refuted + 1)));
+        const double score = lightest_of(vertices);
         return {.found = true,
                 .vertices = std::move(vertices),
-                .score = rating.score,
-                .bound = rating.bound,
+                .score = score,
+                .bound = bound_of(score, proven, target_.to_double(weight_of(bracket.refuted + 1))),
                 .optimal = proven,
                 .complete = tied.complete,
                 .nodes = meter_.nodes()};

@@ -26,11 +26,13 @@ template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
-    // Images by pattern vertex to start from. `settled`: no embedding is better than the best of them, or
-    // than the incumbent.
+    // Images by pattern vertex to start from. `settled`: no embedding reaches what was needed when they were
+    // asked for and is better than the best of them. `bound`: no embedding scores more.
     struct Starts {
-        std::vector<std::vector<std::int32_t>> mappings;
+        std::vector<std::vector<std::int32_t>> mappings{};
         bool settled = false;
+        Fixed bound = kEnough;
+        bool last = false;
     };
     using AskStarts = std::function<Starts(Fixed need)>;
 
@@ -58,7 +60,8 @@ class BranchAndBound {
     // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
     // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
     // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least
-    // score that would be better, and gives mappings to start from; they need not be embeddings.
+    // score that is needed, and gives mappings to start from, until they are the last; they need not be
+    // embeddings.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
              const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
              AskStarts ask_starts = {}) {
@@ -85,6 +88,9 @@ class BranchAndBound {
         TOPOPLACE_ASSERT(!success_ || (found_score_ >= floor && need_ > found_score_));
         return success_;
     }
+
+    // What the next embedding has to score to be of use: after a run that nothing stopped, none does.
+    Fixed need() const { return need_; }
 
     // The next run ends after this number of nodes and keeps the best embedding found until then.
     void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
@@ -292,11 +298,16 @@ class BranchAndBound {
         polish_after_ = kNotAgain;
         if (success_) polish(found_);
         if (done_ || !ask_starts_) return;
-        const Starts starts = ask_starts_(need_);
-        for (const std::vector<std::int32_t>& mapping : starts.mappings) {
-            if (!done_ && !meter_.stopped()) polish(mapping);
+        for (bool last = false; !last && !done_ && !meter_.stopped();) {
+            const Starts starts = ask_starts_(need_);
+            last = starts.last;
+            enough_ = std::min(enough_, starts.bound);
+            done_ = need_ > enough_;
+            for (const std::vector<std::int32_t>& mapping : starts.mappings) {
+                if (!done_ && !meter_.stopped()) polish(mapping);
+            }
+            done_ = done_ || (starts.settled && !meter_.stopped());
         }
-        done_ = done_ || (starts.settled && !meter_.stopped());
     }
 
     // Takes what local search from these images, by pattern vertex, leads to, if it is better.
@@ -361,8 +372,8 @@ class BranchAndBound {
         success_ = true;
         found_score_ = value;
         for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
-        need_ = value + 1;
-        done_ = goal_ != Goal::best || value >= enough_;
+        need_ = score_.within(value, params_.tolerance) + 1;
+        done_ = goal_ != Goal::best || need_ > enough_;
     }
 
     const Pattern::Impl& pattern_;

@@ -24,7 +24,7 @@
 #include "graph/index.hpp"
 #include "match/graphs/pattern.hpp"
 #include "match/graphs/target.hpp"
-#include "match/packed_sets.hpp"
+#include "match/packing/packed_sets.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::match {
@@ -64,7 +64,8 @@ concept Score = std::copy_constructible<S> && std::default_initializable<typenam
                 requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set,
                          const Partial<1>& partial, const typename S::State& seen, typename S::State& state,
                          typename S::Tally& tally, const typename S::Tally& counted,
-                         std::span<const std::int32_t> row, std::int32_t v, std::size_t group, Fixed need) {
+                         std::span<const std::int32_t> row, std::int32_t v, std::size_t group, Fixed need,
+                         double tolerance) {
                     // Does an automorphism of the target that keeps its weights keep every score?
                     { S::kFollowsWeights } -> std::convertible_to<bool>;
                     // Nothing placed yet, vertices going to `set` only.
@@ -82,6 +83,8 @@ concept Score = std::copy_constructible<S> && std::default_initializable<typenam
                     { score.tally(seen) } -> std::same_as<typename S::Tally>;
                     { score.add(tally, v, v) } -> std::same_as<void>;
                     { score.total(counted) } -> std::same_as<Fixed>;
+                    // The largest score that is no more than so much better, relative to this one.
+                    { score.within(need, tolerance) } -> std::same_as<Fixed>;
                     // The best score that completions reach, or anything below `need` where they reach less;
                     // may note in the state what it has found out.
                     { score.bound(state, partial, need) } -> std::same_as<Fixed>;
@@ -111,6 +114,7 @@ struct ZeroScore {
     Tally tally(const State&) const { return {}; }
     void add(Tally&, std::int32_t, std::int32_t) const {}
     Fixed total(const Tally&) const { return 0; }
+    Fixed within(Fixed score, double) const { return score; }
 };
 
 // How many family edges each free vertex has to placed, to free and to all vertices, up to `top` of them, and
@@ -400,6 +404,11 @@ class WeightSum {
     Tally tally(const State& state) const { return state.sum; }
     void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += target_.weight(u, v); }
     Fixed total(const Tally& tally) const { return tally; }
+    Fixed within(Fixed score, double tolerance) const {
+        constexpr Fixed most = std::numeric_limits<Fixed>::max() - 1;
+        const double slack = tolerance * static_cast<double>(score);
+        return slack < static_cast<double>(most - score) ? score + static_cast<Fixed>(slack) : most;
+    }
 
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed need) const {

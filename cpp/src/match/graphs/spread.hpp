@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/graphs/ragged.hpp"
 
 namespace topoplace::match {
@@ -25,6 +26,8 @@ class Spread {
     std::int32_t most_inside(std::span<const Part> parts) const;
     // The same for ways that use at least `fewest_parts` parts; below 0 where there is none.
     std::int32_t most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const;
+    // The most edges between so many vertices.
+    std::int32_t most_edges(std::int32_t count) const { return most_edges_[index(count)]; }
 
   private:
     std::int32_t num_edges_ = 0;

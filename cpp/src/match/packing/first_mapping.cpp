@@ -1,5 +1,5 @@
 // Questions for the mapping kernel, whose answers start branch and bound.
-#include "match/first_mapping.hpp"
+#include "match/packing/first_mapping.hpp"
 
 #include "topoplace/mapping.hpp"
 

@@ -1,0 +1,29 @@
+// A bound on sums from the nested components of a target's levels, and vertices on which a mapping may come
+// near it.
+//
+// An edge counts on its own level and on all lighter ones, so that a sum is, over the levels, the drop in
+// weight to the next level times the number of pattern edges on this level or a heavier one. These edges lie
+// inside the level's components, and those are made of the components of heavier levels. Along this tree the
+// pattern's vertices are divided for the largest sum that sizes, degrees and the densest sets of as many
+// pattern vertices allow. In parts of a few vertices, such as machines, every set of them is looked at.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "match/graphs/pattern.hpp"
+#include "match/graphs/target.hpp"
+
+namespace topoplace::match {
+
+struct NestedBound {
+    Fixed most;                        // no embedding has a larger sum
+    std::vector<std::int32_t> chosen;  // as many vertices as the pattern has: those the bound is made of
+};
+
+// free: at least as many vertices as the pattern has.
+NestedBound nested_bound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
+                         std::span<const std::int32_t> free, WorkMeter& meter);
+
+}  // namespace topoplace::match
