@@ -126,9 +126,13 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
                             .stop = to_stop_condition(timeout, max_nodes),
                             .tolerance = tolerance};
     const Vertices usable = to_free(target, std::move(free));
-    auto result = without_gil_until_stopped<BestResult>([&] {
-        return match::best_subgraph(pattern.pattern(params.stop), target.target(params.stop), usable, goal,
-                                    params);
+    auto result = without_gil<BestResult>([&] {
+        try {
+            return match::best_subgraph(pattern.pattern(params.stop), target.target(params.stop), usable,
+                                        goal, params);
+        } catch (const Stopped&) {
+            return match::plain_subgraph(pattern.graph(), target.graph(), usable, goal, params);
+        }
     });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
                           result.optimal, result.complete, result.nodes);

@@ -146,6 +146,14 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          const LinkCountScore& score, const BestParams& params);
 
+// Without a search: the required and then the lowest of the free vertices, in ascending order, with a bound
+// that holds; not found where that is no embedding. For a caller whose time is up before there is a `Pattern`
+// or a `Target`; best_subgraph falls back to it.
+BestResult plain_subgraph(const Graph& pattern, const Graph& target, std::span<const std::int32_t> free,
+                          Objective objective, const BestParams& params);
+BestResult plain_subgraph(const Graph& pattern, const Graph& target, std::span<const std::int32_t> free,
+                          const LinkCountScore& score, const BestParams& params);
+
 struct RemainderParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain
     std::span<const std::int32_t> kept{};      // vertices that may not be used but count as left over

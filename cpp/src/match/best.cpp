@@ -69,6 +69,11 @@ class Canonical {
         }
     }
 
+    // Each search of best() visits no more nodes.
+    void limit(std::uint64_t nodes) { search_.limit(nodes); }
+    // Whether that kept one from its end.
+    bool is_limited() const { return is_limited_; }
+
     Fixed score() const { return best_score_; }
     Fixed bound() const { return bound_; }
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
@@ -136,8 +141,10 @@ class Canonical {
         if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
         typename Search::AskStarts ask;
         if constexpr (!std::same_as<S, Existence>) ask = [this](Fixed need) { return starts(need); };
-        return search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_, kNoScore + 1,
-                           usable_, bound_, std::move(mates), std::move(ask));
+        const bool found = search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_,
+                                       kNoScore + 1, usable_, bound_, std::move(mates), std::move(ask));
+        is_limited_ = search_.is_limited();
+        return found;
     }
 
     // Good mappings for a search that has proved hard.
@@ -304,6 +311,7 @@ class Canonical {
         for (const std::int32_t u : pattern_.representatives(meter_)) {
             const bool better = search_.run(pattern_.rooted(u, meter_), goal, usable, required, floor,
                                             Bits<W>::single(v), bound_);
+            is_limited_ = is_limited_ || search_.is_limited();
             found = found || better;
             if (better && goal == Search::Goal::best) floor = search_.need();
             if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
@@ -324,6 +332,7 @@ class Canonical {
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
     int num_asked_ = 0;  // for starts
+    bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
 };
@@ -374,6 +383,8 @@ class Best {
     }
 
   private:
+    static constexpr std::uint64_t kNodesPerTest = 1U << 12;
+
     // to_double: what a fixed-point score or rank means; rounded, where it is a sum.
     template <Score S, std::invocable<Fixed> ToDouble>
     BestResult search(const BitRows& adjacency, S score, ToDouble&& to_double) {
@@ -425,33 +436,55 @@ class Best {
         std::ptrdiff_t refuted;
         std::ptrdiff_t open;
         std::vector<std::int32_t> witness;
+        double tolerance;  // how much heavier than weights[open] what is not refuted may be
     };
 
     BestResult bottleneck(Secondary secondary) {
         if (pattern_.num_edges() == 0) return sum(min_weight_);
-        Bracket bracket = bisect();
+        Bracket bracket = bisect(secondary == Secondary::none ? params_.tolerance : 0);
         if (bracket.witness.empty()) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
         return secondary == Secondary::sum ? sum_above(std::move(bracket))
                                            : at_bottleneck(std::move(bracket));
     }
 
-    Bracket bisect() {
+    Bracket bisect(double tolerance) {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
+        Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}, .tolerance = tolerance};
         if (weights.size() > kMaxLevels) start(bracket);
-        while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
-            const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
-            if (auto witness = embedding_above(weights[static_cast<std::size_t>(middle)])) {
-                bracket.open = middle;
-                bracket.witness = std::move(*witness);
-            } else if (!meter_.stopped()) {
-                bracket.refuted = middle;
-            }
+        for (std::uint64_t most = kNodesPerTest; !is_decided(bracket) && !meter_.stopped(); most *= 8) {
+            narrow(bracket, most, true);
+            narrow(bracket, most, false);
         }
         TOPOPLACE_ASSERT(bracket.refuted < bracket.open);
         TOPOPLACE_ASSERT(bracket.witness.empty() == (bracket.open == end - weights.begin()));
         return bracket;
+    }
+
+    bool is_decided(const Bracket& bracket) const {
+        if (bracket.open - bracket.refuted <= 1) return true;
+        return bracket.tolerance > 0 && !bracket.witness.empty() &&
+               static_cast<double>(weight_of(bracket.refuted + 1)) <=
+                   (1 + bracket.tolerance) * static_cast<double>(weight_of(bracket.open));
+    }
+
+    // Bisection with tests of so many nodes. `up`: what a test does not decide counts as refuted, so that the
+    // best embedding to be had is found; otherwise as open, so that as much as can be is refuted.
+    void narrow(Bracket& bracket, std::uint64_t most_nodes, bool up) {
+        std::ptrdiff_t low = bracket.refuted;
+        std::ptrdiff_t high = bracket.open;
+        while (high - low > 1 && !is_decided(bracket) && !meter_.stopped()) {
+            const std::ptrdiff_t middle = (low + high) / 2;
+            Test test = embedding_above(weight_of(middle), most_nodes);
+            if (test.is_found) {
+                bracket.open = high = middle;
+                bracket.witness = std::move(test.witness);
+            } else if (test.is_refuted) {
+                bracket.refuted = low = middle;
+            } else {
+                (up ? low : high) = middle;
+            }
+        }
     }
 
     // Among many weights, as measured ones are, a good first embedding saves the tests of most of them.
@@ -499,7 +532,8 @@ class Best {
 
     // The canonical embedding with the best bottleneck; the witness where time does not allow it.
     BestResult at_bottleneck(Bracket bracket) {
-        const BestResult tied = meter_.stopped() ? BestResult{} : above(weight_of(bracket.open));
+        const bool keeps_witness = params_.tolerance > 0 || meter_.stopped();
+        const BestResult tied = keeps_witness ? BestResult{} : above(weight_of(bracket.open));
         const bool proven = bracket.open - bracket.refuted == 1;
         auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
         const double score = lightest_of(vertices);
@@ -526,17 +560,26 @@ class Best {
         return lightest;
     }
 
-    // Some embedding over edges of at least this weight.
-    std::optional<std::vector<std::int32_t>> embedding_above(Fixed weight) {
-        const BestResult found = unless_stopped([&] { return any_above(weight); });
-        return found.found ? std::optional(found.vertices) : std::nullopt;
-    }
-    BestResult any_above(Fixed weight) {
-        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
-        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
-                                          usable_, required_, meter_);
-        const bool found = canonical.best();
-        return {.found = found, .vertices = canonical.take_vertices()};
+    struct Test {
+        bool is_found = false;
+        bool is_refuted = false;
+        std::vector<std::int32_t> witness{};
+    };
+
+    // Is there some embedding over edges of at least this weight?
+    Test embedding_above(Fixed weight, std::uint64_t most_nodes) {
+        try {
+            const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+            Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
+                                              usable_, required_, meter_);
+            canonical.limit(most_nodes);
+            const bool found = canonical.best();
+            return {.is_found = found,
+                    .is_refuted = !found && !meter_.stopped() && !canonical.is_limited(),
+                    .witness = canonical.take_vertices()};
+        } catch (const Stopped&) {
+            return {};
+        }
     }
 
     // The canonical one of these, rated 0.
@@ -556,12 +599,20 @@ class Best {
     WorkMeter meter_;
 };
 
+Objective goal_of(Objective objective) { return objective; }
+const LinkCountScore::Impl& goal_of(const LinkCountScore& score) { return score.impl(); }
+
 template <class Goal>
 BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                  const Goal& goal, const BestParams& params) {
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true, .complete = true};
-    return with_width(target.num_vertices(),
-                      [&](auto width) { return Best<width()>(pattern, target, free, params).solve(goal); });
+    const BestResult found = with_width(target.num_vertices(), [&](auto width) {
+        return Best<width()>(pattern, target, free, params).solve(goal_of(goal));
+    });
+    if (found.found || found.optimal) return found;
+    BestResult plain = plain_subgraph(pattern.impl().graph(), target.impl().graph(), free, goal, params);
+    plain.nodes = found.nodes;
+    return plain;
 }
 
 }  // namespace
@@ -578,7 +629,7 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
                                     std::to_string(score.impl().num_edges()) + " edges; this one has " +
                                     std::to_string(pattern.num_edges()));
     }
-    return solve(pattern, target, free, score.impl(), params);
+    return solve(pattern, target, free, score, params);
 }
 
 }  // namespace topoplace::match

@@ -76,11 +76,12 @@ class BranchAndBound {
         mates_.clear();
         ask_starts_ = std::move(ask_starts);
         hard_after_ = meter_.nodes() + params_.symmetry_after;
-        polish_after_ = meter_.nodes() + params_.polish_after;
+        polish_after_ = twins_after_ = meter_.nodes() + params_.polish_after;
         last_node_ = most_nodes_ < kNotAgain ? meter_.nodes() + most_nodes_ : kNotAgain;
         need_ = floor;
         enough_ = enough;
-        success_ = done_ = false;
+        success_ = done_ = is_limited_ = false;
+        twins_.clear();
         frames_[0].used = Bits<W>{};
         frames_[0].state = root_state(usable);
         descend(0);
@@ -96,7 +97,7 @@ class BranchAndBound {
     void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
 
     // Whether that limit ended the last run.
-    bool is_limited() const { return meter_.nodes() > last_node_; }
+    bool is_limited() const { return is_limited_; }
 
     // Of the last run that succeeded: images by pattern vertex, and the score.
     std::span<const std::int32_t> found() const { return found_; }
@@ -129,6 +130,7 @@ class BranchAndBound {
 
     static constexpr std::int64_t kMaxPolishRound = 1 << 20;
     static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
+    static constexpr std::uint64_t kStepsPerTwins = 64;  // for each comparison
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
@@ -173,7 +175,7 @@ class BranchAndBound {
 
     void descend(std::int32_t depth) {
         if (meter_.visit() || meter_.nodes() > last_node_) {
-            done_ = true;
+            done_ = is_limited_ = true;
             return;
         }
         Frame& frame = frames_[index(depth)];
@@ -265,9 +267,47 @@ class BranchAndBound {
             score_.extend(next.state, branch.image, plan_->back[depth], image_);
             descend(depth + 1);
             frame.tried.set(branch.image);
+            eliminate_twins(frame, branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
             if (goal_ == Goal::best && meter_.nodes() >= polish_after_) improve();
         }
+    }
+
+    // Exchanging two twins, of which none is used yet, leads from one's subtree to the other's.
+    void eliminate_twins(Frame& frame, std::int32_t image) {
+        if (twins_.empty()) {
+            if (meter_.nodes() < twins_after_) return;
+            twins_ = twins();
+        }
+        frame.tried |= twins_[index(image)] - frame.used;
+    }
+
+    static Bits<W> without(Bits<W> set, std::int32_t u, std::int32_t v) {
+        set.reset(u);
+        set.reset(v);
+        return set;
+    }
+
+    // By usable vertex, those that no usable vertex can tell from it.
+    std::vector<Bits<W>> twins() {
+        std::vector<Bits<W>> classes;
+        std::vector<Bits<W>> result(static_cast<std::size_t>(Bits<W>::kBits));
+        usable_.for_each([&](std::int32_t v) {
+            meter_.spend(classes.size() * kStepsPerTwins);
+            const auto its = std::find_if(classes.begin(), classes.end(), [&](const Bits<W>& its_like) {
+                const std::int32_t u = its_like.lowest();
+                return required_.test(u) == required_.test(v) &&
+                       score_.are_twins(u, v, without(usable_, u, v));
+            });
+            if (its == classes.end()) {
+                classes.push_back(Bits<W>::single(v));
+            } else {
+                its->set(v);
+            }
+        });
+        for (const Bits<W>& its_like : classes)
+            its_like.for_each([&](std::int32_t v) { result[index(v)] = its_like; });
+        return result;
     }
 
     void eliminate_mates(Frame& root) {
@@ -398,14 +438,17 @@ class BranchAndBound {
     Bits<W> roots_;
     OrbitMates orbit_mates_;
     std::vector<Bits<W>> mates_;
+    std::vector<Bits<W>> twins_;
     AskStarts ask_starts_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
+    std::uint64_t twins_after_ = 0;
     std::uint64_t most_nodes_ = kNotAgain;
     std::uint64_t last_node_ = kNotAgain;
     Fixed need_ = kNoScore;
     Fixed enough_ = kEnough;
     bool success_ = false;
+    bool is_limited_ = false;
     bool done_ = false;
 };
 

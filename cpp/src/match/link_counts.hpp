@@ -117,6 +117,10 @@ class LinkCounts {
         return {promise(next), 0};
     }
     template <int W>
+    bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
+        return false;
+    }
+    template <int W>
     Fixed potential(std::int32_t, const Bits<W>&, std::int32_t) const {
         return 0;
     }

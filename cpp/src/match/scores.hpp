@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <concepts>
 #include <cstdint>
@@ -77,6 +78,8 @@ concept Score = std::copy_constructible<S> && std::default_initializable<typenam
                     { score.num_groups() } -> std::same_as<std::size_t>;
                     { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
                     { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
+                    // Does exchanging two vertices keep every score of mappings to them and to `set`?
+                    { score.are_twins(v, v, set) } -> std::same_as<bool>;
                     // Orders the images of the first vertex, the largest first.
                     { score.potential(v, set, v) } -> std::same_as<Fixed>;
                     // The score of a complete mapping, edge by edge.
@@ -111,6 +114,10 @@ struct ZeroScore {
         return {};
     }
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    template <int W>
+    bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
+        return false;
+    }
     Tally tally(const State&) const { return {}; }
     void add(Tally&, std::int32_t, std::int32_t) const {}
     Fixed total(const Tally&) const { return 0; }
@@ -320,6 +327,10 @@ class Existence : public ZeroScore {
     }
     void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    template <int W>
+    bool are_twins(std::int32_t u, std::int32_t v, const Bits<W>& others) const {
+        return (adjacency_.get<W>(index(u)) & others) == (adjacency_.get<W>(index(v)) & others);
+    }
     Tally tally(const State&) const { return {}; }
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed) const {
@@ -387,6 +398,17 @@ class WeightSum {
             state.sum += target_.weight(pair);
             cover(state, levels_.level_of[pair]);
         }
+    }
+    template <int W>
+    bool are_twins(std::int32_t u, std::int32_t v, const Bits<W>& others) const {
+        bool alike = true;
+        for (std::int32_t w = 0; w < W && alike; ++w) {
+            for (std::uint64_t rest = others.at(w); rest != 0 && alike; rest &= rest - 1) {
+                const std::int32_t x = 64 * w + std::countr_zero(rest);
+                alike = target_.weight(u, x) == target_.weight(v, x);
+            }
+        }
+        return alike;
     }
     // Of the first vertex: its heaviest edges to usable vertices.
     template <int W>

@@ -62,7 +62,8 @@ struct Pattern::Impl::Lazy {
 };
 
 Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
-    : size_(graph.num_vertices()),
+    : graph_(graph),
+      size_(graph.num_vertices()),
       num_edges_(graph.num_edges()),
       distance_(all_distances(graph, meter)),
       lazy_(std::make_shared<Lazy>()) {

@@ -50,6 +50,7 @@ class Pattern::Impl {
   public:
     Impl(const Graph& graph, WorkMeter& meter);
 
+    const Graph& graph() const { return graph_; }
     std::int32_t size() const { return size_; }
     std::int64_t num_edges() const { return num_edges_; }
     std::int32_t max_degree() const { return max_degree_; }
@@ -82,6 +83,7 @@ class Pattern::Impl {
         return distance_[index(u) * index(size_) + index(v)];
     }
 
+    Graph graph_;
     std::int32_t size_;
     std::int64_t num_edges_;
     std::int32_t max_degree_ = 0;
