@@ -165,10 +165,15 @@ class Canonical {
 
     typename Search::Starts nested_starts() {
         if constexpr (requires { score_.levels(); }) {
+            const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
             const NestedBound nested =
-                nested_bound(pattern_, target_, score_.levels(), all_of(usable_), meter_);
+                nested_bound(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
             bound_ = std::min(bound_, nested.most);
-            return {.mappings = mapped_to(nested.chosen), .bound = bound_};
+            typename Search::Starts found{.mappings = mapped_to(nested.chosen), .bound = bound_};
+            if (nested.machines.size() > nested.chosen.size()) {
+                for (auto& mapping : mapped_to(nested.machines)) found.mappings.push_back(std::move(mapping));
+            }
+            return found;
         } else {
             return {};
         }
@@ -570,8 +575,9 @@ class Best {
     Test embedding_above(Fixed weight, std::uint64_t most_nodes) {
         try {
             const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+            const Bits<W> usable = core(adjacency, usable_, pattern_.min_degree());
             Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
-                                              usable_, required_, meter_);
+                                              usable, required_, meter_);
             canonical.limit(most_nodes);
             const bool found = canonical.best();
             return {.is_found = found,

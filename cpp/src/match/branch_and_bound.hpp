@@ -116,6 +116,14 @@ class BranchAndBound {
         limit(state);
         return score_.bound(state, partial(0, usable), floor);
     }
+    // What is known before anything is placed.
+    typename S::State root(const Plan& plan, const Bits<W>& usable) {
+        typename S::State state{};
+        root_bound(plan, usable, kNoScore + 1, [](typename S::State&) {});
+        state = root_state(usable);
+        score_.bound(state, partial(0, usable), kNoScore + 1);
+        return state;
+    }
 
   private:
     struct Frame {

@@ -72,6 +72,7 @@ Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
     for (std::int32_t u = 0; u < size_; ++u) {
         for (const std::int32_t v : graph.neighbors(u)) neighbors_.push(v);
         neighbors_.close_row();
+        min_degree_ = u == 0 ? degree(u) : std::min(min_degree_, degree(u));
         if (degree(u) > max_degree_) {
             max_degree_ = degree(u);
             root_ = u;

@@ -54,6 +54,7 @@ class Pattern::Impl {
     std::int32_t size() const { return size_; }
     std::int64_t num_edges() const { return num_edges_; }
     std::int32_t max_degree() const { return max_degree_; }
+    std::int32_t min_degree() const { return min_degree_; }
     std::int32_t degree(std::int32_t u) const { return static_cast<std::int32_t>(neighbors_[u].size()); }
     std::span<const std::int32_t> neighbors(std::int32_t u) const { return neighbors_[u]; }
 
@@ -87,6 +88,7 @@ class Pattern::Impl {
     std::int32_t size_;
     std::int64_t num_edges_;
     std::int32_t max_degree_ = 0;
+    std::int32_t min_degree_ = 0;
     std::int32_t root_ = 0;
     Ragged<std::int32_t> neighbors_;
     std::vector<std::int32_t> distance_;  // in edges; size_ where there is no path

@@ -17,12 +17,18 @@ namespace {
 constexpr Fixed kNever = std::numeric_limits<Fixed>::min() / 4;
 // Parts of which every set of vertices is looked at.
 constexpr std::size_t kSmall = 8;
+constexpr std::uint64_t kStepsPerSet = 256;
+
+// By number of the pattern's vertices, or by set of a small part's.
+using Table = std::vector<Fixed>;
 
 struct Part {
     std::vector<std::int32_t> vertices;
     std::vector<std::size_t> children;
-    std::vector<Fixed> most{};          // by number of the pattern's vertices
-    std::vector<std::uint32_t> sets{};  // of small parts, the best sets of their vertices, by size
+    bool is_leaf = false;               // small, and not in another small one
+    std::vector<Table> gains{};         // by level, what its drop can be worth
+    Table most{};                       // by number
+    std::vector<std::uint32_t> sets{};  // of small parts, the best sets of their vertices, by number
 
     bool is_small() const { return vertices.size() <= kSmall; }
 };
@@ -32,7 +38,7 @@ using Rows = std::array<std::uint32_t, kSmall>;
 class NestedParts {
   public:
     NestedParts(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                std::span<const std::int32_t> free)
+                std::span<const std::int32_t> free, WorkMeter& meter)
         : pattern_(pattern), target_(target), levels_(levels), at_least_(index(pattern.max_degree())) {
         for (std::int32_t u = 0; u < pattern.size(); ++u) {
             for (std::int32_t i = 0; i < pattern.degree(u); ++i) ++at_least_[index(i)];
@@ -41,20 +47,53 @@ class NestedParts {
             parts_.push_back({.vertices = {free[i]}, .children = {}});
             wholes_.push_back(i);
         }
+        for (std::size_t level = 0; level < levels_.count(); ++level) merge(level, meter);
+        Part root{.vertices = {free.begin(), free.end()}, .children = wholes_};
+        if (root.is_small()) {
+            tabulate(root, levels_.count(), meter);
+        } else {
+            adopt(root, levels_.count(), meter);
+        }
+        parts_.push_back(std::move(root));
     }
 
-    NestedBound bound(WorkMeter& meter) {
-        for (std::size_t level = 0; level < levels_.count(); ++level) merge(level, meter);
-        Part root{.vertices = {}, .children = wholes_};
-        combine(root, levels_.count());
-        NestedBound found{.most = root.most[index(pattern_.size())], .chosen = {}};
-        choose(root, pattern_.size(), found.chosen);
+    // The fewest of these levels count by their ceilings that make the bound the least.
+    NestedBound bound(std::span<const std::int32_t> ceilings, WorkMeter& meter) {
+        std::vector<bool> by_ceiling(levels_.count(), false);
+        Fixed least = most(by_ceiling, ceilings, meter);
+        for (std::size_t level = levels_.count(); level-- > 0;) {
+            by_ceiling[level] = true;
+            const Fixed now = most(by_ceiling, ceilings, meter);
+            by_ceiling[level] = now < least;
+            least = std::min(least, now);
+        }
+        std::fill(by_ceiling.begin(), by_ceiling.end(), false);
+        most(by_ceiling, ceilings, meter);
+        NestedBound found{.most = least, .chosen = {}, .machines = {}};
+        choose(parts_.back(), pattern_.size(), found);
         std::sort(found.chosen.begin(), found.chosen.end());
+        std::sort(found.machines.begin(), found.machines.end());
         TOPOPLACE_ASSERT(std::ssize(found.chosen) == pattern_.size());
         return found;
     }
 
   private:
+    // The largest sum where some levels are worth their ceilings, whatever the parts.
+    Fixed most(const std::vector<bool>& by_ceiling, std::span<const std::int32_t> ceilings, WorkMeter& meter) {
+        for (Part& part : parts_) {
+            if (part.is_leaf) {
+                take_best_sets(part, by_ceiling);
+            } else if (!part.is_small()) {
+                meter.prepare(part.children.size() * kSmall * index(pattern_.size()));
+                combine(part, by_ceiling);
+            }
+        }
+        Fixed sum = parts_.back().most[index(pattern_.size())];
+        for (std::size_t level = 0; level < levels_.count(); ++level)
+            sum += by_ceiling[level] ? ceilings[level] * drop(level) : 0;
+        return sum;
+    }
+
     // Makes one part of those that edges of this level join.
     void merge(std::size_t level, WorkMeter& meter) {
         std::vector<std::size_t> unseen = wholes_;
@@ -92,7 +131,7 @@ class NestedParts {
                 const auto& its = parts_[part].vertices;
                 whole.vertices.insert(whole.vertices.end(), its.begin(), its.end());
             }
-            if (!whole.is_small()) combine(whole, level);
+            if (!whole.is_small()) adopt(whole, level, meter);
             parts_.push_back(std::move(whole));
             parts = {parts_.size() - 1};
         }
@@ -102,21 +141,44 @@ class NestedParts {
         return parts.front();
     }
 
-    // The most that the children have together, each with its edges on the first levels only.
-    void combine(Part& whole, std::size_t num_levels) {
+    // Small parts of a large one are looked at as they are on the level before.
+    void adopt(Part& whole, std::size_t num_levels, WorkMeter& meter) {
         std::stable_sort(whole.children.begin(), whole.children.end(), [&](std::size_t a, std::size_t b) {
             return parts_[a].vertices.size() > parts_[b].vertices.size();
         });
-        whole.most = {0};
         for (const std::size_t child : whole.children) {
-            if (parts_[child].is_small()) tabulate(parts_[child], num_levels);
-            whole.most = together(whole.most, parts_[child].most);
+            if (parts_[child].is_small()) tabulate(parts_[child], num_levels, meter);
         }
     }
 
-    std::vector<Fixed> together(const std::vector<Fixed>& a, const std::vector<Fixed>& b) const {
+    // The most that the children have together, and the part's own edges.
+    void combine(Part& whole, const std::vector<bool>& by_ceiling) {
+        whole.most = {0};
+        for (const std::size_t child : whole.children) whole.most = together(whole.most, parts_[child].most);
+        for (std::size_t level = 0; level < whole.gains.size(); ++level) {
+            if (by_ceiling[level]) continue;
+            const Table& gains = whole.gains[level];
+            for (std::size_t count = 0; count < gains.size(); ++count) whole.most[count] += gains[count];
+        }
+    }
+
+    void take_best_sets(Part& part, const std::vector<bool>& by_ceiling) const {
+        part.most.assign(part.vertices.size() + 1, kNever);
+        part.sets.assign(part.vertices.size() + 1, 0);
+        for (std::uint32_t set = 0; set < std::uint32_t{1} << part.vertices.size(); ++set) {
+            Fixed sum = 0;
+            for (std::size_t level = 0; level < part.gains.size(); ++level)
+                sum += by_ceiling[level] ? 0 : part.gains[level][set];
+            const std::size_t count = index(std::popcount(set));
+            if (sum <= part.most[count]) continue;
+            part.most[count] = sum;
+            part.sets[count] = set;
+        }
+    }
+
+    Table together(const Table& a, const Table& b) const {
         const std::size_t most = std::min(a.size() + b.size() - 2, index(pattern_.size()));
-        std::vector<Fixed> sums(most + 1, kNever);
+        Table sums(most + 1, kNever);
         for (std::size_t i = 0; i < a.size(); ++i) {
             for (std::size_t j = 0; j < b.size() && i + j <= most; ++j)
                 sums[i + j] = std::max(sums[i + j], a[i] + b[j]);
@@ -128,7 +190,7 @@ class NestedParts {
         return levels_.heaviest[level] - (level + 1 < levels_.count() ? levels_.heaviest[level + 1] : 0);
     }
 
-    // Those of this level or a heavier one, for the drop to the next.
+    // Of a large part: what edges of this level or a heavier one are worth until the next.
     void add_edges(Part& part, std::size_t level) const {
         std::vector<std::int32_t> degrees;
         for (const std::int32_t u : part.vertices) {
@@ -137,49 +199,67 @@ class NestedParts {
                               [&](std::int32_t v) { return has_edge(u, v, level); })));
         }
         std::sort(degrees.begin(), degrees.end(), std::greater<>());
-        for (std::size_t count = 2; count < part.most.size(); ++count) {
-            const std::span first(degrees.data(), count);
-            std::int32_t ends = 0;
-            for (std::int32_t i = 0; i < std::min(pattern_.max_degree(), static_cast<std::int32_t>(count) - 1);
-                 ++i) {
-                const auto able = std::partition_point(first.begin(), first.end(),
-                                                       [&](std::int32_t degree) { return degree > i; });
-                ends += std::min(static_cast<std::int32_t>(able - first.begin()), at_least_[index(i)]);
-            }
-            const std::int32_t edges =
-                std::min(ends / 2, pattern_.spread().most_edges(static_cast<std::int32_t>(count)));
-            part.most[count] += edges * drop(level);
-        }
+        part.gains.resize(level + 1);
+        Table& gains = part.gains[level];
+        const std::size_t most = std::min(part.vertices.size(), index(pattern_.size()));
+        for (std::size_t count = 0; count <= most; ++count)
+            gains.push_back(most_edges(std::span(degrees.data(), count)) * drop(level));
     }
 
-    // Of a small part: the best set of each size, with its edges on the first levels.
-    void tabulate(Part& part, std::size_t num_levels) const {
+    // Of a small part: what each set of its vertices is worth on the first levels, weight by weight.
+    void tabulate(Part& part, std::size_t num_levels, WorkMeter& meter) const {
         const std::size_t size = part.vertices.size();
-        std::vector<Rows> rows;
-        for (std::size_t level = 0; level < num_levels; ++level) rows.push_back(rows_of(part, level));
-        part.most.assign(size + 1, kNever);
-        part.sets.assign(size + 1, 0);
-        for (std::uint32_t set = 0; set < std::uint32_t{1} << size; ++set) {
-            Fixed sum = 0;
-            for (std::size_t level = 0; level < num_levels; ++level)
-                sum += most_edges(rows[level], set) * drop(level);
-            const std::size_t count = index(std::popcount(set));
-            if (sum <= part.most[count]) continue;
-            part.most[count] = sum;
-            part.sets[count] = set;
+        part.is_leaf = true;
+        part.gains.assign(num_levels, Table(std::size_t{1} << size, 0));
+        for (std::size_t level = 0; level < num_levels; ++level) {
+            Fixed above = levels_.heaviest[level];
+            for (const Fixed weight : weights_of(part, level)) {
+                meter.prepare(kStepsPerSet << size);
+                const Rows rows = rows_of(part, above);
+                for (std::uint32_t set = 0; set < std::uint32_t{1} << size; ++set)
+                    part.gains[level][set] += most_edges(rows, set) * (above - weight);
+                above = weight;
+            }
         }
     }
 
-    Rows rows_of(const Part& part, std::size_t level) const {
+    // Those of the part's edges on this level, heaviest first, and where the level ends.
+    std::vector<Fixed> weights_of(const Part& part, std::size_t level) const {
+        std::vector<Fixed> weights{levels_.heaviest[level] - drop(level)};
+        for (const std::int32_t u : part.vertices) {
+            for (const std::int32_t v : part.vertices) {
+                const Fixed weight = u == v ? 0 : target_.weight(u, v);
+                if (weight > weights.front() && weight <= levels_.heaviest[level]) weights.push_back(weight);
+            }
+        }
+        std::sort(weights.begin(), weights.end(), std::greater<>());
+        weights.erase(std::unique(weights.begin(), weights.end()), weights.end());
+        return weights;
+    }
+
+    // Over edges of at least this weight.
+    Rows rows_of(const Part& part, Fixed weight) const {
         Rows rows{};
         for (std::size_t i = 0; i < part.vertices.size(); ++i) {
             for (std::size_t j = 0; j < part.vertices.size(); ++j) {
-                if (has_edge(part.vertices[i], part.vertices[j], level)) rows[i] |= std::uint32_t{1} << j;
+                if (i != j && target_.weight(part.vertices[i], part.vertices[j]) >= weight)
+                    rows[i] |= std::uint32_t{1} << j;
             }
         }
         return rows;
     }
 
+    // That the pattern can have on a graph, among vertices of these degrees, in descending order.
+    std::int32_t most_edges(std::span<const std::int32_t> degrees) const {
+        const auto count = static_cast<std::int32_t>(degrees.size());
+        std::int32_t ends = 0;
+        for (std::int32_t i = 0; i < std::min(pattern_.max_degree(), count - 1); ++i) {
+            const auto able = std::partition_point(degrees.begin(), degrees.end(),
+                                                   [&](std::int32_t degree) { return degree > i; });
+            ends += std::min(static_cast<std::int32_t>(able - degrees.begin()), at_least_[index(i)]);
+        }
+        return std::min(ends / 2, pattern_.spread().most_edges(count));
+    }
     // That the pattern can have on the graph of these rows, within the set.
     std::int32_t most_edges(const Rows& rows, std::uint32_t set) const {
         std::array<std::int32_t, kSmall> able{};
@@ -202,21 +282,23 @@ class NestedParts {
     }
 
     // How the most comes about.
-    void choose(const Part& part, std::int32_t count, std::vector<std::int32_t>& chosen) const {
-        if (part.is_small() && !part.sets.empty()) {
+    void choose(const Part& part, std::int32_t count, NestedBound& found) const {
+        if (part.is_small()) {
             for (std::uint32_t set = part.sets[index(count)]; set != 0; set &= set - 1)
-                chosen.push_back(part.vertices[index(std::countr_zero(set))]);
+                found.chosen.push_back(part.vertices[index(std::countr_zero(set))]);
+            if (count > 0)
+                found.machines.insert(found.machines.end(), part.vertices.begin(), part.vertices.end());
             return;
         }
-        std::vector<std::vector<Fixed>> sums{{0}};
+        std::vector<Table> sums{{0}};
         for (const std::size_t child : part.children)
             sums.push_back(together(sums.back(), parts_[child].most));
         for (std::size_t i = part.children.size(); i-- > 0 && count > 0;) {
-            const std::vector<Fixed>& its = parts_[part.children[i]].most;
+            const Table& its = parts_[part.children[i]].most;
             std::size_t here = 0;
             const auto rest = [&] { return index(count) - here; };
             while (rest() >= sums[i].size() || sums[i][rest()] + its[here] < sums[i + 1][index(count)]) ++here;
-            choose(parts_[part.children[i]], static_cast<std::int32_t>(here), chosen);
+            choose(parts_[part.children[i]], static_cast<std::int32_t>(here), found);
             count -= static_cast<std::int32_t>(here);
         }
     }
@@ -232,8 +314,9 @@ class NestedParts {
 }  // namespace
 
 NestedBound nested_bound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                         std::span<const std::int32_t> free, WorkMeter& meter) {
-    return NestedParts(pattern, target, levels, free).bound(meter);
+                         std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings,
+                         WorkMeter& meter) {
+    return NestedParts(pattern, target, levels, free, meter).bound(ceilings, meter);
 }
 
 }  // namespace topoplace::match

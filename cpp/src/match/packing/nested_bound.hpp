@@ -20,10 +20,13 @@ namespace topoplace::match {
 struct NestedBound {
     Fixed most;                        // no embedding has a larger sum
     std::vector<std::int32_t> chosen;  // as many vertices as the pattern has: those the bound is made of
+    std::vector<std::int32_t> machines;  // all of the small parts they are in
 };
 
-// free: at least as many vertices as the pattern has.
+// free: at least as many vertices as the pattern has. ceilings: by level, how many of the pattern's edges can
+// be on it or a heavier one.
 NestedBound nested_bound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                         std::span<const std::int32_t> free, WorkMeter& meter);
+                         std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings,
+                         WorkMeter& meter);
 
 }  // namespace topoplace::match
