@@ -84,6 +84,7 @@ class Canonical {
     static constexpr std::uint64_t kStepsPerRow = 4;
     static constexpr std::size_t kSearchedSets = 32;
     static constexpr std::uint64_t kNodesPerSet = 1024;
+    static constexpr std::uint64_t kMostAsked = 7;  // for starts
 
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
@@ -150,14 +151,13 @@ class Canonical {
     // Good mappings for a search that has proved hard.
     typename Search::Starts starts(Fixed need) {
         try {
-            switch (num_asked_++) {
-                case 0:
-                    return nested_starts();
-                case 1:
-                    return packed_starts(need);
-                default:
-                    return {.mappings = mapped_to(all_of(usable_)), .last = true};
-            }
+            const std::uint64_t asked = num_asked_++;
+            if (asked == 0) return nested_starts();
+            if (asked == 1) return packed_starts(need);
+            if (asked == 2) return {.mappings = mapped_to(all_of(usable_), 0)};
+            const auto& among = asked % 2 == 0 ? nested_.chosen : nested_.machines;
+            if (asked > kMostAsked || nested_.chosen.empty()) return {.last = true};
+            return {.mappings = mapped_to(among, asked)};
         } catch (const Stopped&) {
             return {.last = true};
         }
@@ -166,22 +166,17 @@ class Canonical {
     typename Search::Starts nested_starts() {
         if constexpr (requires { score_.levels(); }) {
             const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
-            const NestedBound nested =
-                nested_bound(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
-            bound_ = std::min(bound_, nested.most);
-            typename Search::Starts found{.mappings = mapped_to(nested.chosen), .bound = bound_};
-            if (nested.machines.size() > nested.chosen.size()) {
-                for (auto& mapping : mapped_to(nested.machines)) found.mappings.push_back(std::move(mapping));
-            }
-            return found;
+            nested_ = nested_bound(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
+            bound_ = std::min(bound_, nested_.most);
+            return {.mappings = mapped_to(nested_.chosen, 0), .bound = bound_};
         } else {
             return {};
         }
     }
 
     // The mapping kernel's.
-    std::vector<std::vector<std::int32_t>> mapped_to(std::span<const std::int32_t> free) {
-        std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, meter_);
+    std::vector<std::vector<std::int32_t>> mapped_to(std::span<const std::int32_t> free, std::uint64_t seed) {
+        std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, seed, meter_);
         if (mapping.empty()) return {};
         return {std::move(mapping)};
     }
@@ -336,7 +331,8 @@ class Canonical {
     const Bits<W> required_;
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
-    int num_asked_ = 0;  // for starts
+    std::uint64_t num_asked_ = 0;  // for starts
+    NestedBound nested_{};
     bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
@@ -496,7 +492,7 @@ class Best {
     void start(Bracket& bracket) {
         std::vector<std::int32_t> mapping;
         try {
-            mapping = first_mapping(pattern_, target_, all_of(usable_), meter_);
+            mapping = first_mapping(pattern_, target_, all_of(usable_), 0, meter_);
         } catch (const Stopped&) {
             return;
         }

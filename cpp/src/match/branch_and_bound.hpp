@@ -363,7 +363,7 @@ class BranchAndBound {
         std::vector<std::int32_t> image(index(size_));
         for (std::size_t d = 0; d < image.size(); ++d) image[d] = start[index(plan_->order[d])];
         const Fixed value = polished(image);
-        if (value < need_) return;
+        if (value < (success_ ? found_score_ + 1 : need_)) return;
         image_.swap(image);
         accept(value);
         image_.swap(image);
@@ -415,12 +415,12 @@ class BranchAndBound {
     }
 
     void accept(Fixed value) {
-        TOPOPLACE_ASSERT(value >= need_ && value <= enough_);
+        TOPOPLACE_ASSERT((success_ ? value > found_score_ : value >= need_) && value <= enough_);
         TOPOPLACE_ASSERT(value_of(image_) == value);
         success_ = true;
         found_score_ = value;
         for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
-        need_ = score_.within(value, params_.tolerance) + 1;
+        need_ = std::max(need_, score_.within(value, params_.tolerance) + 1);
         done_ = goal_ != Goal::best || need_ > enough_;
     }
 

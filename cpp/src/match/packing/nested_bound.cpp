@@ -27,6 +27,7 @@ struct Part {
     std::vector<std::size_t> children;
     bool is_leaf = false;               // small, and not in another small one
     std::vector<Table> gains{};         // by level, what its drop can be worth
+    Table paths{};                      // of leaves, for patterns that are paths there: by set, the best paths
     Table most{};                       // by number
     std::vector<std::uint32_t> sets{};  // of small parts, the best sets of their vertices, by number
 
@@ -68,7 +69,8 @@ class NestedParts {
             least = std::min(least, now);
         }
         std::fill(by_ceiling.begin(), by_ceiling.end(), false);
-        most(by_ceiling, ceilings, meter);
+        if (is_of_paths()) find_paths(meter);
+        least = std::min(least, most(by_ceiling, ceilings, meter));
         NestedBound found{.most = least, .chosen = {}, .machines = {}};
         choose(parts_.back(), pattern_.size(), found);
         std::sort(found.chosen.begin(), found.chosen.end());
@@ -166,8 +168,8 @@ class NestedParts {
         part.most.assign(part.vertices.size() + 1, kNever);
         part.sets.assign(part.vertices.size() + 1, 0);
         for (std::uint32_t set = 0; set < std::uint32_t{1} << part.vertices.size(); ++set) {
-            Fixed sum = 0;
-            for (std::size_t level = 0; level < part.gains.size(); ++level)
+            Fixed sum = part.paths.empty() ? 0 : part.paths[set];
+            for (std::size_t level = 0; level < part.gains.size() && part.paths.empty(); ++level)
                 sum += by_ceiling[level] ? 0 : part.gains[level][set];
             const std::size_t count = index(std::popcount(set));
             if (sum <= part.most[count]) continue;
@@ -221,6 +223,48 @@ class NestedParts {
                 above = weight;
             }
         }
+    }
+
+    // Within a few vertices, the pattern is paths alone.
+    bool is_of_paths() const {
+        if (pattern_.max_degree() > 2) return false;
+        for (std::int32_t count = 1; count <= std::min(static_cast<std::int32_t>(kSmall), pattern_.size());
+             ++count) {
+            if (pattern_.spread().most_edges(count) >= count) return false;
+        }
+        return true;
+    }
+
+    void find_paths(WorkMeter& meter) {
+        for (Part& part : parts_) {
+            if (!part.is_leaf) continue;
+            meter.prepare(kStepsPerSet << part.vertices.size());
+            const std::size_t next = part.gains.size();
+            part.paths = best_paths(part, next < levels_.count() ? levels_.heaviest[next] : 0);
+        }
+    }
+
+    // By set of vertices, how much more than `floor` each edge of paths over all of them weighs; edges that
+    // weigh less are left out.
+    Table best_paths(const Part& part, Fixed floor) const {
+        const std::size_t size = part.vertices.size();
+        std::vector<std::array<Fixed, kSmall>> ending(std::size_t{1} << size);  // by set and last vertex
+        Table best(ending.size(), 0);
+        for (std::uint32_t set = 1; set < ending.size(); ++set) {
+            for (std::uint32_t rest = set; rest != 0; rest &= rest - 1) {
+                const std::size_t last = index(std::countr_zero(rest));
+                const std::uint32_t before = set & ~(std::uint32_t{1} << last);
+                Fixed most = 0;
+                for (std::uint32_t others = before; others != 0; others &= others - 1) {
+                    const std::size_t other = index(std::countr_zero(others));
+                    const Fixed weight = target_.weight(part.vertices[last], part.vertices[other]);
+                    most = std::max(most, ending[before][other] + std::max(weight - floor, Fixed{0}));
+                }
+                ending[set][last] = most;
+                best[set] = std::max(best[set], most);
+            }
+        }
+        return best;
     }
 
     // Those of the part's edges on this level, heaviest first, and where the level ends.
