@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "graph/index.hpp"
+#include "match/packing/tree_cuts.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::match {
@@ -48,7 +49,13 @@ class NestedParts {
             parts_.push_back({.vertices = {free[i]}, .children = {}});
             wholes_.push_back(i);
         }
-        for (std::size_t level = 0; level < levels_.count(); ++level) merge(level, meter);
+        for (std::size_t level = 0; level < levels_.count(); ++level) {
+            merge(level, meter);
+            std::vector<std::int32_t> sizes;
+            for (const std::size_t part : wholes_)
+                sizes.push_back(static_cast<std::int32_t>(parts_[part].vertices.size()));
+            cuts_.push_back(fewest_cuts(pattern, std::move(sizes)));
+        }
         Part root{.vertices = {free.begin(), free.end()}, .children = wholes_};
         if (root.is_small()) {
             tabulate(root, levels_.count(), meter);
@@ -91,8 +98,10 @@ class NestedParts {
             }
         }
         Fixed sum = parts_.back().most[index(pattern_.size())];
-        for (std::size_t level = 0; level < levels_.count(); ++level)
-            sum += by_ceiling[level] ? ceilings[level] * drop(level) : 0;
+        for (std::size_t level = 0; level < levels_.count(); ++level) {
+            const auto uncut = static_cast<std::int32_t>(pattern_.num_edges()) - cuts_[level];
+            sum += by_ceiling[level] ? std::min(ceilings[level], uncut) * drop(level) : 0;
+        }
         return sum;
     }
 
@@ -351,6 +360,7 @@ class NestedParts {
     const Target::Impl& target_;
     const Levels& levels_;
     std::vector<std::int32_t> at_least_;  // [i]: how many pattern vertices have more than i edges
+    std::vector<std::int32_t> cuts_;      // by level, how many of the pattern's edges are lighter at least
     std::vector<Part> parts_;
     std::vector<std::size_t> wholes_;  // parts that are not in another so far
 };
