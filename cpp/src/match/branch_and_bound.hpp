@@ -136,7 +136,7 @@ class BranchAndBound {
         std::int32_t image;
     };
 
-    static constexpr std::int64_t kMaxPolishRound = 1 << 20;
+    static constexpr std::uint64_t kMaxPolishRound = 1 << 20;
     static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
     static constexpr std::uint64_t kStepsPerTwins = 64;  // for each comparison
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
@@ -370,34 +370,31 @@ class BranchAndBound {
     }
 
     Fixed polished(std::vector<std::int32_t>& image) {
-        const Fixed given = value_of(image);
-        // One round tries every image of every vertex and adds up every edge.
-        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return given;
-        const auto steps = 8 * index(size_ + static_cast<std::int32_t>(pattern_.num_edges()));
-        Polish search(usable_, [this, steps](const std::vector<std::int32_t>& trial) {
-            meter_.spend(steps);
-            return value_of(trial);
-        });
-        const Fixed value = search.run(image, given, [this] { return meter_.stopped(); });
-        TOPOPLACE_ASSERT(value >= given && value_of(image) == value);
-        return value;
+        MappingValue<W, S> value(*plan_, adjacency_, score_, required_);
+        const Fixed given = value.of(image);
+        // One round tries every image of every vertex.
+        const auto edges = static_cast<std::uint64_t>(pattern_.num_edges() * steps_of_change() / size_) + 1;
+        if (edges * index(size_) * index(usable_.count()) > kMaxPolishRound) return given;
+        value.prepare();
+        Polish search(usable_, value);
+        const std::uint64_t steps = 8 * edges * index(usable_.count());
+        const Fixed reached = search.run(image, given, [this, steps] { return meter_.spend(steps); });
+        TOPOPLACE_ASSERT(reached >= given && value_of(image) == reached);
+        return reached;
+    }
+
+    // Edges that a change of one image looks at are these of all, in as many parts as there are vertices.
+    std::int32_t steps_of_change() const {
+        if constexpr (requires { score_.weight(0, 0); }) {
+            return std::min(4, size_);
+        } else {
+            return size_;
+        }
     }
 
     // Of a complete mapping, by depth.
     Fixed value_of(const std::vector<std::int32_t>& image) const {
-        Bits<W> used;
-        typename S::Tally tally{};
-        for (std::int32_t d = 0; d < size_; ++d) {
-            const std::int32_t v = image[index(d)];
-            TOPOPLACE_ASSERT(usable_.test(v) && !used.test(v));
-            used.set(v);
-            for (const std::int32_t i : plan_->back[d]) {
-                const std::int32_t u = image[index(i)];
-                if (!adjacency_.test(index(v), u)) return kNoScore;
-                score_.add(tally, v, u);
-            }
-        }
-        return (required_ - used).any() ? kNoScore : score_.total(tally);
+        return MappingValue<W, S>(*plan_, adjacency_, score_, required_).of(image);
     }
 
     void finish(std::int32_t depth, const Bits<W>& set) {

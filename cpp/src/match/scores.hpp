@@ -424,7 +424,9 @@ class WeightSum {
         return total;
     }
     Tally tally(const State& state) const { return state.sum; }
-    void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += target_.weight(u, v); }
+    // Scores are sums of these.
+    Fixed weight(std::int32_t u, std::int32_t v) const { return target_.weight(u, v); }
+    void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += weight(u, v); }
     Fixed total(const Tally& tally) const { return tally; }
     Fixed within(Fixed score, double tolerance) const {
         constexpr Fixed most = std::numeric_limits<Fixed>::max() - 1;
