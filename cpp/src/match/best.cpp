@@ -82,8 +82,8 @@ class Canonical {
     static constexpr std::int32_t kPackedPattern = 128;  // larger ones need too many machines
     static constexpr std::size_t kPackedSets = 1024;
     static constexpr std::uint64_t kStepsPerRow = 4;
-    static constexpr std::size_t kSearchedSets = 32;
-    static constexpr std::uint64_t kNodesPerSet = 1024;
+    static constexpr std::uint64_t kNodesPerSet = 1U << 13;
+    static constexpr std::uint64_t kNodesOfSets = 1U << 15;
     static constexpr std::uint64_t kMostAsked = 7;  // for starts
 
     bool find() {
@@ -155,9 +155,8 @@ class Canonical {
             if (asked == 0) return nested_starts();
             if (asked == 1) return packed_starts(need);
             if (asked == 2) return {.mappings = mapped_to(all_of(usable_), 0)};
-            const auto& among = asked % 2 == 0 ? nested_.chosen : nested_.machines;
-            if (asked > kMostAsked || nested_.chosen.empty()) return {.last = true};
-            return {.mappings = mapped_to(among, asked)};
+            if (asked > kMostAsked || !nested_) return {.last = true};
+            return {.mappings = mapped_to(asked % 2 == 0 ? nested_->chosen() : nested_->machines(), asked)};
         } catch (const Stopped&) {
             return {.last = true};
         }
@@ -166,9 +165,9 @@ class Canonical {
     typename Search::Starts nested_starts() {
         if constexpr (requires { score_.levels(); }) {
             const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
-            nested_ = nested_bound(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
-            bound_ = std::min(bound_, nested_.most);
-            return {.mappings = mapped_to(nested_.chosen, 0), .bound = bound_};
+            nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
+            bound_ = std::min(bound_, nested_->most());
+            return {.mappings = mapped_to(nested_->chosen(), 0), .bound = bound_};
         } else {
             return {};
         }
@@ -189,14 +188,14 @@ class Canonical {
         const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         starts.settled = packed.is_exhaustive();
-        short_search().limit(kNodesPerSet);
-        std::size_t num_searched = 0;
+        const std::uint64_t last = meter_.nodes() + kNodesOfSets;
         for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
             if (bound < need) break;
-            if (num_searched++ == kSearchedSets) {
+            if (meter_.nodes() >= last) {
                 starts.settled = false;
                 break;
             }
+            short_search().limit(std::min(kNodesPerSet, last - meter_.nodes()));
             if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
                 need = short_search().need();
                 starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});
@@ -224,8 +223,10 @@ class Canonical {
         std::vector<Ranked> found;
         for (const Bits<W>& set : sets) {
             if (meter_.spend(kStepsPerRow * W * index(set.count()) * levels().count())) break;
-            if (!(required_ - set).any())
-                found.push_back({short_search().root_bound(plan, set, kNoScore + 1), set});
+            if ((required_ - set).any()) continue;
+            Fixed bound = short_search().root_bound(plan, set, kNoScore + 1);
+            if (nested_) bound = std::min(bound, nested_->most_within(all_of(set)));
+            found.push_back({bound, set});
         }
         std::stable_sort(found.begin(), found.end(),
                          [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
@@ -332,7 +333,7 @@ class Canonical {
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
     std::uint64_t num_asked_ = 0;  // for starts
-    NestedBound nested_{};
+    std::optional<NestedBound> nested_;  // made where the search proves hard
     bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;

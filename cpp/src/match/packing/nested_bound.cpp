@@ -37,9 +37,11 @@ struct Part {
 
 using Rows = std::array<std::uint32_t, kSmall>;
 
-class NestedParts {
+}  // namespace
+
+class NestedBound::Impl {
   public:
-    NestedParts(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
+    Impl(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
                 std::span<const std::int32_t> free, WorkMeter& meter)
         : pattern_(pattern), target_(target), levels_(levels), at_least_(index(pattern.max_degree())) {
         for (std::int32_t u = 0; u < pattern.size(); ++u) {
@@ -65,25 +67,37 @@ class NestedParts {
         parts_.push_back(std::move(root));
     }
 
-    // The fewest of these levels count by their ceilings that make the bound the least.
-    NestedBound bound(std::span<const std::int32_t> ceilings, WorkMeter& meter) {
+    // Levels count by their ceilings where that makes the bound less.
+    void find(std::span<const std::int32_t> ceilings, WorkMeter& meter) {
         std::vector<bool> by_ceiling(levels_.count(), false);
-        Fixed least = most(by_ceiling, ceilings, meter);
+        most_ = most(by_ceiling, ceilings, meter);
         for (std::size_t level = levels_.count(); level-- > 0;) {
             by_ceiling[level] = true;
             const Fixed now = most(by_ceiling, ceilings, meter);
-            by_ceiling[level] = now < least;
-            least = std::min(least, now);
+            by_ceiling[level] = now < most_;
+            most_ = std::min(most_, now);
         }
         std::fill(by_ceiling.begin(), by_ceiling.end(), false);
         if (is_of_paths()) find_paths(meter);
-        least = std::min(least, most(by_ceiling, ceilings, meter));
-        NestedBound found{.most = least, .chosen = {}, .machines = {}};
-        choose(parts_.back(), pattern_.size(), found);
-        std::sort(found.chosen.begin(), found.chosen.end());
-        std::sort(found.machines.begin(), found.machines.end());
-        TOPOPLACE_ASSERT(std::ssize(found.chosen) == pattern_.size());
-        return found;
+        most_ = std::min(most_, most(by_ceiling, ceilings, meter));
+        choose(parts_.back(), pattern_.size());
+        std::sort(chosen_.begin(), chosen_.end());
+        std::sort(machines_.begin(), machines_.end());
+        TOPOPLACE_ASSERT(std::ssize(chosen_) == pattern_.size());
+    }
+
+    Fixed most() const { return most_; }
+    std::span<const std::int32_t> chosen() const { return chosen_; }
+    std::span<const std::int32_t> machines() const { return machines_; }
+
+    // The tables of the leaves are still those of find().
+    Fixed most_within(std::span<const std::int32_t> vertices) {
+        for (Part& part : parts_) {
+            if (!part.is_leaf && !part.is_small()) combine(part, {}, vertices);
+        }
+        const Part& root = parts_.back();
+        if (root.is_leaf) return most_;
+        return index(pattern_.size()) < root.most.size() ? root.most[index(pattern_.size())] : kNever;
     }
 
   private:
@@ -162,15 +176,25 @@ class NestedParts {
         }
     }
 
-    // The most that the children have together, and the part's own edges.
-    void combine(Part& whole, const std::vector<bool>& by_ceiling) {
+    // The most that the children have together, and the part's own edges. within: leaves without any of these
+    // vertices count for nothing; empty: all count.
+    void combine(Part& whole, const std::vector<bool>& by_ceiling, std::span<const std::int32_t> within = {}) {
         whole.most = {0};
-        for (const std::size_t child : whole.children) whole.most = together(whole.most, parts_[child].most);
-        for (std::size_t level = 0; level < whole.gains.size(); ++level) {
-            if (by_ceiling[level]) continue;
-            const Table& gains = whole.gains[level];
-            for (std::size_t count = 0; count < gains.size(); ++count) whole.most[count] += gains[count];
+        for (const std::size_t child : whole.children) {
+            if (within.empty() || !parts_[child].is_leaf || touches(parts_[child], within))
+                whole.most = together(whole.most, parts_[child].most);
         }
+        for (std::size_t level = 0; level < whole.gains.size(); ++level) {
+            if (!by_ceiling.empty() && by_ceiling[level]) continue;
+            const Table& gains = whole.gains[level];
+            const std::size_t most = std::min(gains.size(), whole.most.size());
+            for (std::size_t count = 0; count < most; ++count) whole.most[count] += gains[count];
+        }
+    }
+    static bool touches(const Part& part, std::span<const std::int32_t> vertices) {
+        return std::any_of(part.vertices.begin(), part.vertices.end(), [&](std::int32_t v) {
+            return std::binary_search(vertices.begin(), vertices.end(), v);
+        });
     }
 
     void take_best_sets(Part& part, const std::vector<bool>& by_ceiling) const {
@@ -335,12 +359,12 @@ class NestedParts {
     }
 
     // How the most comes about.
-    void choose(const Part& part, std::int32_t count, NestedBound& found) const {
+    void choose(const Part& part, std::int32_t count) {
         if (part.is_small()) {
             for (std::uint32_t set = part.sets[index(count)]; set != 0; set &= set - 1)
-                found.chosen.push_back(part.vertices[index(std::countr_zero(set))]);
+                chosen_.push_back(part.vertices[index(std::countr_zero(set))]);
             if (count > 0)
-                found.machines.insert(found.machines.end(), part.vertices.begin(), part.vertices.end());
+                machines_.insert(machines_.end(), part.vertices.begin(), part.vertices.end());
             return;
         }
         std::vector<Table> sums{{0}};
@@ -351,7 +375,7 @@ class NestedParts {
             std::size_t here = 0;
             const auto rest = [&] { return index(count) - here; };
             while (rest() >= sums[i].size() || sums[i][rest()] + its[here] < sums[i + 1][index(count)]) ++here;
-            choose(parts_[part.children[i]], static_cast<std::int32_t>(here), found);
+            choose(parts_[part.children[i]], static_cast<std::int32_t>(here));
             count -= static_cast<std::int32_t>(here);
         }
     }
@@ -363,14 +387,21 @@ class NestedParts {
     std::vector<std::int32_t> cuts_;      // by level, how many of the pattern's edges are lighter at least
     std::vector<Part> parts_;
     std::vector<std::size_t> wholes_;  // parts that are not in another so far
+    Fixed most_ = kNever;
+    std::vector<std::int32_t> chosen_;
+    std::vector<std::int32_t> machines_;
 };
 
-}  // namespace
-
-NestedBound nested_bound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
+NestedBound::NestedBound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
                          std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings,
-                         WorkMeter& meter) {
-    return NestedParts(pattern, target, levels, free, meter).bound(ceilings, meter);
+                         WorkMeter& meter)
+    : impl_(std::make_shared<Impl>(pattern, target, levels, free, meter)) {
+    impl_->find(ceilings, meter);
 }
+
+Fixed NestedBound::most() const { return impl_->most(); }
+Fixed NestedBound::most_within(std::span<const std::int32_t> vertices) { return impl_->most_within(vertices); }
+std::span<const std::int32_t> NestedBound::chosen() const { return impl_->chosen(); }
+std::span<const std::int32_t> NestedBound::machines() const { return impl_->machines(); }
 
 }  // namespace topoplace::match

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,16 +18,26 @@
 
 namespace topoplace::match {
 
-struct NestedBound {
-    Fixed most;                        // no embedding has a larger sum
-    std::vector<std::int32_t> chosen;  // as many vertices as the pattern has: those the bound is made of
-    std::vector<std::int32_t> machines;  // all of the small parts they are in
-};
+class NestedBound {
+  public:
+    // free: at least as many vertices as the pattern has. ceilings: by level, how many of the pattern's edges
+    // can be on it or a heavier one.
+    NestedBound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
+                std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings, WorkMeter& meter);
 
-// free: at least as many vertices as the pattern has. ceilings: by level, how many of the pattern's edges can
-// be on it or a heavier one.
-NestedBound nested_bound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                         std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings,
-                         WorkMeter& meter);
+    // No embedding has a larger sum.
+    Fixed most() const;
+    // No embedding into these vertices, in ascending order, has a larger sum; below 0 where they are too few.
+    Fixed most_within(std::span<const std::int32_t> vertices);
+    // As many vertices as the pattern has: those the bound is made of.
+    std::span<const std::int32_t> chosen() const;
+    // All vertices of the small parts that these are in.
+    std::span<const std::int32_t> machines() const;
+
+    class Impl;
+
+  private:
+    std::shared_ptr<Impl> impl_;
+};
 
 }  // namespace topoplace::match
