@@ -11,9 +11,9 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
-#include "match/packing/first_mapping.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
+#include "match/packing/first_mapping.hpp"
 #include "match/packing/nested_bound.hpp"
 
 namespace topoplace::match {
@@ -332,7 +332,7 @@ class Canonical {
     const Bits<W> required_;
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
-    std::uint64_t num_asked_ = 0;  // for starts
+    std::uint64_t num_asked_ = 0;        // for starts
     std::optional<NestedBound> nested_;  // made where the search proves hard
     bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
@@ -394,8 +394,7 @@ class Best {
         const bool found = canonical.best();
         if (!found) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
         const bool optimal = canonical.score() == canonical.bound();
-        const bool complete =
-            optimal && params_.tolerance == 0 && !meter_.stopped() && canonical.settle();
+        const bool complete = optimal && params_.tolerance == 0 && !meter_.stopped() && canonical.settle();
         const double reached = to_double(canonical.score());
         return {.found = true,
                 .vertices = canonical.take_vertices(),

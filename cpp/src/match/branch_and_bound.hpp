@@ -137,7 +137,7 @@ class BranchAndBound {
     };
 
     static constexpr std::uint64_t kMaxPolishRound = 1 << 20;
-    static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
+    static constexpr std::int32_t kLooseRoots = 8;       // of every 8 usable vertices, one may be missing
     static constexpr std::uint64_t kStepsPerTwins = 64;  // for each comparison
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 

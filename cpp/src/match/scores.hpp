@@ -60,38 +60,38 @@ struct Partial {
 // A score as the branch and bound asks it. `State` is what a partial mapping has and can still reach, `Tally`
 // what a complete one has. The bounds must hold: no completion scores more than `outlook` or `bound` promise.
 template <class S>
-concept Score = std::copy_constructible<S> && std::default_initializable<typename S::State> &&
-                std::copyable<typename S::State> && std::default_initializable<typename S::Tally> &&
-                requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set,
-                         const Partial<1>& partial, const typename S::State& seen, typename S::State& state,
-                         typename S::Tally& tally, const typename S::Tally& counted,
-                         std::span<const std::int32_t> row, std::int32_t v, std::size_t group, Fixed need,
-                         double tolerance) {
-                    // Does an automorphism of the target that keeps its weights keep every score?
-                    { S::kFollowsWeights } -> std::convertible_to<bool>;
-                    // Nothing placed yet, vertices going to `set` only.
-                    { score.root(pattern, set) } -> std::same_as<typename S::State>;
-                    // With vertex v next, joined to the earlier depths `row`; `rest` edges are left then.
-                    { score.outlook(seen, v, row, row, v) } -> std::same_as<Outlook>;
-                    { score.extend(state, v, row, row) } -> std::same_as<void>;
-                    // Images of a vertex joined to one placed vertex that have the same outlook; 0: unknown.
-                    { score.num_groups() } -> std::same_as<std::size_t>;
-                    { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
-                    { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
-                    // Does exchanging two vertices keep every score of mappings to them and to `set`?
-                    { score.are_twins(v, v, set) } -> std::same_as<bool>;
-                    // Orders the images of the first vertex, the largest first.
-                    { score.potential(v, set, v) } -> std::same_as<Fixed>;
-                    // The score of a complete mapping, edge by edge.
-                    { score.tally(seen) } -> std::same_as<typename S::Tally>;
-                    { score.add(tally, v, v) } -> std::same_as<void>;
-                    { score.total(counted) } -> std::same_as<Fixed>;
-                    // The largest score that is no more than so much better, relative to this one.
-                    { score.within(need, tolerance) } -> std::same_as<Fixed>;
-                    // The best score that completions reach, or anything below `need` where they reach less;
-                    // may note in the state what it has found out.
-                    { score.bound(state, partial, need) } -> std::same_as<Fixed>;
-                };
+concept Score =
+    std::copy_constructible<S> && std::default_initializable<typename S::State> &&
+    std::copyable<typename S::State> && std::default_initializable<typename S::Tally> &&
+    requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set, const Partial<1>& partial,
+             const typename S::State& seen, typename S::State& state, typename S::Tally& tally,
+             const typename S::Tally& counted, std::span<const std::int32_t> row, std::int32_t v,
+             std::size_t group, Fixed need, double tolerance) {
+        // Does an automorphism of the target that keeps its weights keep every score?
+        { S::kFollowsWeights } -> std::convertible_to<bool>;
+        // Nothing placed yet, vertices going to `set` only.
+        { score.root(pattern, set) } -> std::same_as<typename S::State>;
+        // With vertex v next, joined to the earlier depths `row`; `rest` edges are left then.
+        { score.outlook(seen, v, row, row, v) } -> std::same_as<Outlook>;
+        { score.extend(state, v, row, row) } -> std::same_as<void>;
+        // Images of a vertex joined to one placed vertex that have the same outlook; 0: unknown.
+        { score.num_groups() } -> std::same_as<std::size_t>;
+        { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
+        { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
+        // Does exchanging two vertices keep every score of mappings to them and to `set`?
+        { score.are_twins(v, v, set) } -> std::same_as<bool>;
+        // Orders the images of the first vertex, the largest first.
+        { score.potential(v, set, v) } -> std::same_as<Fixed>;
+        // The score of a complete mapping, edge by edge.
+        { score.tally(seen) } -> std::same_as<typename S::Tally>;
+        { score.add(tally, v, v) } -> std::same_as<void>;
+        { score.total(counted) } -> std::same_as<Fixed>;
+        // The largest score that is no more than so much better, relative to this one.
+        { score.within(need, tolerance) } -> std::same_as<Fixed>;
+        // The best score that completions reach, or anything below `need` where they reach less;
+        // may note in the state what it has found out.
+        { score.bound(state, partial, need) } -> std::same_as<Fixed>;
+    };
 
 // A score that is 0 for every embedding, and knows nothing that could shorten the search: a base for those
 // that say more.

@@ -179,9 +179,9 @@ def best_subgraph(
 ) -> Embedding | None:
     """Return the embedding of the pattern in the target with the largest objective; None if there is no embedding.
 
-    It is proven optimal unless a limit or `tolerance` ends the search. An embedding maps the pattern's vertices to distinct target
-    vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any weight). Pattern
-    weights are ignored.
+    It is proven optimal unless a limit or `tolerance` ends the search. An embedding maps the pattern's vertices to
+    distinct target vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any
+    weight). Pattern weights are ignored.
 
     objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
     "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`. free: the target vertices that may
@@ -195,7 +195,7 @@ def best_subgraph(
     timeout: limit in seconds. max_nodes: limit on search tree nodes, at which the search stops at the same point on
     every computer. budget: a limit on the nodes of several searches together; this search takes its nodes from it. At
     any limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises SearchTimeoutError if
-    none was found by then, and ValueError on bad input.
+    none was found by then, which cannot be if all vertices are joined, and ValueError on bad input.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)

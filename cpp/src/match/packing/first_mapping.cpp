@@ -11,7 +11,8 @@ constexpr std::uint64_t kStepsPerPair = 64;  // of a pattern vertex and a free o
 }  // namespace
 
 std::vector<std::int32_t> first_mapping(const Pattern::Impl& pattern, const Target::Impl& target,
-                                        std::span<const std::int32_t> free, std::uint64_t seed, WorkMeter& meter) {
+                                        std::span<const std::int32_t> free, std::uint64_t seed,
+                                        WorkMeter& meter) {
     const mapping::Target* distances = target.distances(meter);
     if (distances == nullptr || meter.stopped()) return {};
     mapping::MapParams params;

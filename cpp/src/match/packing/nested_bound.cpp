@@ -26,10 +26,10 @@ using Table = std::vector<Fixed>;
 struct Part {
     std::vector<std::int32_t> vertices;
     std::vector<std::size_t> children;
-    bool is_leaf = false;               // small, and not in another small one
-    std::vector<Table> gains{};         // by level, what its drop can be worth
-    Table paths{};                      // of leaves, for patterns that are paths there: by set, the best paths
-    Table most{};                       // by number
+    bool is_leaf = false;        // small, and not in another small one
+    std::vector<Table> gains{};  // by level, what its drop can be worth
+    Table paths{};               // of leaves, for patterns that are paths there: by set, the best paths
+    Table most{};                // by number
     std::vector<std::uint32_t> sets{};  // of small parts, the best sets of their vertices, by number
 
     bool is_small() const { return vertices.size() <= kSmall; }
@@ -42,7 +42,7 @@ using Rows = std::array<std::uint32_t, kSmall>;
 class NestedBound::Impl {
   public:
     Impl(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                std::span<const std::int32_t> free, WorkMeter& meter)
+         std::span<const std::int32_t> free, WorkMeter& meter)
         : pattern_(pattern), target_(target), levels_(levels), at_least_(index(pattern.max_degree())) {
         for (std::int32_t u = 0; u < pattern.size(); ++u) {
             for (std::int32_t i = 0; i < pattern.degree(u); ++i) ++at_least_[index(i)];
@@ -102,7 +102,8 @@ class NestedBound::Impl {
 
   private:
     // The largest sum where some levels are worth their ceilings, whatever the parts.
-    Fixed most(const std::vector<bool>& by_ceiling, std::span<const std::int32_t> ceilings, WorkMeter& meter) {
+    Fixed most(const std::vector<bool>& by_ceiling, std::span<const std::int32_t> ceilings,
+               WorkMeter& meter) {
         for (Part& part : parts_) {
             if (part.is_leaf) {
                 take_best_sets(part, by_ceiling);
@@ -127,11 +128,10 @@ class NestedBound::Impl {
             std::vector<std::size_t> joined{unseen.back()};
             unseen.pop_back();
             for (std::size_t next = 0; next < joined.size(); ++next) {
-                const auto apart =
-                    std::partition(unseen.begin(), unseen.end(), [&](std::size_t other) {
-                        meter.spend(parts_[joined[next]].vertices.size() * parts_[other].vertices.size());
-                        return !touch(parts_[joined[next]], parts_[other], level);
-                    });
+                const auto apart = std::partition(unseen.begin(), unseen.end(), [&](std::size_t other) {
+                    meter.spend(parts_[joined[next]].vertices.size() * parts_[other].vertices.size());
+                    return !touch(parts_[joined[next]], parts_[other], level);
+                });
                 joined.insert(joined.end(), apart, unseen.end());
                 unseen.erase(apart, unseen.end());
             }
@@ -178,7 +178,8 @@ class NestedBound::Impl {
 
     // The most that the children have together, and the part's own edges. within: leaves without any of these
     // vertices count for nothing; empty: all count.
-    void combine(Part& whole, const std::vector<bool>& by_ceiling, std::span<const std::int32_t> within = {}) {
+    void combine(Part& whole, const std::vector<bool>& by_ceiling,
+                 std::span<const std::int32_t> within = {}) {
         whole.most = {0};
         for (const std::size_t child : whole.children) {
             if (within.empty() || !parts_[child].is_leaf || touches(parts_[child], within))
@@ -363,8 +364,7 @@ class NestedBound::Impl {
         if (part.is_small()) {
             for (std::uint32_t set = part.sets[index(count)]; set != 0; set &= set - 1)
                 chosen_.push_back(part.vertices[index(std::countr_zero(set))]);
-            if (count > 0)
-                machines_.insert(machines_.end(), part.vertices.begin(), part.vertices.end());
+            if (count > 0) machines_.insert(machines_.end(), part.vertices.begin(), part.vertices.end());
             return;
         }
         std::vector<Table> sums{{0}};
@@ -374,7 +374,8 @@ class NestedBound::Impl {
             const Table& its = parts_[part.children[i]].most;
             std::size_t here = 0;
             const auto rest = [&] { return index(count) - here; };
-            while (rest() >= sums[i].size() || sums[i][rest()] + its[here] < sums[i + 1][index(count)]) ++here;
+            while (rest() >= sums[i].size() || sums[i][rest()] + its[here] < sums[i + 1][index(count)])
+                ++here;
             choose(parts_[part.children[i]], static_cast<std::int32_t>(here));
             count -= static_cast<std::int32_t>(here);
         }
@@ -400,7 +401,9 @@ NestedBound::NestedBound(const Pattern::Impl& pattern, const Target::Impl& targe
 }
 
 Fixed NestedBound::most() const { return impl_->most(); }
-Fixed NestedBound::most_within(std::span<const std::int32_t> vertices) { return impl_->most_within(vertices); }
+Fixed NestedBound::most_within(std::span<const std::int32_t> vertices) {
+    return impl_->most_within(vertices);
+}
 std::span<const std::int32_t> NestedBound::chosen() const { return impl_->chosen(); }
 std::span<const std::int32_t> NestedBound::machines() const { return impl_->machines(); }
 

@@ -81,9 +81,7 @@ class Cuts {
     std::int32_t& at(Table& table, std::int32_t size, std::int32_t large) const {
         return table[index(size) * index(limits_.most_large + 1) + index(large)];
     }
-    Table table() const {
-        return Table(index(limits_.largest + 1) * index(limits_.most_large + 1), kNever);
-    }
+    Table table() const { return Table(index(limits_.largest + 1) * index(limits_.most_large + 1), kNever); }
     Table leaf() const {
         Table result = table();
         at(result, 1, 0) = 0;
