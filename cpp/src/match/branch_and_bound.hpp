@@ -137,8 +137,7 @@ class BranchAndBound {
     };
 
     static constexpr std::uint64_t kMaxPolishRound = 1 << 20;
-    static constexpr std::int32_t kLooseRoots = 8;       // of every 8 usable vertices, one may be missing
-    static constexpr std::uint64_t kStepsPerTwins = 64;  // for each comparison
+    static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
@@ -290,32 +289,32 @@ class BranchAndBound {
         frame.tried |= twins_[index(image)] - frame.used;
     }
 
-    static Bits<W> without(Bits<W> set, std::int32_t u, std::int32_t v) {
-        set.reset(u);
-        set.reset(v);
-        return set;
-    }
-
-    // By usable vertex, those that no usable vertex can tell from it.
+    // By usable vertex, those that no usable vertex can tell from it; nothing but itself where time is up.
     std::vector<Bits<W>> twins() {
-        std::vector<Bits<W>> classes;
+        std::vector<std::pair<Fixed, std::int32_t>> by_key;
         std::vector<Bits<W>> result(static_cast<std::size_t>(Bits<W>::kBits));
         usable_.for_each([&](std::int32_t v) {
-            meter_.spend(classes.size() * kStepsPerTwins);
-            const auto its = std::find_if(classes.begin(), classes.end(), [&](const Bits<W>& its_like) {
-                const std::int32_t u = its_like.lowest();
-                return required_.test(u) == required_.test(v) &&
-                       score_.are_twins(u, v, without(usable_, u, v));
-            });
-            if (its == classes.end()) {
-                classes.push_back(Bits<W>::single(v));
-            } else {
-                its->set(v);
-            }
+            if (!meter_.spend(index(usable_.count()))) by_key.emplace_back(score_.twin_key(v, usable_), v);
         });
-        for (const Bits<W>& its_like : classes)
-            its_like.for_each([&](std::int32_t v) { result[index(v)] = its_like; });
+        std::sort(by_key.begin(), by_key.end());
+        for (std::size_t i = 0; i < by_key.size(); ++i) {
+            const auto [key, v] = by_key[i];
+            if (result[index(v)].any()) continue;
+            Bits<W> like = Bits<W>::single(v);
+            for (std::size_t j = i + 1; j < by_key.size() && by_key[j].first == key; ++j) {
+                if (are_twins(v, by_key[j].second)) like.set(by_key[j].second);
+            }
+            like.for_each([&](std::int32_t twin) { result[index(twin)] = like; });
+        }
         return result;
+    }
+
+    bool are_twins(std::int32_t u, std::int32_t v) {
+        meter_.spend(index(usable_.count()));
+        Bits<W> others = usable_;
+        others.reset(u);
+        others.reset(v);
+        return required_.test(u) == required_.test(v) && score_.are_twins(u, v, others);
     }
 
     void eliminate_mates(Frame& root) {

@@ -117,6 +117,10 @@ class LinkCounts {
         return {promise(next), 0};
     }
     template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>&) const {
+        return v;
+    }
+    template <int W>
     bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
         return false;
     }

@@ -78,6 +78,8 @@ concept Score =
         { score.num_groups() } -> std::same_as<std::size_t>;
         { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
         { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
+        // The same number for vertices of which the next question may be true.
+        { score.twin_key(v, set) } -> std::same_as<Fixed>;
         // Does exchanging two vertices keep every score of mappings to them and to `set`?
         { score.are_twins(v, v, set) } -> std::same_as<bool>;
         // Orders the images of the first vertex, the largest first.
@@ -114,6 +116,10 @@ struct ZeroScore {
         return {};
     }
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>&) const {
+        return v;
+    }
     template <int W>
     bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
         return false;
@@ -328,6 +334,10 @@ class Existence : public ZeroScore {
     void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
     template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>& usable) const {
+        return (adjacency_.get<W>(index(v)) & usable).count();
+    }
+    template <int W>
     bool are_twins(std::int32_t u, std::int32_t v, const Bits<W>& others) const {
         return (adjacency_.get<W>(index(u)) & others) == (adjacency_.get<W>(index(v)) & others);
     }
@@ -398,6 +408,12 @@ class WeightSum {
             state.sum += target_.weight(pair);
             cover(state, levels_.level_of[pair]);
         }
+    }
+    template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>& usable) const {
+        std::uint64_t sum = 0;
+        usable.for_each([&](std::int32_t u) { sum += static_cast<std::uint64_t>(target_.weight(u, v)); });
+        return static_cast<Fixed>(sum);
     }
     template <int W>
     bool are_twins(std::int32_t u, std::int32_t v, const Bits<W>& others) const {

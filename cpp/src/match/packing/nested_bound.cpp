@@ -19,6 +19,7 @@ constexpr Fixed kNever = std::numeric_limits<Fixed>::min() / 4;
 // Parts of which every set of vertices is looked at.
 constexpr std::size_t kSmall = 8;
 constexpr std::uint64_t kStepsPerSet = 256;
+constexpr std::uint64_t kStepsPerPair = 8;
 
 // By number of the pattern's vertices, or by set of a small part's.
 using Table = std::vector<Fixed>;
@@ -161,7 +162,7 @@ class NestedBound::Impl {
             parts = {parts_.size() - 1};
         }
         Part& whole = parts_[parts.front()];
-        meter.prepare(whole.vertices.size() * whole.vertices.size());
+        meter.prepare(kStepsPerPair * whole.vertices.size() * whole.vertices.size());
         if (!whole.is_small()) add_edges(whole, level);
         return parts.front();
     }
