@@ -82,6 +82,7 @@ class Canonical {
     static constexpr std::int32_t kPackedPattern = 128;  // larger ones need too many machines
     static constexpr std::size_t kPackedSets = 1024;
     static constexpr std::uint64_t kStepsPerRow = 4;
+    static constexpr std::uint64_t kStepsPerVertex = 256;  // of the bound by nested components
     static constexpr std::uint64_t kNodesPerSet = 1U << 13;
     static constexpr std::uint64_t kNodesOfSets = 1U << 15;
     static constexpr std::uint64_t kMostAsked = 7;  // for starts
@@ -164,6 +165,7 @@ class Canonical {
 
     typename Search::Starts nested_starts() {
         if constexpr (requires { score_.levels(); }) {
+            if (index(usable_.count()) > NestedBound::kMostVertices) return {};
             const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
             nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
             bound_ = std::min(bound_, nested_->most());
@@ -225,7 +227,10 @@ class Canonical {
             if (meter_.spend(kStepsPerRow * W * index(set.count()) * levels().count())) break;
             if ((required_ - set).any()) continue;
             Fixed bound = short_search().root_bound(plan, set, kNoScore + 1);
-            if (nested_) bound = std::min(bound, nested_->most_within(all_of(set)));
+            if (nested_) {
+                meter_.spend(kStepsPerVertex * index(usable_.count()));
+                bound = std::min(bound, nested_->most_within(all_of(set)));
+            }
             found.push_back({bound, set});
         }
         std::stable_sort(found.begin(), found.end(),

@@ -197,11 +197,11 @@ TEST(bounds_by_machines_prune_searches_on_busy_clusters) {
         return found.nodes;
     };
     using match::Objective;
-    CHECK_WORK(nodes(ring(16), Objective::sum, 0.03), 417);
-    CHECK_WORK(nodes(grid(2, 5), Objective::sum, 0.03), 256);
-    CHECK_WORK(nodes(tree(15), Objective::sum, 0.1), 380);
-    CHECK_WORK(nodes(clique(12), Objective::sum, 0.03), 500);
-    CHECK_WORK(nodes(ring(8), Objective::sum, 1e-9), 366);
+    CHECK_WORK(nodes(ring(16), Objective::sum, 0.03), 713);
+    CHECK_WORK(nodes(grid(2, 5), Objective::sum, 0.03), 520);
+    CHECK_WORK(nodes(tree(15), Objective::sum, 0.1), 661);
+    CHECK_WORK(nodes(clique(12), Objective::sum, 0.03), 781);
+    CHECK_WORK(nodes(ring(8), Objective::sum, 1e-9), 540);
     CHECK_WORK(nodes(ring(16), Objective::bottleneck, 1e-9), 4912);
     CHECK_WORK(nodes(tree(15), Objective::bottleneck, 1e-9), 1510);
     CHECK_WORK(nodes(clique(8), Objective::bottleneck, 1e-9), 1952);

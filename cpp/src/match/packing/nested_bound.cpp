@@ -21,6 +21,10 @@ constexpr std::size_t kSmall = 8;
 constexpr std::uint64_t kStepsPerSet = 256;
 constexpr std::uint64_t kStepsPerPair = 8;
 
+void work(std::uint64_t steps, WorkMeter& meter) {
+    if (meter.spend(steps)) throw Stopped{};
+}
+
 // By number of the pattern's vertices, or by set of a small part's.
 using Table = std::vector<Fixed>;
 
@@ -107,9 +111,10 @@ class NestedBound::Impl {
                WorkMeter& meter) {
         for (Part& part : parts_) {
             if (part.is_leaf) {
+                work((part.gains.size() + 1) << part.vertices.size(), meter);
                 take_best_sets(part, by_ceiling);
             } else if (!part.is_small()) {
-                meter.prepare(part.children.size() * kSmall * index(pattern_.size()));
+                work(part.children.size() * kSmall * index(pattern_.size()), meter);
                 combine(part, by_ceiling);
             }
         }
@@ -130,7 +135,8 @@ class NestedBound::Impl {
             unseen.pop_back();
             for (std::size_t next = 0; next < joined.size(); ++next) {
                 const auto apart = std::partition(unseen.begin(), unseen.end(), [&](std::size_t other) {
-                    meter.spend(parts_[joined[next]].vertices.size() * parts_[other].vertices.size());
+                    work(kStepsPerPair * parts_[joined[next]].vertices.size() * parts_[other].vertices.size(),
+                         meter);
                     return !touch(parts_[joined[next]], parts_[other], level);
                 });
                 joined.insert(joined.end(), apart, unseen.end());
@@ -162,7 +168,7 @@ class NestedBound::Impl {
             parts = {parts_.size() - 1};
         }
         Part& whole = parts_[parts.front()];
-        meter.prepare(kStepsPerPair * whole.vertices.size() * whole.vertices.size());
+        work(kStepsPerPair * whole.vertices.size() * whole.vertices.size(), meter);
         if (!whole.is_small()) add_edges(whole, level);
         return parts.front();
     }
@@ -251,7 +257,7 @@ class NestedBound::Impl {
         for (std::size_t level = 0; level < num_levels; ++level) {
             Fixed above = levels_.heaviest[level];
             for (const Fixed weight : weights_of(part, level)) {
-                meter.prepare(kStepsPerSet << size);
+                work(kStepsPerSet << size, meter);
                 const Rows rows = rows_of(part, above);
                 for (std::uint32_t set = 0; set < std::uint32_t{1} << size; ++set)
                     part.gains[level][set] += most_edges(rows, set) * (above - weight);
@@ -273,7 +279,7 @@ class NestedBound::Impl {
     void find_paths(WorkMeter& meter) {
         for (Part& part : parts_) {
             if (!part.is_leaf) continue;
-            meter.prepare(kStepsPerSet << part.vertices.size());
+            work(kStepsPerSet << part.vertices.size(), meter);
             const std::size_t next = part.gains.size();
             part.paths = best_paths(part, next < levels_.count() ? levels_.heaviest[next] : 0);
         }

@@ -20,8 +20,11 @@ namespace topoplace::match {
 
 class NestedBound {
   public:
-    // free: at least as many vertices as the pattern has. ceilings: by level, how many of the pattern's edges
-    // can be on it or a heavier one.
+    // Beyond this, it takes too long.
+    static constexpr std::size_t kMostVertices = 1024;
+
+    // free: at least as many vertices as the pattern has. Throws Stopped where `meter` stops. ceilings: by
+    // level, how many of the pattern's edges can be on it or a heavier one.
     NestedBound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
                 std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings, WorkMeter& meter);
 

@@ -17,6 +17,7 @@ namespace {
 constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max() / 4;
 // Beyond this, a limit on the number of large trees hardly tells.
 constexpr std::int32_t kMostLarge = 6;
+constexpr std::int64_t kMostSteps = 1 << 21;
 
 // The vertices of a forest, every one before its neighbours but its parent; empty where there is a cycle.
 struct Forest {
@@ -139,6 +140,8 @@ std::int32_t fewest_cuts(const Pattern::Impl& pattern, std::vector<std::int32_t>
         if (large > kMostLarge) break;
         if (small == last) continue;
         last = small;
+        const std::int64_t entries = std::int64_t{sizes.front() + 1} * (large + 1);
+        if (pattern.size() * entries * entries > kMostSteps) continue;
         most = std::max(most, Cuts(forest, {sizes.front(), small, large}).fewest());
     }
     return most;
