@@ -119,14 +119,20 @@ MaybeRow to_mapping(bool found, Vertices&& vertices) {
 template <class Goal>
 BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal,
                 std::optional<Vertices> free, const Vertices& required, double min_weight,
-                std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+                std::optional<double> timeout, std::optional<std::uint64_t> max_nodes, double tolerance) {
     check_vertices(required, "required", target.graph().num_vertices());
-    const BestParams params{
-        .required = required, .min_weight = min_weight, .stop = to_stop_condition(timeout, max_nodes)};
+    const BestParams params{.required = required,
+                            .min_weight = min_weight,
+                            .stop = to_stop_condition(timeout, max_nodes),
+                            .tolerance = tolerance};
     const Vertices usable = to_free(target, std::move(free));
-    auto result = without_gil_until_stopped<BestResult>([&] {
-        return match::best_subgraph(pattern.pattern(params.stop), target.target(params.stop), usable, goal,
-                                    params);
+    auto result = without_gil<BestResult>([&] {
+        try {
+            return match::best_subgraph(pattern.pattern(params.stop), target.target(params.stop), usable,
+                                        goal, params);
+        } catch (const Stopped&) {
+            return match::plain_subgraph(pattern.graph(), target.graph(), usable, goal, params);
+        }
     });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
                           result.optimal, result.complete, result.nodes);
@@ -134,9 +140,10 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
 
 BestAnswer best_named(const GraphHandle& pattern, const GraphHandle& target, const std::string& objective,
                       std::optional<Vertices> free, const Vertices& required, double min_weight,
-                      std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+                      std::optional<double> timeout, std::optional<std::uint64_t> max_nodes,
+                      double tolerance) {
     return best(pattern, target, to_objective(objective), std::move(free), required, min_weight, timeout,
-                max_nodes);
+                max_nodes, tolerance);
 }
 
 RemainderAnswer remainder(const GraphHandle& pattern, const GraphHandle& target, std::optional<Vertices> free,
@@ -188,10 +195,10 @@ void register_match(py::module_& module) {
                py::arg("timeout"));
     module.def("best_subgraph", &best_named, py::arg("pattern"), py::arg("target"), py::arg("objective"),
                py::arg("free"), py::arg("required"), py::arg("min_weight"), py::arg("timeout"),
-               py::arg("max_nodes"));
+               py::arg("max_nodes"), py::arg("tolerance"));
     module.def("best_subgraph", &best<match::LinkCountScore>, py::arg("pattern"), py::arg("target"),
                py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
-               py::arg("timeout"), py::arg("max_nodes"));
+               py::arg("timeout"), py::arg("max_nodes"), py::arg("tolerance"));
     module.def("best_remainder", &remainder, py::arg("pattern"), py::arg("target"), py::arg("free"),
                py::arg("kept"), py::arg("required"), py::arg("timeout"), py::arg("max_nodes"));
     module.def(

@@ -141,6 +141,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
                 "required": [0],
             },
             **{"min_weight": 1.0, "timeout": 9.0, "max_nodes": 100, "budget": kernels.WorkBudget()},
+            "tolerance": 0.1,
         },
     ),
     "best_remainder": (

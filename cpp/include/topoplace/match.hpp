@@ -71,6 +71,7 @@ class Target {
     explicit Target(const Graph& graph, const StopCondition& stop = {}, Layout layout = Layout::chosen);
 
     std::int32_t num_vertices() const;
+    const Graph& graph() const;
     bool is_sparse() const;
 
     class Impl;
@@ -144,6 +145,9 @@ struct BestParams {
     StopCondition stop{};
     std::uint64_t polish_after = 256;     // nodes after which local search may improve the incumbent
     std::uint64_t symmetry_after = 4096;  // nodes after which the target's automorphisms are worth computing
+    // Relative, at least 0. Above 0 the search ends with the first embedding proven to be within it of the
+    // best, and breaks no ties. For bottleneck_sum it is that of the sum.
+    double tolerance = 0;
 };
 
 struct BestResult {
@@ -161,6 +165,14 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
                          Objective objective, const BestParams& params);
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          const LinkCountScore& score, const BestParams& params);
+
+// Without a search: the required and then the lowest of the free vertices, in ascending order, with a bound
+// that holds; not found where that is no embedding. For a caller whose time is up before there is a `Pattern`
+// or a `Target`; best_subgraph falls back to it.
+BestResult plain_subgraph(const Graph& pattern, const Graph& target, std::span<const std::int32_t> free,
+                          Objective objective, const BestParams& params);
+BestResult plain_subgraph(const Graph& pattern, const Graph& target, std::span<const std::int32_t> free,
+                          const LinkCountScore& score, const BestParams& params);
 
 struct RemainderParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain

@@ -13,9 +13,10 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
-#include "match/first_mapping.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
+#include "match/packing/first_mapping.hpp"
+#include "match/packing/nested_bound.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -25,6 +26,12 @@ Bits<W> to_bits(std::span<const std::int32_t> vertices) {
     Bits<W> bits;
     for (const std::int32_t v : vertices) bits.set(v);
     return bits;
+}
+
+std::vector<std::int32_t> all_of(const auto& bits) {
+    std::vector<std::int32_t> vertices;
+    bits.for_each([&](std::int32_t v) { vertices.push_back(v); });
+    return vertices;
 }
 
 // One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set
@@ -64,6 +71,11 @@ class Canonical {
         }
     }
 
+    // Each search of best() visits no more nodes.
+    void limit(std::uint64_t nodes) { search_.limit(nodes); }
+    // Whether that kept one from its end.
+    bool is_limited() const { return is_limited_; }
+
     Fixed score() const { return best_score_; }
     Fixed bound() const { return bound_; }
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
@@ -72,8 +84,10 @@ class Canonical {
     static constexpr std::int32_t kPackedPattern = 128;  // larger ones need too many machines
     static constexpr std::size_t kPackedSets = 1024;
     static constexpr std::uint64_t kStepsPerRow = 4;
-    static constexpr std::size_t kSearchedSets = 32;
-    static constexpr std::uint64_t kNodesPerSet = 1024;
+    static constexpr std::uint64_t kStepsPerVertex = 256;  // of the bound by nested components
+    static constexpr std::uint64_t kNodesPerSet = 1U << 13;
+    static constexpr std::uint64_t kNodesOfSets = 1U << 15;
+    static constexpr std::uint64_t kMostAsked = 7;  // for starts
 
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
@@ -86,9 +100,9 @@ class Canonical {
         if (!found) return false;
         best_score_ = search_.score();
         TOPOPLACE_ASSERT(best_score_ <= bound_);
+        if (!meter_.stopped()) bound_ = std::min(bound_, search_.need() - 1);
         vertices_.assign(search_.found().begin(), search_.found().end());
         TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
-        if (!meter_.stopped()) bound_ = best_score_;
         return true;
     }
 
@@ -131,23 +145,43 @@ class Canonical {
         if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
         typename Search::AskStarts ask;
         if constexpr (!std::same_as<S, Existence>) ask = [this](Fixed need) { return starts(need); };
-        return search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_, kNoScore + 1,
-                           usable_, bound_, std::move(mates), std::move(ask));
+        const bool found = search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_,
+                                       kNoScore + 1, usable_, bound_, std::move(mates), std::move(ask));
+        is_limited_ = search_.is_limited();
+        return found;
     }
 
     // Good mappings for a search that has proved hard.
     typename Search::Starts starts(Fixed need) {
-        typename Search::Starts found;
         try {
-            found = packed_starts(need);
-            if (found.settled) return found;
-            std::vector<std::int32_t> free;
-            usable_.for_each([&](std::int32_t v) { free.push_back(v); });
-            std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, meter_);
-            if (!mapping.empty()) found.mappings.push_back(std::move(mapping));
-        } catch (const Stopped&) {  // those found by then are kept
+            const std::uint64_t asked = num_asked_++;
+            if (asked == 0) return nested_starts();
+            if (asked == 1) return packed_starts(need);
+            if (asked == 2) return {.mappings = mapped_to(all_of(usable_), 0)};
+            if (asked > kMostAsked || !nested_) return {.last = true};
+            return {.mappings = mapped_to(asked % 2 == 0 ? nested_->chosen() : nested_->machines(), asked)};
+        } catch (const Stopped&) {
+            return {.last = true};
         }
-        return found;
+    }
+
+    typename Search::Starts nested_starts() {
+        if constexpr (requires { score_.levels(); }) {
+            if (index(usable_.count()) > NestedBound::kMostVertices) return {};
+            const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
+            nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
+            bound_ = std::min(bound_, nested_->most());
+            return {.mappings = mapped_to(nested_->chosen(), 0), .bound = bound_};
+        } else {
+            return {};
+        }
+    }
+
+    // The mapping kernel's.
+    std::vector<std::vector<std::int32_t>> mapped_to(std::span<const std::int32_t> free, std::uint64_t seed) {
+        std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, seed, meter_);
+        if (mapping.empty()) return {};
+        return {std::move(mapping)};
     }
 
     // The best embedding that short searches find in a few components each, and whether that settles the
@@ -158,16 +192,16 @@ class Canonical {
         const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         starts.settled = packed.is_exhaustive();
-        short_search().limit(kNodesPerSet);
-        std::size_t num_searched = 0;
+        const std::uint64_t last = meter_.nodes() + kNodesOfSets;
         for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
             if (bound < need) break;
-            if (num_searched++ == kSearchedSets) {
+            if (meter_.nodes() >= last) {
                 starts.settled = false;
                 break;
             }
+            short_search().limit(std::min(kNodesPerSet, last - meter_.nodes()));
             if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
-                need = short_search().score() + 1;
+                need = short_search().need();
                 starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});
             }
             if (short_search().is_limited()) starts.settled = false;
@@ -193,8 +227,13 @@ class Canonical {
         std::vector<Ranked> found;
         for (const Bits<W>& set : sets) {
             if (meter_.spend(kStepsPerRow * W * index(set.count()) * levels().count())) break;
-            if (!(required_ - set).any())
-                found.push_back({short_search().root_bound(plan, set, kNoScore + 1), set});
+            if ((required_ - set).any()) continue;
+            Fixed bound = short_search().root_bound(plan, set, kNoScore + 1);
+            if (nested_) {
+                meter_.spend(kStepsPerVertex * index(usable_.count()));
+                bound = std::min(bound, nested_->most_within(all_of(set)));
+            }
+            found.push_back({bound, set});
         }
         std::stable_sort(found.begin(), found.end(),
                          [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
@@ -280,8 +319,9 @@ class Canonical {
         for (const std::int32_t u : pattern_.representatives(meter_)) {
             const bool better = search_.run(pattern_.rooted(u, meter_), goal, usable, required, floor,
                                             Bits<W>::single(v), bound_);
+            is_limited_ = is_limited_ || search_.is_limited();
             found = found || better;
-            if (better && goal == Search::Goal::best) floor = search_.score() + 1;
+            if (better && goal == Search::Goal::best) floor = search_.need();
             if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
         }
         return found;
@@ -299,6 +339,9 @@ class Canonical {
     const Bits<W> required_;
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
+    std::uint64_t num_asked_ = 0;        // for starts
+    std::optional<NestedBound> nested_;  // made where the search proves hard
+    bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
 };
@@ -309,15 +352,8 @@ enum class Secondary {
     sum,   // the larger sum of weights
 };
 
-// A proven bound is the score itself, to the last bit.
-struct Rating {
-    double score;
-    double bound;
-};
-
-Rating rated(bool proven, double score, double bound) {
-    return {.score = score, .bound = proven ? score : std::max(score, bound)};
-}
+// The bound of an optimal score is that score, to the last bit.
+double bound_of(double score, bool optimal, double bound) { return optimal ? score : std::max(score, bound); }
 
 // One call of best_subgraph at a compiled width.
 template <int W>
@@ -356,20 +392,22 @@ class Best {
     }
 
   private:
+    static constexpr std::uint64_t kNodesPerTest = 1U << 12;
+
     // to_double: what a fixed-point score or rank means; rounded, where it is a sum.
     template <Score S, std::invocable<Fixed> ToDouble>
     BestResult search(const BitRows& adjacency, S score, ToDouble&& to_double) {
         Canonical<W, S> canonical(pattern_, target_, adjacency, score, params_, usable_, required_, meter_);
         const bool found = canonical.best();
-        const bool proven = !meter_.stopped();
-        if (!found) return {.optimal = proven, .nodes = meter_.nodes()};
-        const bool complete = proven && canonical.settle();
-        const Rating rating = rated(proven, to_double(canonical.score()), to_double(canonical.bound()));
+        if (!found) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
+        const bool optimal = canonical.score() == canonical.bound();
+        const bool complete = optimal && params_.tolerance == 0 && !meter_.stopped() && canonical.settle();
+        const double reached = to_double(canonical.score());
         return {.found = true,
                 .vertices = canonical.take_vertices(),
-                .score = rating.score,
-                .bound = rating.bound,
-                .optimal = proven,
+                .score = reached,
+                .bound = bound_of(reached, optimal, to_double(canonical.bound())),
+                .optimal = optimal,
                 .complete = complete,
                 .nodes = meter_.nodes()};
     }
@@ -395,9 +433,8 @@ class Best {
         BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
                                    [&](Fixed sum) { return target_.to_double(sum); });
         if (!result.found) return result;
-        const Rating rating = rated(result.optimal, sum_of(result.vertices), result.bound);
-        result.score = rating.score;
-        result.bound = rating.bound;
+        result.score = sum_of(result.vertices);
+        result.bound = bound_of(result.score, result.optimal, result.bound);
         return result;
     }
 
@@ -407,42 +444,62 @@ class Best {
         std::ptrdiff_t refuted;
         std::ptrdiff_t open;
         std::vector<std::int32_t> witness;
+        double tolerance;  // how much heavier than weights[open] what is not refuted may be
     };
 
     BestResult bottleneck(Secondary secondary) {
         if (pattern_.num_edges() == 0) return sum(min_weight_);
-        Bracket bracket = bisect();
+        Bracket bracket = bisect(secondary == Secondary::none ? params_.tolerance : 0);
         if (bracket.witness.empty()) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
         return secondary == Secondary::sum ? sum_above(std::move(bracket))
                                            : at_bottleneck(std::move(bracket));
     }
 
-    Bracket bisect() {
+    Bracket bisect(double tolerance) {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
+        Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}, .tolerance = tolerance};
         if (weights.size() > kMaxLevels) start(bracket);
-        while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
-            const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
-            if (auto witness = embedding_above(weights[static_cast<std::size_t>(middle)])) {
-                bracket.open = middle;
-                bracket.witness = std::move(*witness);
-            } else if (!meter_.stopped()) {
-                bracket.refuted = middle;
-            }
+        for (std::uint64_t most = kNodesPerTest; !is_decided(bracket) && !meter_.stopped(); most *= 8) {
+            narrow(bracket, most, true);
+            narrow(bracket, most, false);
         }
         TOPOPLACE_ASSERT(bracket.refuted < bracket.open);
         TOPOPLACE_ASSERT(bracket.witness.empty() == (bracket.open == end - weights.begin()));
         return bracket;
     }
 
+    bool is_decided(const Bracket& bracket) const {
+        if (bracket.open - bracket.refuted <= 1) return true;
+        return bracket.tolerance > 0 && !bracket.witness.empty() &&
+               static_cast<double>(weight_of(bracket.refuted + 1)) <=
+                   (1 + bracket.tolerance) * static_cast<double>(weight_of(bracket.open));
+    }
+
+    // Bisection with tests of so many nodes. `up`: what a test does not decide counts as refuted, so that the
+    // best embedding to be had is found; otherwise as open, so that as much as can be is refuted.
+    void narrow(Bracket& bracket, std::uint64_t most_nodes, bool up) {
+        std::ptrdiff_t low = bracket.refuted;
+        std::ptrdiff_t high = bracket.open;
+        while (high - low > 1 && !is_decided(bracket) && !meter_.stopped()) {
+            const std::ptrdiff_t middle = (low + high) / 2;
+            Test test = embedding_above(weight_of(middle), most_nodes);
+            if (test.is_found) {
+                bracket.open = high = middle;
+                bracket.witness = std::move(test.witness);
+            } else if (test.is_refuted) {
+                bracket.refuted = low = middle;
+            } else {
+                (up ? low : high) = middle;
+            }
+        }
+    }
+
     // Among many weights, as measured ones are, a good first embedding saves the tests of most of them.
     void start(Bracket& bracket) {
-        std::vector<std::int32_t> free;
-        usable_.for_each([&](std::int32_t v) { free.push_back(v); });
         std::vector<std::int32_t> mapping;
         try {
-            mapping = first_mapping(pattern_, target_, free, meter_);
+            mapping = first_mapping(pattern_, target_, all_of(usable_), 0, meter_);
         } catch (const Stopped&) {
             return;
         }
@@ -473,25 +530,25 @@ class Best {
 
     BestResult witnessed(std::vector<std::int32_t>&& witness, Fixed most) const {
         TOPOPLACE_ASSERT(meter_.stopped());
-        const Rating rating = rated(false, sum_of(witness), target_.to_double(most));
+        const double score = sum_of(witness);
         return {.found = true,
                 .vertices = std::move(witness),
-                .score = rating.score,
-                .bound = rating.bound,
+                .score = score,
+                .bound = bound_of(score, false, target_.to_double(most)),
                 .nodes = meter_.nodes()};
     }
 
     // The canonical embedding with the best bottleneck; the witness where time does not allow it.
     BestResult at_bottleneck(Bracket bracket) {
-        const BestResult tied = meter_.stopped() ? BestResult{} : above(weight_of(bracket.open));
+        const bool keeps_witness = params_.tolerance > 0 || meter_.stopped();
+        const BestResult tied = keeps_witness ? BestResult{} : above(weight_of(bracket.open));
         const bool proven = bracket.open - bracket.refuted == 1;
         auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
-        const Rating rating =
-            rated(proven, lightest_of(vertices), target_.to_double(weight_of(bracket.refuted + 1)));
+        const double score = lightest_of(vertices);
         return {.found = true,
                 .vertices = std::move(vertices),
-                .score = rating.score,
-                .bound = rating.bound,
+                .score = score,
+                .bound = bound_of(score, proven, target_.to_double(weight_of(bracket.refuted + 1))),
                 .optimal = proven,
                 .complete = tied.complete,
                 .nodes = meter_.nodes()};
@@ -511,17 +568,27 @@ class Best {
         return lightest;
     }
 
-    // Some embedding over edges of at least this weight.
-    std::optional<std::vector<std::int32_t>> embedding_above(Fixed weight) {
-        const BestResult found = unless_stopped([&] { return any_above(weight); });
-        return found.found ? std::optional(found.vertices) : std::nullopt;
-    }
-    BestResult any_above(Fixed weight) {
-        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
-        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
-                                          usable_, required_, meter_);
-        const bool found = canonical.best();
-        return {.found = found, .vertices = canonical.take_vertices()};
+    struct Test {
+        bool is_found = false;
+        bool is_refuted = false;
+        std::vector<std::int32_t> witness{};
+    };
+
+    // Is there some embedding over edges of at least this weight?
+    Test embedding_above(Fixed weight, std::uint64_t most_nodes) {
+        try {
+            const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+            const Bits<W> usable = core(adjacency, usable_, pattern_.min_degree());
+            Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
+                                              usable, required_, meter_);
+            canonical.limit(most_nodes);
+            const bool found = canonical.best();
+            return {.is_found = found,
+                    .is_refuted = !found && !meter_.stopped() && !canonical.is_limited(),
+                    .witness = canonical.take_vertices()};
+        } catch (const Stopped&) {
+            return {};
+        }
     }
 
     // The canonical one of these, rated 0.
@@ -541,21 +608,37 @@ class Best {
     WorkMeter meter_;
 };
 
+Objective goal_of(Objective objective) { return objective; }
+const LinkCountScore::Impl& goal_of(const LinkCountScore& score) { return score.impl(); }
+
+template <class Goal>
+BestResult searched(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                    const Goal& goal, const BestParams& params) {
+    if constexpr (std::is_same_v<Goal, Objective>) {
+        if (target.is_sparse())
+            return sparse::best_subgraph(pattern.impl(), target.sparse(), free, goal, params);
+    }
+    target.impl(params.stop);
+    return with_width(target.num_vertices(), [&](auto width) {
+        return Best<width()>(pattern, target, free, params).solve(goal_of(goal));
+    });
+}
+
 template <class Goal>
 BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                  const Goal& goal, const BestParams& params) {
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true, .complete = true};
-    target.impl(params.stop);
-    return with_width(target.num_vertices(),
-                      [&](auto width) { return Best<width()>(pattern, target, free, params).solve(goal); });
+    const BestResult found = searched(pattern, target, free, goal, params);
+    if (found.found || found.optimal) return found;
+    BestResult plain = plain_subgraph(pattern.impl().graph(), target.graph(), free, goal, params);
+    plain.nodes = found.nodes;
+    return plain;
 }
 
 }  // namespace
 
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          Objective objective, const BestParams& params) {
-    if (target.is_sparse() && pattern.num_vertices() > 0)
-        return sparse::best_subgraph(pattern.impl(), target.sparse(), free, objective, params);
     return solve(pattern, target, free, objective, params);
 }
 
@@ -566,7 +649,7 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
                                     std::to_string(score.impl().num_edges()) + " edges; this one has " +
                                     std::to_string(pattern.num_edges()));
     }
-    return solve(pattern, target, free, score.impl(), params);
+    return solve(pattern, target, free, score, params);
 }
 
 }  // namespace topoplace::match

@@ -26,11 +26,13 @@ template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
-    // Images by pattern vertex to start from. `settled`: no embedding is better than the best of them, or
-    // than the incumbent.
+    // Images by pattern vertex to start from. `settled`: no embedding reaches what was needed when they were
+    // asked for and is better than the best of them. `bound`: no embedding scores more.
     struct Starts {
-        std::vector<std::vector<std::int32_t>> mappings;
+        std::vector<std::vector<std::int32_t>> mappings{};
         bool settled = false;
+        Fixed bound = kEnough;
+        bool last = false;
     };
     using AskStarts = std::function<Starts(Fixed need)>;
 
@@ -58,7 +60,8 @@ class BranchAndBound {
     // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
     // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
     // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least
-    // score that would be better, and gives mappings to start from; they need not be embeddings.
+    // score that is needed, and gives mappings to start from, until they are the last; they need not be
+    // embeddings.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
              const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
              AskStarts ask_starts = {}) {
@@ -73,11 +76,12 @@ class BranchAndBound {
         mates_.clear();
         ask_starts_ = std::move(ask_starts);
         hard_after_ = meter_.nodes() + params_.symmetry_after;
-        polish_after_ = meter_.nodes() + params_.polish_after;
+        polish_after_ = twins_after_ = meter_.nodes() + params_.polish_after;
         last_node_ = most_nodes_ < kNotAgain ? meter_.nodes() + most_nodes_ : kNotAgain;
         need_ = floor;
         enough_ = enough;
-        success_ = done_ = false;
+        success_ = done_ = is_limited_ = false;
+        twins_.clear();
         frames_[0].used = Bits<W>{};
         frames_[0].state = root_state(usable);
         descend(0);
@@ -86,11 +90,14 @@ class BranchAndBound {
         return success_;
     }
 
+    // What the next embedding has to score to be of use: after a run that nothing stopped, none does.
+    Fixed need() const { return need_; }
+
     // The next run ends after this number of nodes and keeps the best embedding found until then.
     void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
 
     // Whether that limit ended the last run.
-    bool is_limited() const { return meter_.nodes() > last_node_; }
+    bool is_limited() const { return is_limited_; }
 
     // Of the last run that succeeded: images by pattern vertex, and the score.
     std::span<const std::int32_t> found() const { return found_; }
@@ -109,6 +116,14 @@ class BranchAndBound {
         limit(state);
         return score_.bound(state, partial(0, usable), floor);
     }
+    // What is known before anything is placed.
+    typename S::State root(const Plan& plan, const Bits<W>& usable) {
+        typename S::State state{};
+        root_bound(plan, usable, kNoScore + 1, [](typename S::State&) {});
+        state = root_state(usable);
+        score_.bound(state, partial(0, usable), kNoScore + 1);
+        return state;
+    }
 
   private:
     struct Frame {
@@ -121,7 +136,7 @@ class BranchAndBound {
         std::int32_t image;
     };
 
-    static constexpr std::int64_t kMaxPolishRound = 1 << 20;
+    static constexpr std::uint64_t kMaxPolishRound = 1 << 20;
     static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
@@ -167,7 +182,7 @@ class BranchAndBound {
 
     void descend(std::int32_t depth) {
         if (meter_.visit() || meter_.nodes() > last_node_) {
-            done_ = true;
+            done_ = is_limited_ = true;
             return;
         }
         Frame& frame = frames_[index(depth)];
@@ -259,9 +274,47 @@ class BranchAndBound {
             score_.extend(next.state, branch.image, plan_->back[depth], image_);
             descend(depth + 1);
             frame.tried.set(branch.image);
+            eliminate_twins(frame, branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
             if (goal_ == Goal::best && meter_.nodes() >= polish_after_) improve();
         }
+    }
+
+    // Exchanging two twins, of which none is used yet, leads from one's subtree to the other's.
+    void eliminate_twins(Frame& frame, std::int32_t image) {
+        if (twins_.empty()) {
+            if (meter_.nodes() < twins_after_) return;
+            twins_ = twins();
+        }
+        frame.tried |= twins_[index(image)] - frame.used;
+    }
+
+    // By usable vertex, those that no usable vertex can tell from it; nothing but itself where time is up.
+    std::vector<Bits<W>> twins() {
+        std::vector<std::pair<Fixed, std::int32_t>> by_key;
+        std::vector<Bits<W>> result(static_cast<std::size_t>(Bits<W>::kBits));
+        usable_.for_each([&](std::int32_t v) {
+            if (!meter_.spend(index(usable_.count()))) by_key.emplace_back(score_.twin_key(v, usable_), v);
+        });
+        std::sort(by_key.begin(), by_key.end());
+        for (std::size_t i = 0; i < by_key.size(); ++i) {
+            const auto [key, v] = by_key[i];
+            if (result[index(v)].any()) continue;
+            Bits<W> like = Bits<W>::single(v);
+            for (std::size_t j = i + 1; j < by_key.size() && by_key[j].first == key; ++j) {
+                if (are_twins(v, by_key[j].second)) like.set(by_key[j].second);
+            }
+            like.for_each([&](std::int32_t twin) { result[index(twin)] = like; });
+        }
+        return result;
+    }
+
+    bool are_twins(std::int32_t u, std::int32_t v) {
+        meter_.spend(index(usable_.count()));
+        Bits<W> others = usable_;
+        others.reset(u);
+        others.reset(v);
+        return required_.test(u) == required_.test(v) && score_.are_twins(u, v, others);
     }
 
     void eliminate_mates(Frame& root) {
@@ -292,11 +345,16 @@ class BranchAndBound {
         polish_after_ = kNotAgain;
         if (success_) polish(found_);
         if (done_ || !ask_starts_) return;
-        const Starts starts = ask_starts_(need_);
-        for (const std::vector<std::int32_t>& mapping : starts.mappings) {
-            if (!done_ && !meter_.stopped()) polish(mapping);
+        for (bool last = false; !last && !done_ && !meter_.stopped();) {
+            const Starts starts = ask_starts_(need_);
+            last = starts.last;
+            enough_ = std::min(enough_, starts.bound);
+            done_ = need_ > enough_;
+            for (const std::vector<std::int32_t>& mapping : starts.mappings) {
+                if (!done_ && !meter_.stopped()) polish(mapping);
+            }
+            done_ = done_ || (starts.settled && !meter_.stopped());
         }
-        done_ = done_ || (starts.settled && !meter_.stopped());
     }
 
     // Takes what local search from these images, by pattern vertex, leads to, if it is better.
@@ -304,41 +362,38 @@ class BranchAndBound {
         std::vector<std::int32_t> image(index(size_));
         for (std::size_t d = 0; d < image.size(); ++d) image[d] = start[index(plan_->order[d])];
         const Fixed value = polished(image);
-        if (value < need_) return;
+        if (value < (success_ ? found_score_ + 1 : need_)) return;
         image_.swap(image);
         accept(value);
         image_.swap(image);
     }
 
     Fixed polished(std::vector<std::int32_t>& image) {
-        const Fixed given = value_of(image);
-        // One round tries every image of every vertex and adds up every edge.
-        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return given;
-        const auto steps = 8 * index(size_ + static_cast<std::int32_t>(pattern_.num_edges()));
-        Polish search(usable_, [this, steps](const std::vector<std::int32_t>& trial) {
-            meter_.spend(steps);
-            return value_of(trial);
-        });
-        const Fixed value = search.run(image, given, [this] { return meter_.stopped(); });
-        TOPOPLACE_ASSERT(value >= given && value_of(image) == value);
-        return value;
+        MappingValue<W, S> value(*plan_, adjacency_, score_, required_);
+        const Fixed given = value.of(image);
+        // One round tries every image of every vertex.
+        const auto edges = static_cast<std::uint64_t>(pattern_.num_edges() * steps_of_change() / size_) + 1;
+        if (edges * index(size_) * index(usable_.count()) > kMaxPolishRound) return given;
+        value.prepare();
+        Polish search(usable_, value);
+        const std::uint64_t steps = 8 * edges * index(usable_.count());
+        const Fixed reached = search.run(image, given, [this, steps] { return meter_.spend(steps); });
+        TOPOPLACE_ASSERT(reached >= given && value_of(image) == reached);
+        return reached;
+    }
+
+    // Edges that a change of one image looks at are these of all, in as many parts as there are vertices.
+    std::int32_t steps_of_change() const {
+        if constexpr (requires { score_.weight(0, 0); }) {
+            return std::min(4, size_);
+        } else {
+            return size_;
+        }
     }
 
     // Of a complete mapping, by depth.
     Fixed value_of(const std::vector<std::int32_t>& image) const {
-        Bits<W> used;
-        typename S::Tally tally{};
-        for (std::int32_t d = 0; d < size_; ++d) {
-            const std::int32_t v = image[index(d)];
-            TOPOPLACE_ASSERT(usable_.test(v) && !used.test(v));
-            used.set(v);
-            for (const std::int32_t i : plan_->back[d]) {
-                const std::int32_t u = image[index(i)];
-                if (!adjacency_.test(index(v), u)) return kNoScore;
-                score_.add(tally, v, u);
-            }
-        }
-        return (required_ - used).any() ? kNoScore : score_.total(tally);
+        return MappingValue<W, S>(*plan_, adjacency_, score_, required_).of(image);
     }
 
     void finish(std::int32_t depth, const Bits<W>& set) {
@@ -356,13 +411,13 @@ class BranchAndBound {
     }
 
     void accept(Fixed value) {
-        TOPOPLACE_ASSERT(value >= need_ && value <= enough_);
+        TOPOPLACE_ASSERT((success_ ? value > found_score_ : value >= need_) && value <= enough_);
         TOPOPLACE_ASSERT(value_of(image_) == value);
         success_ = true;
         found_score_ = value;
         for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
-        need_ = value + 1;
-        done_ = goal_ != Goal::best || value >= enough_;
+        need_ = std::max(need_, score_.within(value, params_.tolerance) + 1);
+        done_ = goal_ != Goal::best || need_ > enough_;
     }
 
     const Pattern::Impl& pattern_;
@@ -387,14 +442,17 @@ class BranchAndBound {
     Bits<W> roots_;
     OrbitMates orbit_mates_;
     std::vector<Bits<W>> mates_;
+    std::vector<Bits<W>> twins_;
     AskStarts ask_starts_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
+    std::uint64_t twins_after_ = 0;
     std::uint64_t most_nodes_ = kNotAgain;
     std::uint64_t last_node_ = kNotAgain;
     Fixed need_ = kNoScore;
     Fixed enough_ = kEnough;
     bool success_ = false;
+    bool is_limited_ = false;
     bool done_ = false;
 };
 

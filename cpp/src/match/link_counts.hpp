@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,11 @@ class LinkCountScore::Impl {
     Fixed rank(std::int32_t i) const { return ranks_[index(i)]; }
     // Position of a complete count vector.
     std::int32_t position(const Counts& counts) const;
+    // Of the best scores that are at most this one.
+    Fixed rank_up_to(double score) const {
+        const auto above = std::upper_bound(score_of_rank_.begin(), score_of_rank_.end(), score);
+        return above - score_of_rank_.begin() - 1;
+    }
     double score_of_rank(Fixed rank) const { return score_of_rank_[static_cast<std::size_t>(rank)]; }
 
     // Row (c * n + v): neighbours of v over edges of class c; and over edges of any other class.
@@ -111,6 +117,14 @@ class LinkCounts {
         return {promise(next), 0};
     }
     template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>&) const {
+        return v;
+    }
+    template <int W>
+    bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
+        return false;
+    }
+    template <int W>
     Fixed potential(std::int32_t, const Bits<W>&, std::int32_t) const {
         return 0;
     }
@@ -119,6 +133,10 @@ class LinkCounts {
         ++tally[score_.edge_class(target_.pair_of(u, v))];
     }
     Fixed total(const Tally& tally) const { return score_.rank(score_.position(tally)); }
+    Fixed within(Fixed rank, double tolerance) const {
+        const double score = score_.score_of_rank(rank);
+        return std::max(rank, score_.rank_up_to(score + tolerance * std::abs(score)));
+    }
 
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed need) const {

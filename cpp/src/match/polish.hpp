@@ -4,46 +4,44 @@
 
 #include <concepts>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "match/mapping_value.hpp"
 #include "topoplace/assert.hpp"
 #include "topoplace/bitset.hpp"
 
 namespace topoplace::match {
 
-// Scores a complete mapping, images in any fixed order; the smallest number where it is not an embedding.
-template <class V>
-concept MappingValue = requires(V value, const std::vector<std::int32_t>& image) {
-    { value(image) } -> std::same_as<std::int64_t>;
-};
-
-template <int W, MappingValue Value>
+template <int W, Score S>
 class Polish {
   public:
-    Polish(const Bits<W>& usable, Value value) : value_(std::move(value)) {
+    Polish(const Bits<W>& usable, const MappingValue<W, S>& value)
+        : value_(value), holder_(static_cast<std::size_t>(Bits<W>::kBits), kAbsent) {
         usable.for_each([&](std::int32_t v) { usable_.push_back(v); });
     }
 
     // Returns the best score found; `image` becomes its mapping.
     // `stopped`: asked within rounds.
     template <std::predicate Stopped>
-    std::int64_t run(std::vector<std::int32_t>& image, std::int64_t score, Stopped&& stopped) {
-        TOPOPLACE_ASSERT(value_(image) == score && image.size() <= usable_.size());
-        std::vector<std::int32_t> trial = image;
+    Fixed run(std::vector<std::int32_t>& image, Fixed score, Stopped&& stopped) {
+        TOPOPLACE_ASSERT(value_.of(image) == score && image.size() <= usable_.size());
+        std::vector<std::int32_t> trial;
         for (int kick = 0; kick <= kKicks && !stopped(); ++kick) {
-            const std::int64_t reached = climb(trial, stopped);
-            if (reached > score) {
-                score = reached;
-                image = trial;
-            }
             trial = image;
-            for (int i = 0; i < kMovesPerKick; ++i) {
-                move(trial, draw() % trial.size(), usable_[draw() % usable_.size()]);
+            std::fill(holder_.begin(), holder_.end(), kAbsent);
+            for (std::size_t i = 0; i < trial.size(); ++i)
+                holder_[index(trial[i])] = static_cast<std::int32_t>(i);
+            for (int i = 0; kick > 0 && i < kMovesPerKick; ++i) {
+                const auto vertex = static_cast<std::int32_t>(draw() % trial.size());
+                move(trial, vertex, usable_[draw() % usable_.size()]);
             }
+            const Fixed reached = climb(trial, stopped);
+            if (reached <= score) continue;
+            score = reached;
+            image = trial;
         }
-        TOPOPLACE_ASSERT(value_(image) == score);
+        TOPOPLACE_ASSERT(value_.of(image) == score);
         return score;
     }
 
@@ -52,18 +50,16 @@ class Polish {
     static constexpr int kMovesPerKick = 5;
 
     template <std::predicate Stopped>
-    std::int64_t climb(std::vector<std::int32_t>& image, Stopped& stopped) {
-        std::int64_t score = value_(image);
+    Fixed climb(std::vector<std::int32_t>& image, Stopped& stopped) {
+        Fixed score = value_.of(image);
         for (bool better = true; better;) {
             better = false;
-            std::pair<std::size_t, std::int32_t> best{};
-            for (std::size_t i = 0; i < image.size() && !stopped(); ++i) {
+            const Fixed now = score;
+            std::pair<std::int32_t, std::int32_t> best{};
+            for (std::int32_t i = 0; i < std::ssize(image) && !stopped(); ++i) {
                 for (const std::int32_t v : usable_) {
-                    const std::int32_t held = image[i];
-                    if (v == held) continue;
-                    move(image, i, v);
-                    const std::int64_t reached = value_(image);
-                    move(image, i, held);
+                    if (v == image[index(i)]) continue;
+                    const Fixed reached = value_.after(image, now, i, v, holder_[index(v)]);
                     if (reached <= score) continue;
                     score = reached;
                     best = {i, v};
@@ -71,17 +67,19 @@ class Polish {
                 }
             }
             if (better) move(image, best.first, best.second);
-            TOPOPLACE_ASSERT(value_(image) == score);
+            TOPOPLACE_ASSERT(value_.of(image) == score);
         }
         return score;
     }
 
     // Puts vertex i on v; the vertex that was there, if any, takes over i's image. Its own inverse.
-    static void move(std::vector<std::int32_t>& image, std::size_t i, std::int32_t v) {
-        for (std::int32_t& other : image) {
-            if (other == v) other = image[i];
-        }
-        image[i] = v;
+    void move(std::vector<std::int32_t>& image, std::int32_t i, std::int32_t v) {
+        const std::int32_t held = image[index(i)];
+        if (held == v) return;
+        const std::int32_t other = std::exchange(holder_[index(v)], i);
+        holder_[index(held)] = other;
+        image[index(i)] = v;
+        if (other != kAbsent) image[index(other)] = held;
     }
 
     // A linear congruential generator, seeded afresh for every search: the same kicks every time. Not
@@ -91,8 +89,9 @@ class Polish {
         return static_cast<std::size_t>(state_ >> 33);
     }
 
-    Value value_;
+    const MappingValue<W, S>& value_;
     std::vector<std::int32_t> usable_;
+    std::vector<std::int32_t> holder_;  // of each target vertex in the current mapping
     std::uint64_t state_ = 1;
 };
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <concepts>
 #include <cstdint>
@@ -24,7 +25,7 @@
 #include "graph/index.hpp"
 #include "match/graphs/pattern.hpp"
 #include "match/graphs/target.hpp"
-#include "match/packed_sets.hpp"
+#include "match/packing/packed_sets.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::match {
@@ -59,33 +60,40 @@ struct Partial {
 // A score as the branch and bound asks it. `State` is what a partial mapping has and can still reach, `Tally`
 // what a complete one has. The bounds must hold: no completion scores more than `outlook` or `bound` promise.
 template <class S>
-concept Score = std::copy_constructible<S> && std::default_initializable<typename S::State> &&
-                std::copyable<typename S::State> && std::default_initializable<typename S::Tally> &&
-                requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set,
-                         const Partial<1>& partial, const typename S::State& seen, typename S::State& state,
-                         typename S::Tally& tally, const typename S::Tally& counted,
-                         std::span<const std::int32_t> row, std::int32_t v, std::size_t group, Fixed need) {
-                    // Does an automorphism of the target that keeps its weights keep every score?
-                    { S::kFollowsWeights } -> std::convertible_to<bool>;
-                    // Nothing placed yet, vertices going to `set` only.
-                    { score.root(pattern, set) } -> std::same_as<typename S::State>;
-                    // With vertex v next, joined to the earlier depths `row`; `rest` edges are left then.
-                    { score.outlook(seen, v, row, row, v) } -> std::same_as<Outlook>;
-                    { score.extend(state, v, row, row) } -> std::same_as<void>;
-                    // Images of a vertex joined to one placed vertex that have the same outlook; 0: unknown.
-                    { score.num_groups() } -> std::same_as<std::size_t>;
-                    { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
-                    { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
-                    // Orders the images of the first vertex, the largest first.
-                    { score.potential(v, set, v) } -> std::same_as<Fixed>;
-                    // The score of a complete mapping, edge by edge.
-                    { score.tally(seen) } -> std::same_as<typename S::Tally>;
-                    { score.add(tally, v, v) } -> std::same_as<void>;
-                    { score.total(counted) } -> std::same_as<Fixed>;
-                    // The best score that completions reach, or anything below `need` where they reach less;
-                    // may note in the state what it has found out.
-                    { score.bound(state, partial, need) } -> std::same_as<Fixed>;
-                };
+concept Score =
+    std::copy_constructible<S> && std::default_initializable<typename S::State> &&
+    std::copyable<typename S::State> && std::default_initializable<typename S::Tally> &&
+    requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set, const Partial<1>& partial,
+             const typename S::State& seen, typename S::State& state, typename S::Tally& tally,
+             const typename S::Tally& counted, std::span<const std::int32_t> row, std::int32_t v,
+             std::size_t group, Fixed need, double tolerance) {
+        // Does an automorphism of the target that keeps its weights keep every score?
+        { S::kFollowsWeights } -> std::convertible_to<bool>;
+        // Nothing placed yet, vertices going to `set` only.
+        { score.root(pattern, set) } -> std::same_as<typename S::State>;
+        // With vertex v next, joined to the earlier depths `row`; `rest` edges are left then.
+        { score.outlook(seen, v, row, row, v) } -> std::same_as<Outlook>;
+        { score.extend(state, v, row, row) } -> std::same_as<void>;
+        // Images of a vertex joined to one placed vertex that have the same outlook; 0: unknown.
+        { score.num_groups() } -> std::same_as<std::size_t>;
+        { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
+        { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
+        // The same number for vertices of which the next question may be true.
+        { score.twin_key(v, set) } -> std::same_as<Fixed>;
+        // Does exchanging two vertices keep every score of mappings to them and to `set`?
+        { score.are_twins(v, v, set) } -> std::same_as<bool>;
+        // Orders the images of the first vertex, the largest first.
+        { score.potential(v, set, v) } -> std::same_as<Fixed>;
+        // The score of a complete mapping, edge by edge.
+        { score.tally(seen) } -> std::same_as<typename S::Tally>;
+        { score.add(tally, v, v) } -> std::same_as<void>;
+        { score.total(counted) } -> std::same_as<Fixed>;
+        // The largest score that is no more than so much better, relative to this one.
+        { score.within(need, tolerance) } -> std::same_as<Fixed>;
+        // The best score that completions reach, or anything below `need` where they reach less;
+        // may note in the state what it has found out.
+        { score.bound(state, partial, need) } -> std::same_as<Fixed>;
+    };
 
 // A score that is 0 for every embedding, and knows nothing that could shorten the search: a base for those
 // that say more.
@@ -108,9 +116,18 @@ struct ZeroScore {
         return {};
     }
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>&) const {
+        return v;
+    }
+    template <int W>
+    bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
+        return false;
+    }
     Tally tally(const State&) const { return {}; }
     void add(Tally&, std::int32_t, std::int32_t) const {}
     Fixed total(const Tally&) const { return 0; }
+    Fixed within(Fixed score, double) const { return score; }
 };
 
 // How many family edges each free vertex has to placed, to free and to all vertices, up to `top` of them, and
@@ -316,6 +333,14 @@ class Existence : public ZeroScore {
     }
     void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>& usable) const {
+        return (adjacency_.get<W>(index(v)) & usable).count();
+    }
+    template <int W>
+    bool are_twins(std::int32_t u, std::int32_t v, const Bits<W>& others) const {
+        return (adjacency_.get<W>(index(u)) & others) == (adjacency_.get<W>(index(v)) & others);
+    }
     Tally tally(const State&) const { return {}; }
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed) const {
@@ -384,6 +409,23 @@ class WeightSum {
             cover(state, levels_.level_of[pair]);
         }
     }
+    template <int W>
+    Fixed twin_key(std::int32_t v, const Bits<W>& usable) const {
+        std::uint64_t sum = 0;
+        usable.for_each([&](std::int32_t u) { sum += static_cast<std::uint64_t>(target_.weight(u, v)); });
+        return static_cast<Fixed>(sum);
+    }
+    template <int W>
+    bool are_twins(std::int32_t u, std::int32_t v, const Bits<W>& others) const {
+        bool alike = true;
+        for (std::int32_t w = 0; w < W && alike; ++w) {
+            for (std::uint64_t rest = others.at(w); rest != 0 && alike; rest &= rest - 1) {
+                const std::int32_t x = 64 * w + std::countr_zero(rest);
+                alike = target_.weight(u, x) == target_.weight(v, x);
+            }
+        }
+        return alike;
+    }
     // Of the first vertex: its heaviest edges to usable vertices.
     template <int W>
     Fixed potential(std::int32_t v, const Bits<W>& usable, std::int32_t degree) const {
@@ -398,8 +440,11 @@ class WeightSum {
         return total;
     }
     Tally tally(const State& state) const { return state.sum; }
-    void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += target_.weight(u, v); }
+    // Scores are sums of these.
+    Fixed weight(std::int32_t u, std::int32_t v) const { return target_.weight(u, v); }
+    void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += weight(u, v); }
     Fixed total(const Tally& tally) const { return tally; }
+    Fixed within(Fixed score, double tolerance) const { return raised(score, tolerance); }
 
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed need) const {

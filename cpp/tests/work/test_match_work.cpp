@@ -36,6 +36,36 @@ Graph machines(std::int32_t count) {
     return {4 * count, edges};
 }
 
+// Machines of eight in racks of four, every link a little different.
+Graph measured_machines(std::int32_t count) {
+    Random random(4);
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < 8 * count; ++u) {
+        for (std::int32_t v = u + 1; v < 8 * count; ++v) {
+            const double weight =
+                u / 8 == v / 8 ? ((u + v) % 3 == 0 ? 50.0 : 25.0) : (u / 32 == v / 32 ? 6.0 : 3.0);
+            edges.push_back({u, v, weight * (1 + 0.0001 * random.below(600))});
+        }
+    }
+    return {8 * count, edges};
+}
+
+// So many vertices in a hundred, at random.
+Vertices part_of(std::int32_t size, std::int32_t percent) {
+    Random random(5);
+    Vertices part;
+    for (std::int32_t v = 0; v < size; ++v) {
+        if (random.below(100) < percent) part.push_back(v);
+    }
+    return part;
+}
+
+Graph tree(std::int32_t size) {
+    std::vector<Edge> edges;
+    for (std::int32_t v = 1; v < size; ++v) edges.push_back({(v - 1) / 2, v, 1});
+    return {size, edges};
+}
+
 Graph clique(std::int32_t size) {
     std::vector<Edge> edges;
     for (std::int32_t u = 0; u < size; ++u) {
@@ -153,6 +183,28 @@ TEST(local_search_and_symmetries_save_work) {
         CHECK_WORK(nodes[0], sum);
         CHECK_WORK(nodes[1], bottleneck);
     }
+}
+
+TEST(bounds_by_machines_prune_searches_on_busy_clusters) {
+    const match::Target target(measured_machines(8));
+    const Vertices free = part_of(64, 50);
+    const auto nodes = [&](const Graph& pattern, match::Objective objective, double tolerance) {
+        match::BestParams params;
+        params.tolerance = tolerance;
+        params.stop.max_nodes = 1'000'000;
+        const auto found = match::best_subgraph(match::Pattern(pattern), target, free, objective, params);
+        CHECK(found.bound <= found.score * (1 + tolerance + 1e-12));
+        return found.nodes;
+    };
+    using match::Objective;
+    CHECK_WORK(nodes(ring(16), Objective::sum, 0.03), 713);
+    CHECK_WORK(nodes(grid(2, 5), Objective::sum, 0.03), 520);
+    CHECK_WORK(nodes(tree(15), Objective::sum, 0.1), 661);
+    CHECK_WORK(nodes(clique(12), Objective::sum, 0.03), 781);
+    CHECK_WORK(nodes(ring(8), Objective::sum, 1e-9), 540);
+    CHECK_WORK(nodes(ring(16), Objective::bottleneck, 1e-9), 4912);
+    CHECK_WORK(nodes(tree(15), Objective::bottleneck, 1e-9), 1510);
+    CHECK_WORK(nodes(clique(8), Objective::bottleneck, 1e-9), 1952);
 }
 
 TEST(bounds_prune_searches_for_the_best_remainder) {

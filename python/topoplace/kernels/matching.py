@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -36,6 +37,12 @@ class Embedding(NamedTuple):
     """True if the search also broke all ties, so that the answer is the lexicographically smallest of the best."""
     nodes: int
     """Number of partial mappings that the search visited."""
+
+    @property
+    def within(self) -> float:
+        """How much better than `score` the best embedding may be, relative to `score`; 0 if `optimal`."""
+        gap = self.bound - self.score
+        return gap / abs(self.score) if self.score else (math.inf if gap else 0.0)
 
 
 class Remainder(NamedTuple):
@@ -169,22 +176,27 @@ def best_subgraph(
     timeout: float | None = None,
     max_nodes: int | None = None,
     budget: WorkBudget | None = None,
+    tolerance: float = 0.0,
 ) -> Embedding | None:
     """Return the embedding of the pattern in the target with the largest objective; None if there is no embedding.
 
-    It is proven optimal unless a limit ends the search. An embedding maps the pattern's vertices to distinct target
-    vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any weight). Pattern
-    weights are ignored.
+    It is proven optimal unless a limit or `tolerance` ends the search. An embedding maps the pattern's vertices to
+    distinct target vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any
+    weight). Pattern weights are ignored.
 
     objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
     "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`. free: the target vertices that may
     be used, all by default. required: target vertices that must be used. Sums are compared exactly, in 41-bit fixed
     point relative to the largest weight; weights that span more than eleven decades are refused.
 
+    tolerance: relative; above 0, the search ends with the first embedding proven to be within it of the best, such as
+    0.03 for measured bandwidths that vary by 3 %. `within` of the result tells how near that is. Such answers are the
+    same on every computer, but ties are not broken. For "bottleneck_sum" the tolerance is that of the sum.
+
     timeout: limit in seconds. max_nodes: limit on search tree nodes, at which the search stops at the same point on
     every computer. budget: a limit on the nodes of several searches together; this search takes its nodes from it. At
     any limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises SearchTimeoutError if
-    none was found by then, and ValueError on bad input.
+    none was found by then, which cannot be if all vertices are joined, and ValueError on bad input.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)
@@ -204,6 +216,7 @@ def best_subgraph(
         _min_weight(min_weight),
         seconds(timeout),
         max_nodes,
+        _checks.real(tolerance, "tolerance", ValueError),
     )
     if budget is not None:
         budget.charge(nodes)

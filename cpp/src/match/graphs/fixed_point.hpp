@@ -38,6 +38,14 @@ class FixedPoint {
     double scale_ = 1;
 };
 
+// The most that is within a relative tolerance of a score of at least 0; rounded down, and below the largest
+// number.
+inline Fixed raised(Fixed score, double tolerance) {
+    constexpr Fixed most = std::numeric_limits<Fixed>::max() - 1;
+    const double slack = tolerance * static_cast<double>(score);
+    return slack < static_cast<double>(most - score) ? score + static_cast<Fixed>(slack) : most;
+}
+
 // The distinct ones of many weights, heaviest first. They are sorted whenever as many have come as there
 // were, so that no sort takes long before the last.
 class DistinctWeights {

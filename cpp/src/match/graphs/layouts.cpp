@@ -42,6 +42,8 @@ Target::Target(const Graph& graph, const StopCondition& stop, Layout layout)
 
 std::int32_t Target::num_vertices() const { return layouts_->graph.num_vertices(); }
 
+const Graph& Target::graph() const { return layouts_->graph; }
+
 bool Target::is_sparse() const { return layouts_->sparse.has_value(); }
 
 const Target::Impl& Target::impl(const StopCondition& stop) const {

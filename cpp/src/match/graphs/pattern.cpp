@@ -64,7 +64,8 @@ struct Pattern::Impl::Lazy {
 };
 
 Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
-    : size_(graph.num_vertices()),
+    : graph_(graph),
+      size_(graph.num_vertices()),
       num_edges_(graph.num_edges()),
       distance_(all_distances(graph, meter)),
       lazy_(std::make_shared<Lazy>()) {
@@ -73,6 +74,7 @@ Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
     for (std::int32_t u = 0; u < size_; ++u) {
         for (const std::int32_t v : graph.neighbors(u)) neighbors_.push(v);
         neighbors_.close_row();
+        min_degree_ = u == 0 ? degree(u) : std::min(min_degree_, degree(u));
         if (degree(u) > max_degree_) {
             max_degree_ = degree(u);
             root_ = u;

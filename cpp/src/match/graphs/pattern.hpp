@@ -50,9 +50,11 @@ class Pattern::Impl {
   public:
     Impl(const Graph& graph, WorkMeter& meter);
 
+    const Graph& graph() const { return graph_; }
     std::int32_t size() const { return size_; }
     std::int64_t num_edges() const { return num_edges_; }
     std::int32_t max_degree() const { return max_degree_; }
+    std::int32_t min_degree() const { return min_degree_; }
     std::int32_t degree(std::int32_t u) const { return static_cast<std::int32_t>(neighbors_[u].size()); }
     std::span<const std::int32_t> neighbors(std::int32_t u) const { return neighbors_[u]; }
 
@@ -82,9 +84,11 @@ class Pattern::Impl {
         return distance_[index(u) * index(size_) + index(v)];
     }
 
+    Graph graph_;
     std::int32_t size_;
     std::int64_t num_edges_;
     std::int32_t max_degree_ = 0;
+    std::int32_t min_degree_ = 0;
     std::int32_t root_ = 0;
     Ragged<std::int32_t> neighbors_;
     std::vector<std::int32_t> distance_;  // in edges; size_ where there is no path

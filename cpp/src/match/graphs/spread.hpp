@@ -2,10 +2,12 @@
 // limited size.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/graphs/ragged.hpp"
 
 namespace topoplace::match {
@@ -25,6 +27,10 @@ class Spread {
     std::int32_t most_inside(std::span<const Part> parts) const;
     // The same for ways that use at least `fewest_parts` parts; below 0 where there is none.
     std::int32_t most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const;
+    // The most edges between so many vertices, or as many as there are.
+    std::int32_t most_edges(std::int32_t count) const {
+        return most_edges_[std::min(index(count), most_edges_.size() - 1)];
+    }
 
   private:
     std::int32_t num_edges_ = 0;

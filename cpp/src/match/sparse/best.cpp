@@ -30,6 +30,7 @@ class Best {
           free_(ascending(free)),
           required_(ascending(params.required)),
           min_weight_(params.min_weight),
+          tolerance_(params.tolerance),
           meter_(params.stop) {
         target_.points().check_comparable();
     }
@@ -48,15 +49,15 @@ class Best {
     // Over edges of at least this weight.
     Canonical search(Fixed weight, Worth worth) {
         const double least = std::max(min_weight_, target_.points().least(weight));
-        return {pattern_, target_, least, worth, free_, required_, meter_};
+        return {pattern_, target_, least, worth, free_, required_, meter_, tolerance_};
     }
 
     BestResult largest_sum(Fixed weight) {
         Canonical canonical = search(weight, Worth::weights);
         const bool found = canonical.best();
-        const bool proven = !meter_.stopped();
-        if (!found) return {.optimal = proven, .nodes = meter_.nodes()};
-        const bool complete = proven && canonical.settle();
+        if (!found) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
+        const bool proven = canonical.score() == canonical.bound();
+        const bool complete = proven && tolerance_ == 0 && !meter_.stopped() && canonical.settle();
         const double bound = target_.points().to_double(canonical.bound());
         return answer(canonical.take_vertices(), bound,
                       {.sum = true, .proven = proven, .complete = complete});
@@ -72,7 +73,7 @@ class Best {
 
     BestResult bottleneck(Objective objective) {
         const auto weights = target_.distinct_weights(meter_);
-        const Bracket bracket = bisect(weights);
+        const Bracket bracket = bisect(weights, objective == Objective::bottleneck ? tolerance_ : 0);
         if (bracket.witness.empty()) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
         if (objective == Objective::bottleneck) return at_bottleneck(weights, bracket);
         if (!meter_.stopped()) {
@@ -92,13 +93,19 @@ class Best {
         }
     }
 
-    Bracket bisect(std::span<const Fixed> weights) {
+    // Relative, `tolerance` is how much heavier than weights[open] what is not refuted may be in the end.
+    Bracket bisect(std::span<const Fixed> weights, double tolerance) {
         const auto end = std::upper_bound(weights.begin(), weights.end(), target_.points().limit(min_weight_),
                                           std::greater<>());
         Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
         // Whether there is any embedding comes first: where there is none, every question is a hard one.
         std::ptrdiff_t middle = bracket.open - 1;
-        for (; bracket.open - bracket.refuted > 1 && !meter_.stopped();
+        const auto is_near = [&] {
+            return !bracket.witness.empty() &&
+                   weights[static_cast<std::size_t>(bracket.refuted + 1)] <=
+                       raised(weights[static_cast<std::size_t>(bracket.open)], tolerance);
+        };
+        for (; bracket.open - bracket.refuted > 1 && !is_near() && !meter_.stopped();
              middle = (bracket.refuted + bracket.open) / 2) {
             Vertices witness = embedding_above(weights[static_cast<std::size_t>(middle)]);
             if (!witness.empty()) {
@@ -128,7 +135,7 @@ class Best {
         Vertices vertices = bracket.witness;
         bool complete = false;
         try {
-            if (!meter_.stopped()) {
+            if (!meter_.stopped() && tolerance_ == 0) {
                 Canonical canonical = search(weights[static_cast<std::size_t>(bracket.open)], Worth::nothing);
                 if (canonical.best()) {
                     complete = !meter_.stopped() && canonical.settle();
@@ -173,6 +180,7 @@ class Best {
     const Vertices free_;
     const Vertices required_;
     const double min_weight_;
+    const double tolerance_;
     WorkMeter meter_;
 };
 

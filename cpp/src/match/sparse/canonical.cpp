@@ -9,11 +9,11 @@ namespace topoplace::match::sparse {
 
 Canonical::Canonical(const Pattern::Impl& pattern, const Target::Sparse& target, double least, Worth worth,
                      std::span<const std::int32_t> free, std::span<const std::int32_t> required,
-                     WorkMeter& meter)
+                     WorkMeter& meter, double tolerance)
     : pattern_(pattern),
       meter_(meter),
       edges_(target, least, meter),
-      search_(pattern, edges_, worth, free, meter),
+      search_(pattern, edges_, worth, free, meter, tolerance),
       taken_(required.begin(), required.end()) {
     for (const std::int32_t v : required) {
         possible_ = possible_ && search_.is_usable(v);
@@ -47,10 +47,11 @@ bool Canonical::find() {
     if (!found) return false;
     score_ = search_.score();
     vertices_.assign(search_.found().begin(), search_.found().end());
+    const Fixed within = search_.better_than(score_) - 1;
     if (!meter_.stopped()) {
-        bound_ = score_;
+        bound_ = std::min(bound_, within);
     } else if (taken_.empty()) {
-        bound_ = std::min(bound_, std::max(score_, search_.bound_of_rest()));
+        bound_ = std::min(bound_, std::max(within, search_.bound_of_rest()));
     }
     return true;
 }
@@ -93,7 +94,7 @@ bool Canonical::anchored(Search::Goal goal, std::int32_t v, Fixed floor) {
     for (const std::int32_t u : pattern_.representatives(meter_)) {
         const bool better = search_.run(pattern_.rooted(u, meter_), goal, floor, bound_, v);
         found = found || better;
-        if (better && goal == Search::Goal::best) floor = search_.score() + 1;
+        if (better && goal == Search::Goal::best) floor = search_.better_than(search_.score());
         if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
     }
     return found;

@@ -17,9 +17,10 @@ class Canonical {
   public:
     // `free` and `required` ascend. Throws Stopped where `meter` stops.
     Canonical(const Pattern::Impl& pattern, const Target::Sparse& target, double least, Worth worth,
-              std::span<const std::int32_t> free, std::span<const std::int32_t> required, WorkMeter& meter);
+              std::span<const std::int32_t> free, std::span<const std::int32_t> required, WorkMeter& meter,
+              double tolerance = 0);
 
-    // False where none was found.
+    // False where none was found. Above a tolerance of 0 it may be one that is proven to be within it.
     bool best();
     // After best(): breaks ties. False where the search was stopped first.
     bool settle();

@@ -9,11 +9,12 @@
 namespace topoplace::match::sparse {
 
 Search::Search(const Pattern::Impl& pattern, const Edges& edges, Worth worth,
-               std::span<const std::int32_t> free, WorkMeter& meter)
+               std::span<const std::int32_t> free, WorkMeter& meter, double tolerance)
     : pattern_(pattern),
       edges_(edges),
       worth_(worth),
       meter_(meter),
+      tolerance_(tolerance),
       size_(pattern.size()),
       state_(index(edges.num_vertices()), 0),
       eliminated_(index(size_)),
@@ -318,8 +319,8 @@ void Search::accept(Fixed value) {
     success_ = true;
     score_ = value;
     for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
-    need_ = value + 1;
-    done_ = goal_ != Goal::best || value >= enough_;
+    need_ = better_than(value);
+    done_ = goal_ != Goal::best || need_ > enough_;
 }
 
 }  // namespace topoplace::match::sparse

@@ -31,7 +31,7 @@ enum class Worth {
 class Search {
   public:
     enum class Goal {
-        best,   // the best score above the floor
+        best,   // the best score above the floor, or one that is within the tolerance of it
         any,    // the first embedding found that reaches the floor
         first,  // of those that reach the floor, the lexicographically smallest in the plan's order
     };
@@ -43,7 +43,7 @@ class Search {
 
     // Embeddings within `free`. Throws Stopped where `meter` stops.
     Search(const Pattern::Impl& pattern, const Edges& edges, Worth worth, std::span<const std::int32_t> free,
-           WorkMeter& meter);
+           WorkMeter& meter, double tolerance);
 
     bool is_usable(std::int32_t v) const { return (state_[index(v)] & kUsable) != 0; }
     void forbid(std::int32_t v) { state_[index(v)] &= ~kUsable; }
@@ -62,6 +62,8 @@ class Search {
     // on `root`. `enough`: a score that cannot be beaten.
     bool run(const Plan& plan, Goal goal, Fixed floor, Fixed enough, std::int32_t root = kAbsent);
 
+    // What an embedding has to score to be worth finding after one that scores `score`.
+    Fixed better_than(Fixed score) const { return raised(score, tolerance_) + 1; }
     // Of the last run that succeeded: images by pattern vertex, and the score.
     std::span<const std::int32_t> found() const { return found_; }
     Fixed score() const { return score_; }
@@ -123,6 +125,7 @@ class Search {
     const Edges& edges_;
     const Worth worth_;
     WorkMeter& meter_;
+    const double tolerance_;
     const std::int32_t size_;
     // By vertex: usable, used, required, and the depths at which it was tried.
     std::vector<std::uint64_t> state_;

@@ -37,6 +37,19 @@ std::vector<Bits<W>> components(const BitRows& rows, std::size_t base, const Bit
     return found;
 }
 
+// Without those that have fewer neighbours left than `least`, again and again.
+template <int W>
+Bits<W> core(const BitRows& rows, Bits<W> usable, std::int32_t least) {
+    for (bool shrinks = true; shrinks;) {
+        const Bits<W> before = usable;
+        before.for_each([&](std::int32_t v) {
+            if ((rows.get<W>(index(v)) & usable).count() < least) usable.reset(v);
+        });
+        shrinks = usable != before;
+    }
+    return usable;
+}
+
 template <int W>
 class PackedSets {
   public:
