@@ -33,7 +33,7 @@ def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[
         without, with_it, ratio = (float(part.split(" ")[0]) for part in claims[number].ours.split("], "))
         assert without > with_it
         assert ratio == pytest.approx(without / with_it, abs=0.02)
-        assert claims[number].verdict in (REPRODUCED, ORDER_ONLY)
+        assert claims[number].verdict in (FITTED, REPRODUCED, ORDER_ONLY)
     assert claims["5.2"].paper.endswith("1.13")
     assert claims["5.5 off"].paper.endswith("1.58")
     assert claims["5.5 aware"].paper.endswith("1.40")
@@ -43,7 +43,7 @@ def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[
 
 def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim], Path]) -> None:
     claims, output = quick
-    assert claims["5.2b"].verdict == FITTED
+    assert claims["5.2"].verdict == claims["5.2b"].verdict == FITTED
     assert claims["5.3a"].verdict == claims["5.4a"].verdict == REPRODUCED
     for number in ("5.5", "5.6"):
         assert claims[f"{number} postponed"].verdict == IDENTITY

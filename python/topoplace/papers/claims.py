@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Rule
@@ -24,7 +24,8 @@ class Claim:
       has no such number, or too few simulations tell: the 95 % interval reaches across the rule's bound);
     - "identity": it could not have come out otherwise: arithmetic on the paper's own numbers, a constant, or an upper
       bound;
-    - "fitted": it agrees, and free parameters of ours were chosen so that it does.
+    - "fitted": free parameters of ours were chosen so that it agrees; whether it still does on other seeds, the values
+      tell.
 
     `rule` is the rule itself, None if the verdict follows from no value.
     """
@@ -54,20 +55,18 @@ class Quantity:
         """Return the row whose verdict `rule` gives on `values`.
 
         ours: our values as text. note: what else the column "why" says. fitted: the free parameters that were chosen to
-        hit the paper's number, if any; then the verdict is `fitted` in place of `reproduced`.
+        hit the paper's number, if any; then the verdict is `fitted`, whether they do so or not, unless it is `differs`.
         """
         why = "; ".join(filter(None, (rule.text, note, fitted and f"fitted by {fitted}")))
-        return self._claim(ours, rule, values, why, FITTED if fitted else "")
+        verdict = rule.verdict(*values)
+        if fitted and verdict != DIFFERS:
+            verdict = FITTED
+        return Claim(self.id, self.quantity, self.paper, ours, verdict, why, rule)
 
     def identity(self, ours: str, rule: Rule, *values: object, note: str = "") -> Claim:
         """Return the row of a number that could not have come out otherwise; arguments as of `judged`."""
-        return self._claim(ours, rule, values, "; ".join(filter(None, (rule.text, note))), IDENTITY)
-
-    def _claim(self, ours: str, rule: Rule, values: tuple[object, ...], why: str, instead: str) -> Claim:
-        verdict = rule.verdict(*values)
-        if instead and verdict == REPRODUCED:
-            verdict = instead
-        return Claim(self.id, self.quantity, self.paper, ours, verdict, why, rule)
+        claim = self.judged(ours, rule, *values, note=note)
+        return replace(claim, verdict=IDENTITY) if claim.verdict == REPRODUCED else claim
 
     def of_the_paper(self, ours: str, why: str) -> Claim:
         """Return the row of what follows from the paper's own numbers, whether these agree with each other or not."""
