@@ -79,3 +79,6 @@ def test_a_kind_without_all_features_is_not_predicted(missing: tuple[str, int, s
     assert features_of(("light/4", 2), times) is None
     assert features_of(("light/1", 2), times) is not None
     assert features_of(("light", 2), times) is None
+    for name in ("4", "light/0", "light/" + "9" * 5000):
+        alone = {(name, gpus, place): 1.0 for gpus in (1, 2) for place in ("intra-socket", "inter-socket")}
+        assert features_of((name, 1), alone) is None

@@ -93,6 +93,15 @@ def test_trees_of_a_log() -> None:
         (whole([[0, 1]], 2) + "\n" + whole([[0, 1]], 4), "ring", "communicators of 2, 4 ranks"),
         (by_rank([[0, 1, 2, 3]]).rsplit("\n", 2)[0] + "\nx nranks 5", "ring", "text lacks rank 4 of 5"),
         (by_rank([[0, 7]]), "ring", "text lacks rank 1 of 8"),
+        (whole([[0, 1]], 999_999_999), "ring", "a communicator of 999999999 ranks"),
+        (by_rank([[0, 1, 2, 3]]).rsplit("\n", 2)[0], "ring", "channel 0 is not one ring of 4 ranks"),
+        (
+            "x NCCL INFO Ring 00 : 0 -> 1 -> 2\nx NCCL INFO Ring 00 : 3 -> 1 -> 2",
+            "ring",
+            "line 2|channel 0 is not",
+        ),
+        ("\n".join(TREES.split("\n")[2:4]), "tree", r"channel \d is not one tree of 4 ranks"),
+        ("x NCCL INFO Trees [0] " + "1" * 5000, "tree", "text has no trees"),
         (by_rank([[0, 7]]) + "\nx nranks 2", "ring", "rank 7 is not below the number of ranks, 2"),
     ],
 )
@@ -131,3 +140,21 @@ def test_traffic_that_makes_no_sense_is_refused(sent: object, message: str) -> N
         tp.JobGraph.from_traffic(sent)  # type: ignore[arg-type]
     with pytest.raises(tp.JobGraphError, match="least_share = 2"):
         tp.JobGraph.from_traffic([[0.0]], least_share=2.0)
+
+
+def test_trees_that_nccl_cut_off_are_left_out() -> None:
+    """A list of trees ends after about a thousand characters, perhaps within a number."""
+
+    def line(rank: int, up: int, down: int) -> str:
+        entries = "".join(f" [{channel}] {down}/-1/-1->{rank}->{up}" for channel in range(100))
+        return f"x NCCL INFO Trees{entries}"[: 1040 + rank]
+
+    job = tp.JobGraph.from_nccl_log(
+        "\n".join([line(0, -1, 1), line(1, 0, 2), line(2, 1, -1)]), pattern="tree"
+    )
+    assert [(a, b) for a, b, _ in job.edges] == [(0, 1), (1, 2)]
+    weights = {weight for *_, weight in job.edges}
+    assert len(weights) == 1
+    assert 30 < weights.pop() < 60
+    both = "x NCCL INFO Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1\nx NCCL INFO Trees [0] -1/-1/-1->1->0|0->1->-1/-1/-1"
+    assert tp.JobGraph.from_nccl_log(both, pattern="tree").edges == ((0, 1, 1.0),)

@@ -472,8 +472,7 @@ class Best {
     bool is_decided(const Bracket& bracket) const {
         if (bracket.open - bracket.refuted <= 1) return true;
         return bracket.tolerance > 0 && !bracket.witness.empty() &&
-               static_cast<double>(weight_of(bracket.refuted + 1)) <=
-                   (1 + bracket.tolerance) * static_cast<double>(weight_of(bracket.open));
+               weight_of(bracket.refuted + 1) <= raised(weight_of(bracket.open), bracket.tolerance);
     }
 
     // Bisection with tests of so many nodes. `up`: what a test does not decide counts as refuted, so that the
@@ -485,7 +484,11 @@ class Best {
             const std::ptrdiff_t middle = (low + high) / 2;
             Test test = embedding_above(weight_of(middle), most_nodes);
             if (test.is_found) {
-                bracket.open = high = middle;
+                const Fixed lightest = target_.to_fixed(lightest_of(test.witness));
+                const auto weights = target_.distinct_weights();
+                bracket.open = high =
+                    std::lower_bound(weights.begin(), weights.end(), lightest, std::greater<>()) -
+                    weights.begin();
                 bracket.witness = std::move(test.witness);
             } else if (test.is_refuted) {
                 bracket.refuted = low = middle;

@@ -9,6 +9,7 @@ run time. SC'17 (section 3.3) names batch size and communication as what decides
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _PENALTY: Final = 1.0
 """Weight of the squared coefficients, for features scaled to standard deviation 1."""
+_BATCH: Final = re.compile(r"0*[1-9]\d{0,8}", re.ASCII)
 LEAST_PAIRS: Final = 26
 """Measured pairs needed: two for each coefficient."""
 
@@ -30,7 +32,8 @@ LEAST_PAIRS: Final = 26
 class InterferenceModel:
     """A fitted model.
 
-    rms_error: root of the mean squared error of the measured slowdowns, each being left out of the fit in turn.
+    rms_error: root of the mean squared error of the measured slowdowns, each being left out of the fit in turn. most:
+    logarithm of the largest slowdown measured, which no prediction exceeds.
     """
 
     features: Mapping[JobKind, tuple[float, ...]]
@@ -38,6 +41,7 @@ class InterferenceModel:
     scale: NDArray[np.float64]
     coefficients: NDArray[np.float64]
     rms_error: float
+    most: float
 
     def slowdown(self, kind: JobKind, other: JobKind) -> float | None:
         """Return the predicted slowdown of `kind` beside `other`, at least 1; None if a feature of one is unknown."""
@@ -45,7 +49,8 @@ class InterferenceModel:
         if one is None or two is None:
             return None
         row = (np.array(_row(one, two)) - self.mean) / self.scale
-        return max(1.0, math.exp(float(self.coefficients[0] + row @ self.coefficients[1:])))
+        logarithm = float(self.coefficients[0] + row @ self.coefficients[1:])
+        return math.exp(min(max(0.0, logarithm), self.most))
 
 
 def fitted(
@@ -72,7 +77,8 @@ def fitted(
     leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
     residual: NDArray[np.float64] = (np.log(measured) - design @ coefficients) / (1 - leverage)
     error = np.maximum(1.0, measured * np.exp(-residual)) - measured
-    return InterferenceModel(features, mean, scale, coefficients, float(np.sqrt(np.mean(error**2))))
+    most = float(np.log(measured).max())
+    return InterferenceModel(features, mean, scale, coefficients, float(np.sqrt(np.mean(error**2))), most)
 
 
 def features_of(kind: JobKind, alone: Mapping[Solo, float]) -> tuple[float, ...] | None:
@@ -81,7 +87,7 @@ def features_of(kind: JobKind, alone: Mapping[Solo, float]) -> tuple[float, ...]
     batch = name.rpartition("/")[2]
     near, far = (alone.get((name, 2, place)) for place in ("intra-socket", "inter-socket"))
     one, here = (alone.get((name, gpus, "intra-socket")) for gpus in (1, num_gpus))
-    if not (batch.isascii() and batch.isdigit() and int(batch) and one and near and far and here):
+    if not (_BATCH.fullmatch(batch) and "/" in name and one and near and far and here):
         return None
     lost = max(0.0, 1 - near / far)
     return lost, here / one - 1, math.log2(int(batch)), float(num_gpus), math.log(one)

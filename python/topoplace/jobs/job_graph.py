@@ -191,6 +191,7 @@ class JobGraph:
         wrong argument.
         """
         matrix = _checks.square_matrix(sent, "sent", JobGraphError)
+        np.fill_diagonal(matrix, 0.0)
         least = _checks.real(least_share, "least_share", JobGraphError, high=1.0)
         scaled = matrix / (matrix.max(initial=0.0) or 1.0)  # sums of large numbers stay finite
         both = np.triu(scaled + scaled.T, 1)
@@ -202,7 +203,7 @@ class JobGraph:
     def from_nccl_log(cls, text: str | bytes, *, pattern: str = "ring", name: str = "nccl") -> Self:
         """Build a job graph from what NCCL prints about a communicator with NCCL_DEBUG=INFO; task i is rank i.
 
-        An edge's weight is the number of channels that join the two ranks. pattern: "ring" or "tree", the algorithm
+        Rings of more than 20 ranks are complete only with NCCL_DEBUG_SUBSYS=INIT,GRAPH. An edge's weight is the number of channels that join the two ranks. pattern: "ring" or "tree", the algorithm
         whose edges count. text: the log of one communicator. The source is MAPA (SC'21), section 3.1. JobGraphError
         names a line that contradicts another, or what the log lacks.
         """

@@ -1,4 +1,7 @@
-"""Reader of the rings and trees that NCCL prints with NCCL_DEBUG=INFO (MAPA, section 3.1, fig. 9)."""
+"""Reader of the rings and trees that NCCL prints with NCCL_DEBUG=INFO (MAPA, section 3.1, fig. 9).
+
+NCCL_DEBUG_SUBSYS=INIT,GRAPH adds each rank's neighbours, without which rings of more than 20 ranks are not complete.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,13 @@ PATTERNS: Final = ("ring", "tree")
 _RANKS: Final = re.compile(r"\bnranks (\d{1,9})\b", re.IGNORECASE)
 _WHOLE_RING: Final = re.compile(r"NCCL INFO (?:Channel|Ring) (\d{1,9})(?:/\d+)? :((?:\s+\d{1,9}){2,})\s*$")
 _RING: Final = re.compile(r"NCCL INFO Ring (\d{1,9}) : (\d{1,9}) -> (\d{1,9}) -> (\d{1,9})\s*$")
-_TREES: Final = re.compile(r"NCCL INFO Trees((?: \[\d{1,9}\] [-\d/>]+)+)\s*$")
-_TREE: Final = re.compile(r"\[(\d+)\] ((?:-?\d{1,9}/?){1,8})->(-?\d{1,9})->((?:-?\d{1,9}/?){1,8})")
+_TREES: Final = re.compile(r"NCCL INFO Trees( \[\d{1,9}\] [-\d/>|\[\] ]+)$")
+_TREE: Final = re.compile(
+    r"\[(\d{1,9})\] (-?\d{1,9}(?:/-?\d{1,9}){0,7})->(-?\d{1,9})->(-?\d{1,9}(?:/-?\d{1,9}){0,7})"
+)
+_LONGEST_TREES: Final = 1000
+"""NCCL cuts the list of a rank's trees a little above this number of characters."""
+_MOST_CHANNELS: Final = 1 << 30
 _MOST_PRINTED: Final = 20
 _MAX_TEXT: Final = 1 << 28
 
@@ -35,6 +43,8 @@ def edges_of(text: str | bytes, pattern: str) -> tuple[int, Mapping[Pair, int]]:
     stated = _stated(lines)
     found = _rings(lines, stated) if pattern == "ring" else _trees(lines)
     ranks = _number_of_ranks(stated, found)
+    for channel, joined in found.items():
+        _check_complete(channel, joined, ranks, pattern)
     counts: Counter[Pair] = Counter()
     for joined in found.values():
         counts.update({(min(a, b), max(a, b)) for a, b in joined})
@@ -55,6 +65,10 @@ def _stated(lines: list[str]) -> int | None:
     if len(stated) > 1:
         raise JobGraphError(
             f"text has communicators of {', '.join(map(str, sorted(stated)))} ranks; {_ONE_LOG}"
+        )
+    if stated and max(stated) > MAX_TASKS:
+        raise JobGraphError(
+            f"text has a communicator of {max(stated)} ranks; at most {MAX_TASKS} can be placed"
         )
     return stated.pop() if stated else None
 
@@ -90,15 +104,20 @@ def _rings(lines: list[str], ranks: int | None) -> dict[int, set[Pair]]:
 def _is_complete(ring: tuple[int, ...], ranks: int | None) -> bool:
     if ranks is None and len(ring) == _MOST_PRINTED:
         return False  # perhaps the ring goes on
-    return sorted(ring) == list(range(ranks or len(ring)))
+    return len(ring) == (ranks or len(ring)) and sorted(ring) == list(range(len(ring)))
 
 
 def _trees(lines: list[str]) -> dict[int, set[Pair]]:
     """Return the pairs of parent and child in each channel's tree."""
     parents: dict[int, dict[int, int]] = {}
     pairs: dict[int, set[Pair]] = {}
+    known = _MOST_CHANNELS  # channels below this one are in every rank's list
     for number, line in enumerate(lines, 1):
-        for match in _TREE.finditer(line) if _TREES.search(line) else ():
+        listed = _TREES.search(line)
+        matches = list(_TREE.finditer(listed[1])) if listed else []
+        if listed and matches and len(listed[1]) >= _LONGEST_TREES:
+            known = min(known, int(matches[-1][1]))
+        for match in matches:
             channel, rank = int(match[1]), int(match[3])
             left, right = ([int(part) for part in match[side].split("/") if part] for side in (2, 4))
             down, up = (
@@ -108,6 +127,7 @@ def _trees(lines: list[str]) -> dict[int, set[Pair]]:
                 if parent >= 0 and child >= 0:
                     _once(parents.setdefault(channel, {}), child, parent, number)
                     pairs.setdefault(channel, set()).add((parent, child))
+    pairs = {channel: joined for channel, joined in pairs.items() if channel < known}
     if not pairs:
         raise JobGraphError(
             "text has no trees of NCCL: NCCL_DEBUG=INFO prints them when a communicator is made"
@@ -133,6 +153,32 @@ def _number_of_ranks(stated: int | None, found: Mapping[int, set[Pair]]) -> int:
     if missing := sorted(set(range(count)) - seen):
         raise JobGraphError(f"text lacks rank {missing[0]} of {count}: the logs of all ranks are needed")
     return count
+
+
+def _check_complete(channel: int, joined: set[Pair], ranks: int, pattern: str) -> None:
+    """Raise JobGraphError unless the pairs (a, b) make one ring, or one tree, of all ranks."""
+    if pattern == "ring":
+        after, rank, steps = dict(joined), 0, 0
+        while rank in after:
+            rank, steps = after.pop(rank), steps + 1
+        is_complete = rank == 0 and steps == ranks == len(joined)
+    else:
+        parent = {child: above for above, child in joined}
+        is_complete = len(joined) == ranks - 1 and len({_root(rank, parent) for rank in range(ranks)}) == 1
+    if not is_complete:
+        raise JobGraphError(
+            f"channel {channel} is not one {pattern} of {ranks} ranks: "
+            "the lines of all ranks of one communicator are needed"
+        )
+
+
+def _root(rank: int, parent: Mapping[int, int]) -> int:
+    """Return the topmost ancestor of a rank; -1 if its ancestors make a circle."""
+    for _ in range(len(parent) + 1):
+        if rank not in parent:
+            return rank
+        rank = parent[rank]
+    return -1
 
 
 def _ranks(found: Mapping[int, set[Pair]]) -> Iterator[int]:

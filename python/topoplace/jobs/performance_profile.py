@@ -222,6 +222,7 @@ class PerformanceProfile:
     def predicting(self) -> Self:
         """Return a copy that predicts the slowdowns of pairs that were not measured; see `interference_model`.
 
+        CSV and JSON contain measurements only: a profile read from them does not predict until it is asked to.
         ValueError if there are too few measurements.
         """
         copy = type(self)(self.solo, self.colocation, self.colocation_placement, predicts=True)

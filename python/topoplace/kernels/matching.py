@@ -195,8 +195,9 @@ def best_subgraph(
 
     timeout: limit in seconds. max_nodes: limit on search tree nodes, at which the search stops at the same point on
     every computer. budget: a limit on the nodes of several searches together; this search takes its nodes from it. At
-    any limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises SearchTimeoutError if
-    none was found by then, which cannot be if all vertices are joined, and ValueError on bad input.
+    any limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises ValueError on bad
+    input, and SearchTimeoutError if none was found by then. Where all free vertices are joined by edges of at least
+    `min_weight`, there is one at any `timeout`.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)

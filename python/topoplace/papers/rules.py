@@ -56,8 +56,8 @@ class Ranges:
     order: ranges for the verdict `order only`; None if there is no order to agree with. text: both in words.
 
     A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across an end
-    of the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide,
-    and the verdict is `not comparable`.
+    of the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide:
+    the verdict is `order only` if the order is certain, else `not comparable`.
     """
 
     reproduced: tuple[Range, ...] | None

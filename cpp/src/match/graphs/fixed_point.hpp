@@ -38,11 +38,11 @@ class FixedPoint {
     double scale_ = 1;
 };
 
-// The most that is within a relative tolerance of a score of at least 0; rounded down, and below the largest
-// number.
+// The most that is within a relative tolerance of a score of at least 0; a little less, so that it is within
+// it before rounding to fixed point, too.
 inline Fixed raised(Fixed score, double tolerance) {
     constexpr Fixed most = std::numeric_limits<Fixed>::max() - 1;
-    const double slack = tolerance * static_cast<double>(score);
+    const double slack = tolerance * (1 - 1e-9) * static_cast<double>(score);
     return slack < static_cast<double>(most - score) ? score + static_cast<Fixed>(slack) : most;
 }
 
