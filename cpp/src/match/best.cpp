@@ -484,11 +484,7 @@ class Best {
             const std::ptrdiff_t middle = (low + high) / 2;
             Test test = embedding_above(weight_of(middle), most_nodes);
             if (test.is_found) {
-                const Fixed lightest = target_.to_fixed(lightest_of(test.witness));
-                const auto weights = target_.distinct_weights();
-                bracket.open = high =
-                    std::lower_bound(weights.begin(), weights.end(), lightest, std::greater<>()) -
-                    weights.begin();
+                bracket.open = high = middle;
                 bracket.witness = std::move(test.witness);
             } else if (test.is_refuted) {
                 bracket.refuted = low = middle;
@@ -548,11 +544,12 @@ class Best {
         const bool proven = bracket.open - bracket.refuted == 1;
         auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
         const double score = lightest_of(vertices);
+        const double bound = bound_of(score, proven, target_.to_double(weight_of(bracket.refuted + 1)));
         return {.found = true,
                 .vertices = std::move(vertices),
                 .score = score,
-                .bound = bound_of(score, proven, target_.to_double(weight_of(bracket.refuted + 1))),
-                .optimal = proven,
+                .bound = bound,
+                .optimal = proven || score == bound,
                 .complete = tied.complete,
                 .nodes = meter_.nodes()};
     }

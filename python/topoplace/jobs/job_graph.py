@@ -203,9 +203,10 @@ class JobGraph:
     def from_nccl_log(cls, text: str | bytes, *, pattern: str = "ring", name: str = "nccl") -> Self:
         """Build a job graph from what NCCL prints about a communicator with NCCL_DEBUG=INFO; task i is rank i.
 
-        Rings of more than 20 ranks are complete only with NCCL_DEBUG_SUBSYS=INIT,GRAPH. An edge's weight is the number of channels that join the two ranks. pattern: "ring" or "tree", the algorithm
-        whose edges count. text: the log of one communicator. The source is MAPA (SC'21), section 3.1. JobGraphError
-        names a line that contradicts another, or what the log lacks.
+        Rings of more than 20 ranks are complete only with NCCL_DEBUG_SUBSYS=INIT,GRAPH. An edge's weight is the number
+        of channels that join the two ranks. pattern: "ring" or "tree", the algorithm whose edges count. text: the log
+        of one communicator. The source is MAPA (SC'21), section 3.1. JobGraphError names a line that contradicts
+        another, or what the log lacks.
         """
         from topoplace.jobs import nccl_log
 
