@@ -118,21 +118,24 @@ def _trees(lines: list[str]) -> dict[int, set[Pair]]:
         if listed and matches and len(listed[1]) >= _LONGEST_TREES:
             known = min(known, int(matches[-1][1]))
         for match in matches:
-            channel, rank = int(match[1]), int(match[3])
-            left, right = ([int(part) for part in match[side].split("/") if part] for side in (2, 4))
-            down, up = (
-                (left, right) if len(left) > 1 else (right, left)
-            )  # before NCCL 2.5, the parent stood first
-            for parent, child in [(rank, each) for each in down] + [(each, rank) for each in up]:
-                if parent >= 0 and child >= 0:
-                    _once(parents.setdefault(channel, {}), child, parent, number)
-                    pairs.setdefault(channel, set()).add((parent, child))
+            for parent, child in _parents_in(match):
+                _once(parents.setdefault(int(match[1]), {}), child, parent, number)
+                pairs.setdefault(int(match[1]), set()).add((parent, child))
     pairs = {channel: joined for channel, joined in pairs.items() if channel < known}
     if not pairs:
         raise JobGraphError(
             "text has no trees of NCCL: NCCL_DEBUG=INFO prints them when a communicator is made"
         )
     return pairs
+
+
+def _parents_in(match: re.Match[str]) -> Iterator[Pair]:
+    """Yield the pairs (parent, child) of one rank in one tree."""
+    rank = int(match[3])
+    left, right = ([int(part) for part in match[side].split("/")] for side in (2, 4))
+    down, up = (left, right) if len(left) > 1 else (right, left)  # before NCCL 2.5, the parent stood first
+    yield from ((rank, child) for child in down if child >= 0)
+    yield from ((parent, rank) for parent in up if parent >= 0)
 
 
 _ONE_LOG: Final = "the text must be the log of one communicator"
