@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,11 +56,32 @@ py::typing::Tuple<IntTuple, Held> occupants(const ClusterState& state,
     for (const std::int32_t gpu : gpus) {
         const ClusterState::Job* job = state.owner(known(state, gpu));
         if (job != nullptr) held[job->first].push_back(gpu);
+        for (const auto& sharer : state.sharers(gpu)) held[sharer.job->first].push_back(gpu);
         if (state.is_free(gpu)) free.push_back(gpu);
     }
     Held by_job;
     for (const auto& [job, its] : held) by_job[py::str(job)] = as_tuple(its);
     return py::make_tuple(as_tuple(free), by_job);
+}
+
+// Thousandths by job, in the order of their allocation.
+py::typing::Dict<py::str, int> shares_of(const ClusterState& state, std::int32_t gpu) {
+    const auto found = state.sharers(known(state, gpu));
+    std::vector<GpuShares<ClusterState::Job>::Holder> sharers(found.begin(), found.end());
+    if (const ClusterState::Job* job = state.owner(gpu)) sharers.push_back({job, kWholeGpu});
+    std::sort(sharers.begin(), sharers.end(),
+              [](const auto& a, const auto& b) { return a.job->second.sequence < b.job->second.sequence; });
+    py::typing::Dict<py::str, int> result;
+    for (const auto& [job, share] : sharers) result[py::str(job->first)] = share;
+    return result;
+}
+
+IntTuple gpus_with(const ClusterState& state, std::int32_t share) {
+    std::vector<std::int32_t> found;
+    for (std::int32_t gpu = 0; gpu < state.num_gpus(); ++gpu) {
+        if (state.share_left(gpu) >= share) found.push_back(gpu);
+    }
+    return as_tuple(found);
 }
 
 IntTuple gpus_of(const ClusterState& state, const std::string& job) {
@@ -158,9 +180,10 @@ std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const st
                                                    const std::vector<std::int32_t>& gpus,
                                                    const Processes& processes,
                                                    std::vector<std::int32_t> drives, const py::object& kept,
-                                                   std::int64_t kind) {
+                                                   std::int64_t kind, std::int32_t share) {
+    if (share < 1 || share > kWholeGpu) throw py::value_error("share = " + std::to_string(share));
     const AllocationResult result =
-        state.allocate(job, gpus, host_needs(processes, std::move(drives)), note_of(kept), kind);
+        state.allocate(job, gpus, host_needs(processes, std::move(drives)), note_of(kept), kind, share);
     return {name(result.status), result.position};
 }
 
@@ -219,11 +242,19 @@ void register_cluster(py::module_& module) {
              "first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.")
         .def_property_readonly("num_gpus", &ClusterState::num_gpus)
         .def_property_readonly("num_free", &ClusterState::num_free)
+        .def_property_readonly("num_jobs", &ClusterState::num_jobs)
         .def_property_readonly("num_changes", &num_changes,
                                "Rises with every change, also when it is undone.")
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
         .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
-        .def("owner", &owner, py::arg("gpu"), "The job that holds the GPU, or None.")
+        .def("owner", &owner, py::arg("gpu"), "The job that holds the whole GPU, or None.")
+        .def("shares_of", &shares_of, py::arg("gpu"),
+             "Thousandths of the GPU by job, in order of allocation.")
+        .def(
+            "share_left",
+            [](const ClusterState& state, std::int32_t gpu) { return state.share_left(known(state, gpu)); },
+            py::arg("gpu"), "The thousandths of the GPU that a new job can get.")
+        .def("gpus_with", &gpus_with, py::arg("share"), "GPUs with this many thousandths left, ascending.")
         .def("occupants", &occupants, py::arg("gpus"),
              "Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.")
         .def("gpus_of", &gpus_of, py::arg("job"), "The GPUs of a job in task order; () where it holds none.")
@@ -244,9 +275,10 @@ void register_cluster(py::module_& module) {
             "GPUs that the last change may have changed, and one of each machine whose hosts it changed.")
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
              py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
-             py::arg("kind") = 0,
+             py::arg("kind") = 0, py::arg("share") = kWholeGpu,
              "(status, position of the first GPU refused or -1); the state changes only where the status is "
-             "ok. processes: machine, CPUs and MB of each. drives: the machine of each.")
+             "ok. share: thousandths of each GPU. processes: machine, CPUs and MB of each. drives: the "
+             "machine of each.")
         .def("attach", &attach, py::arg("job"), py::arg("processes"), py::arg("drives"), py::arg("note"),
              py::arg("kind") = 0,
              "Gives a job of a restored state its host resources and note; returns a status.")

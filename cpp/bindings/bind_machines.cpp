@@ -33,7 +33,8 @@ namespace {
 
 using Lists = std::vector<std::vector<std::int32_t>>;
 using Described =
-    std::tuple<std::int32_t, py::int_, std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>>, bool>;
+    std::tuple<std::int32_t, py::int_, std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>>, bool,
+               py::typing::Tuple<int, py::ellipsis>, std::int64_t>;
 
 py::int_ as_int(const MachineConditions::Words& words) {
     if (words.size() == 1) return py::int_(words[0]);
@@ -45,10 +46,15 @@ py::int_ as_int(const MachineConditions::Words& words) {
 
 std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of,
                                         std::vector<std::int32_t> template_of, Lists socket_of,
-                                        bool sees_jobs, bool shared, bool sees_use) {
+                                        bool sees_jobs, bool shared, bool sees_use, bool sees_shares,
+                                        bool sees_cpus) {
     MachineLayout layout{std::move(gpus_of), std::move(template_of), std::move(socket_of)};
     return std::make_unique<MachineConditions>(state, std::move(layout),
-                                               Sight{.jobs = sees_jobs, .use = sees_use, .machine = !shared});
+                                               Sight{.jobs = sees_jobs,
+                                                     .use = sees_use,
+                                                     .machine = !shared,
+                                                     .shares = sees_shares,
+                                                     .cpus = sees_cpus});
 }
 
 std::int32_t condition_of(MachineConditions& conditions, std::int32_t machine) {
@@ -76,7 +82,30 @@ Described describe(const MachineConditions& conditions, std::int32_t number) {
     const MachineConditions::Condition& condition = conditions.condition(known(conditions, number));
     std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>> jobs;
     for (const auto& job : condition.jobs) jobs.emplace_back(job.kind, job.num_gpus, as_int(job.sockets));
-    return {condition.machine_template, as_int(condition.free), std::move(jobs), condition.is_used};
+    py::tuple left(condition.left.size());
+    for (std::size_t i = 0; i < condition.left.size(); ++i) left[i] = condition.left[i];
+    return {condition.machine_template, as_int(condition.free), std::move(jobs),
+            condition.is_used,          std::move(left),        condition.cpus};
+}
+
+// (conditions,) templates and free thousandths of CPUs, and (conditions, most GPUs) thousandths left.
+std::tuple<py::array_t<std::int32_t>, py::array_t<std::int64_t>, py::array_t<std::int32_t>> left_of(
+    const MachineConditions& conditions, const std::vector<std::int32_t>& numbers) {
+    std::size_t width = 0;
+    for (const std::int32_t number : numbers)
+        width = std::max(width, conditions.condition(known(conditions, number)).left.size());
+    const auto count = static_cast<py::ssize_t>(numbers.size());
+    py::array_t<std::int32_t> templates(count);
+    py::array_t<std::int64_t> cpus(count);
+    py::array_t<std::int32_t> left({count, static_cast<py::ssize_t>(width)});
+    std::fill(left.mutable_data(), left.mutable_data() + left.size(), 0);
+    for (py::ssize_t i = 0; i < count; ++i) {
+        const MachineConditions::Condition& one = conditions.condition(numbers[static_cast<std::size_t>(i)]);
+        templates.mutable_at(i) = one.machine_template;
+        cpus.mutable_at(i) = one.cpus;
+        std::copy(one.left.begin(), one.left.end(), left.mutable_data(i, 0));
+    }
+    return {std::move(templates), std::move(cpus), std::move(left)};
 }
 
 std::vector<std::int32_t> machines(const MachineConditions& conditions, std::int32_t number,
@@ -128,10 +157,11 @@ void register_machines(py::module_& module) {
                                   "Machines grouped by template, free GPUs and, if wanted, jobs.")
         .def(py::init(&make), py::keep_alive<1, 2>(), py::arg("state"), py::arg("gpus_of"),
              py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"), py::arg("shared") = true,
-             py::arg("sees_use") = false,
+             py::arg("sees_use") = false, py::arg("sees_shares") = false, py::arg("sees_cpus") = false,
              "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. "
              "sees_jobs: machines with other jobs are in another condition. shared: machines may share one. "
-             "sees_use: machines with and without jobs are in different ones.")
+             "sees_use: machines with and without jobs are in different ones. sees_shares, sees_cpus: so are "
+             "machines with other amounts left of a GPU, or other free CPUs.")
         .def_property_readonly("generation", &MachineConditions::generation,
                                "Increases when all conditions are renumbered.")
         .def("present", &present, "The conditions that have machines, ascending.")
@@ -139,8 +169,14 @@ void register_machines(py::module_& module) {
         .def("of_machines", &of_machines, "(machines,) the condition of each machine.")
         .def("describe", &describe, py::arg("condition"),
              "(template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs "
-             "and "
-             "mask of sockets.")
+             "and mask of sockets. Then the thousandths left of each GPU, () where shares are not seen, and "
+             "the "
+             "free thousandths of CPUs, 0 where these are not seen.")
+        .def("left_of", &left_of, py::arg("conditions"),
+             "Of each of these conditions: template, free thousandths of CPUs, and (conditions, GPUs) "
+             "thousandths "
+             "left of each GPU, 0 beyond the last; where the conditions do not see these, they are 0 or "
+             "missing.")
         .def("machines", &machines, py::arg("condition"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "The machines in this condition with at least these amounts free, ascending.");
 

@@ -57,6 +57,20 @@ def _index(value: object) -> int | None:
         return None
 
 
+def thousandths(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:
+    """Return `value` as a number of whole thousandths within low..high: an int if it is whole, else a float.
+
+    Refuse what `real` refuses, and numbers with more than three decimals.
+    """
+    if type(value) is int and low <= value <= high:
+        return value
+    number = real(value, what, error, low=low, high=high)
+    nearest = round(number * 1000)
+    if not math.isclose(nearest, number * 1000, rel_tol=1e-12, abs_tol=1e-9):
+        raise error(f"{what} = {shown(value)} has more than three decimals")
+    return nearest // 1000 if nearest % 1000 == 0 else nearest / 1000
+
+
 def real(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:
     """Return `value` as a finite float within low..high; refuse bools, strings, NaN and infinities."""
     if type(value) is float and low <= value <= high and value != math.inf:

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -196,9 +196,9 @@ class ClusterState:
         """
         first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.
         """
-    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0) -> tuple[str, int]:
+    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0, share: typing.SupportsInt | typing.SupportsIndex = 1000) -> tuple[str, int]:
         """
-        (status, position of the first GPU refused or -1); the state changes only where the status is ok. processes: machine, CPUs and MB of each. drives: the machine of each.
+        (status, position of the first GPU refused or -1); the state changes only where the status is ok. share: thousandths of each GPU. processes: machine, CPUs and MB of each. drives: the machine of each.
         """
     def allocations(self) -> dict[str, tuple[int, ...]]:
         """
@@ -224,6 +224,10 @@ class ClusterState:
         """
         The GPUs of a job in task order; () where it holds none.
         """
+    def gpus_with(self, share: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, ...]:
+        """
+        GPUs with this many thousandths left, ascending.
+        """
     def is_machine_drained(self, machine: typing.SupportsInt | typing.SupportsIndex) -> bool:
         ...
     def job_ids(self) -> list[str]:
@@ -240,13 +244,21 @@ class ClusterState:
         """
     def owner(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> str | None:
         """
-        The job that holds the GPU, or None.
+        The job that holds the whole GPU, or None.
         """
     def release(self, job: str) -> str:
         ...
     def set_drained(self, machine: typing.SupportsInt | typing.SupportsIndex, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], drained: bool) -> None:
         """
         Drains or undrains these GPUs and their machine.
+        """
+    def share_left(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        The thousandths of the GPU that a new job can get.
+        """
+    def shares_of(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> dict[str, int]:
+        """
+        Thousandths of the GPU by job, in order of allocation.
         """
     def snapshot(self) -> bytes:
         ...
@@ -293,15 +305,19 @@ class MachineConditions:
     """
     Machines grouped by template, free GPUs and, if wanted, jobs.
     """
-    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True, sees_use: bool = False) -> None:
+    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True, sees_use: bool = False, sees_shares: bool = False, sees_cpus: bool = False) -> None:
         """
-        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one. sees_use: machines with and without jobs are in different ones.
+        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one. sees_use: machines with and without jobs are in different ones. sees_shares, sees_cpus: so are machines with other amounts left of a GPU, or other free CPUs.
         """
     def condition_of(self, machine: typing.SupportsInt | typing.SupportsIndex) -> int:
         ...
-    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]], bool]:
+    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]], bool, tuple[int, ...], int]:
         """
-        (template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs and mask of sockets.
+        (template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs and mask of sockets. Then the thousandths left of each GPU, () where shares are not seen, and the free thousandths of CPUs, 0 where these are not seen.
+        """
+    def left_of(self, conditions: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]]:
+        """
+        Of each of these conditions: template, free thousandths of CPUs, and (conditions, GPUs) thousandths left of each GPU, 0 beyond the last; where the conditions do not see these, they are 0 or missing.
         """
     def machines(self, condition: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> list[int]:
         """
@@ -349,6 +365,22 @@ class MachineRanking:
     def unknown(self) -> list[int]:
         """
         The conditions that have machines, but no key yet.
+        """
+class Fragmentation:
+    """
+    How much of machines' GPUs typical jobs could not use.
+    """
+    def __init__(self, jobs: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, collections.abc.Sequence[bool]]]) -> None:
+        """
+        jobs: thousandths of CPUs, GPUs, thousandths of each GPU, weight, and which classes suit.
+        """
+    def best_steps(self, classes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], cpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], left: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], needed_cpus: typing.SupportsInt | typing.SupportsIndex, tasks: typing.SupportsInt | typing.SupportsIndex, share: typing.SupportsInt | typing.SupportsIndex, rounded: bool) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32]]:
+        """
+        (machines,) scores of placing a job, -1 where it does not fit, and (machines,) the GPU of a job that shares one, else -1.
+        """
+    def expected(self, classes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], cpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], left: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        (machines,) thousandths of GPUs. classes, cpus: (machines,); left: (machines, GPUs) thousandths.
         """
 def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...

@@ -24,7 +24,10 @@ _NO_SCORES: Mapping[str, float] = MappingProxyType({})
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
-    """Check the integers named `whole` and the memory of a new record, and keep them as numbers of Python."""
+    """Check the CPUs, the integers named `whole` and the memory of a new record, and keep them as numbers of Python."""
+    cpus = record.cpus
+    if type(cpus) is not int or not 0 <= cpus <= _LIMIT:
+        object.__setattr__(record, "cpus", _checks.thousandths(cpus, "cpus", AllocationError, high=_LIMIT))
     for name in whole:
         given = getattr(record, name)
         number = _checks.integer(given, name, AllocationError, low=0, high=_LIMIT)
@@ -43,11 +46,12 @@ class HostShare:
 
     machine: int
     """Number of the machine: the index of its name in the topology's `machine_names`."""
-    cpus: int = 0
+    cpus: float = 0
+    """CPUs, in steps of 0.001."""
     memory_gb: float = 0.0
 
     def __post_init__(self) -> None:
-        keep_amounts(self, "machine", "cpus")
+        keep_amounts(self, "machine")
 
 
 class Scores(dict[str, float]):

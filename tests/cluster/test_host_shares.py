@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.cluster.host_shares import host_shares, tasks_hosted
-from topoplace.cluster.hosts import HostResources, megabytes
+from topoplace.cluster.hosts import HostResources, megabytes, millicpus
 from topoplace.testing.reference import reference_place
 
 MEMORY = st.sampled_from([None, 0.004, 1.0, 2.5, 7.0])
@@ -18,7 +18,7 @@ MEMORY = st.sampled_from([None, 0.004, 1.0, 2.5, 7.0])
 @st.composite
 def jobs_with_host_needs(draw: st.DrawFn) -> tp.JobGraph:
     size = draw(st.integers(1, 7))
-    cpus, memory_gb = draw(st.integers(0, 17)) or None, draw(MEMORY)
+    cpus, memory_gb = draw(st.integers(0, 17) | st.sampled_from([0.5, 3.152, 6.75])) or None, draw(MEMORY)
     processes = draw(st.integers(1, size))
     return tp.JobGraph.ring(size).with_(cpus=cpus, memory_gb=memory_gb, processes=processes)
 
@@ -27,25 +27,26 @@ def counted(job: tp.JobGraph, cpus: int, memory_mb: int) -> int:
     """All tasks if the whole job fits as its processes; else single tasks, those with a CPU more first."""
     processes = job.num_tasks if job.num_tasks % job.processes else job.processes
     whole_mb = processes * megabytes((job.memory_gb or 0.0) / processes)
-    if (job.cpus or 0) <= cpus and whole_mb <= memory_mb:
+    if millicpus(job.cpus or 0) <= cpus and whole_mb <= memory_mb:
         return job.num_tasks
-    each, more = divmod(job.cpus or 0, job.num_tasks)
+    unit = 1 if isinstance(job.cpus, float) else 1000
+    each, more = divmod(millicpus(job.cpus or 0) // unit, job.num_tasks)
     each_mb = megabytes((job.memory_gb or 0.0) / job.num_tasks)
     count = 0
     while count < job.num_tasks - 1:
-        cpus, memory_mb = cpus - each - (count < more), memory_mb - each_mb
+        cpus, memory_mb = cpus - (each + (count < more)) * unit, memory_mb - each_mb
         if cpus < 0 or memory_mb < 0:
             break
         count += 1
     return count
 
 
-@given(jobs_with_host_needs(), st.lists(st.tuples(st.integers(0, 18), st.integers(0, 7100)), max_size=4))
+@given(jobs_with_host_needs(), st.lists(st.tuples(st.integers(0, 18_000), st.integers(0, 7100)), max_size=4))
 def test_as_many_tasks_as_counted_one_by_one(job: tp.JobGraph, free: list[tuple[int, int]]) -> None:
-    cpus = job.cpus or 0
+    cpus = millicpus(job.cpus or 0)
     memory = sum(megabytes(share.memory_gb) for share in host_shares(job, [0] * job.num_tasks, ONE_MACHINE))
     # What the whole job needs, and a little less of either.
-    free += [(max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 3) for short in (0, 1, 500)]
+    free += [(max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 1000, 3000) for short in (0, 1, 500)]
     found = tasks_hosted(job, np.array(free, dtype=np.int64))
     assert found.tolist() == [counted(job, *amounts) for amounts in free]
 

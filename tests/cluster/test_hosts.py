@@ -49,10 +49,10 @@ class HostMachine(RuleBasedStateMachine):
         self.open: list[tuple[contextlib.ExitStack, dict[str, tp.Placement]]] = []
 
     def left(self) -> list[list[int]]:
-        left = [[10, 8500, 2], [10, 8500, 2]]
+        left = [[10_000, 8500, 2], [10_000, 8500, 2]]
         for placement in self.held.values():
             for share in placement.hosts:
-                left[share.machine][0] -= share.cpus
+                left[share.machine][0] -= round(share.cpus * 1000)
                 left[share.machine][1] -= round(share.memory_gb * 1000)
             for machine in placement.drives:
                 left[machine][2] -= 1
@@ -386,7 +386,7 @@ def test_processes_are_counted_and_their_needs_summed(where: list[int]) -> None:
         count = where.count(machine)
         assert cluster.hosts.processes[machine] - before[1][machine] == count
         taken = (before[0] - cluster.hosts.free)[machine].tolist()
-        assert taken == [2 * count, (250 + 250 * machine) * count, 0]
+        assert taken == [2000 * count, (250 + 250 * machine) * count, 0]
     assert cluster.copy().hosts.processes.tolist() == cluster.hosts.processes.tolist()
     cluster.release("many")
     assert cluster.hosts.free.tolist() == before[0].tolist()

@@ -45,7 +45,7 @@ def test_a_machine_that_is_added_changes_nothing_for_the_jobs() -> None:
     assert dict(wider.allocations) == {"pair": (10, 9), "one": (4,)}
     assert wider.hosts.held["pair"].shares == (tp.HostShare(2, 4),)
     assert (wider.hosts.held["pair"].drives, wider.hosts.held["pair"].remote) == ((1,), (9,))
-    assert wider.hosts.free.tolist() == [[16, 64000, 1], [16, 64000, 0], [9, 62000, 1]]
+    assert wider.hosts.free.tolist() == [[16000, 64000, 1], [16000, 64000, 0], [9000, 62000, 1]]
     assert wider.drained_gpus() == (8,)
     assert dict(wider.jobs) == {"pair": RING}
     assert wider.with_topology(topology("a", "b")).snapshot() == cluster.snapshot()

@@ -178,7 +178,7 @@ def needy_jobs(draw: st.DrawFn) -> tp.JobGraph:
         min_utility=draw(st.floats(0, 1)),
         gpu_memory_gb=draw(positive),
         gpu_model=draw(st.none() | text),
-        gpu_fraction=draw(st.floats(0.01, 1)),
+        gpu_fraction=draw(st.integers(1, 1000)) / 1000,
         cpus=draw(st.none() | st.integers(0, 99)),
         memory_gb=draw(positive),
         single_machine=draw(st.booleans()),

@@ -132,8 +132,21 @@ class IgnoresDrives(Forgetful):
     forgets: ClassVar = {"drives": 0}
 
 
-class IgnoresTheFraction(Forgetful):
+class OvercommitsGpus(Forgetful):
+    """Gives a job that shares GPUs the first ones of which anything is left."""
+
     forgets: ClassVar = {"gpu_fraction": 1.0}
+
+    def place(self, job: tp.JobGraph, cluster: tp.Cluster) -> tp.Placement | None:
+        gpus = cluster.gpus_with(0.001)[: job.num_tasks]
+        if job.gpu_fraction == 1 or len(gpus) < job.num_tasks or job.requirements != ("gpu_fraction",):
+            return super().place(job, cluster)
+        return tp.Placement(gpus, topology=cluster.topology, job=job)
+
+    def explain(self, job: tp.JobGraph, cluster: tp.Cluster, top: int = 5) -> Explanation:
+        placement = self.place(job, cluster)
+        known = super().explain(job, cluster, top)
+        return known if placement is None else replace(known, candidates=(placement, *known.candidates[1:]))
 
 
 class IgnoresTheUtility(Forgetful):
@@ -438,7 +451,7 @@ MUTANTS: dict[type[tp.Policy], str] = {
     IgnoresHostMemory: "the host shares add up to 0 GB",
     IgnoresProcesses: "1 host shares for 2 processes of 4 tasks",
     IgnoresDrives: "0 drives, the job needs 1",
-    IgnoresTheFraction: "gpu_fraction = 0.5, but",
+    OvercommitsGpus: "are not free to a share of 0.5",
     IgnoresTheUtility: "does not state the score 'utility'",
     IgnoresMemoryBandwidth: "memory_bandwidth = 1e.06, which no machine has",
     CountsCpusOfIdleMachines: "does not fit: .* CPUs on machine",

@@ -72,7 +72,7 @@ def servers_of(cluster: tp.Cluster) -> list[Server]:
         Server(
             number,
             [gpu for gpu in free if machine_of[gpu] == number],
-            *(int(cluster.hosts.free[number, 0]), cluster.hosts.free[number, 1] / 1000),
+            *(int(cluster.hosts.free[number, 0]) // 1000, cluster.hosts.free[number, 1] / 1000),
             number in used,
         )
         for number in range(cluster.topology.num_machines)

@@ -1,8 +1,9 @@
 // Which job holds which GPUs and host resources: the only mutable state of a cluster.
 //
-// A GPU is healthy or drained, and held by at most one job; it is free when healthy and held by none. Every
-// change is all or nothing and costs O(1) per GPU it names. Inside a transaction every change leaves a record
-// of what it replaced, so rolling back costs as much as the changes did, whatever the size of the cluster.
+// A GPU is healthy or drained. It is held by one job, or shared by jobs that each take some thousandths of
+// it; it is free when healthy and neither. Every change is all or nothing and costs O(1) per GPU it names.
+// Inside a transaction every change leaves a record of what it replaced, so rolling back costs as much as the
+// changes did, whatever the size of the cluster.
 //
 // Not synchronised: one thread at a time, as for any container.
 #pragma once
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "topoplace/change_log.hpp"
+#include "topoplace/gpu_shares.hpp"
 #include "topoplace/host_state.hpp"
 
 namespace topoplace {
@@ -30,8 +32,9 @@ enum class AllocationStatus : std::uint8_t {
     unknown_job,    // the job holds none
     unknown_gpu,    // not in 0..num_gpus-1
     duplicate_gpu,  // named twice in the request
-    taken_gpu,      // another job holds it: see owner()
+    taken_gpu,      // another job holds it or a share of it: see owner() and sharers()
     drained_gpu,    // withdrawn: undrain() it first
+    share_short,    // jobs that share it leave less of it: see share_left()
     hosts_short,    // a machine is unknown, drained, or lacks CPUs, memory or drives
 };
 
@@ -60,8 +63,9 @@ class ClusterState {
             gpus;  // task i of the job runs on gpus[i]; a job with host needs may have none
         HostNeeds hosts;
         Note note;
-        std::int64_t kind = 0;       // the caller's number for jobs that disturb others alike
-        std::uint64_t sequence = 0;  // rises with every allocation
+        std::int64_t kind = 0;           // the caller's number for jobs that disturb others alike
+        std::uint64_t sequence = 0;      // rises with every allocation
+        std::int32_t share = kWholeGpu;  // thousandths of each of its GPUs
 
         bool holds_something() const { return !gpus.empty() || !hosts.empty(); }
     };
@@ -85,12 +89,19 @@ class ClusterState {
     // For GPUs it knows:
     bool is_free(std::int32_t gpu) const { return test(free_, gpu); }
     bool is_drained(std::int32_t gpu) const { return test(drained_, gpu); }
+    // The job that holds all of it; nullptr where it is free or shared.
     const Job* owner(std::int32_t gpu) const { return owner_[static_cast<std::size_t>(gpu)]; }
+    std::span<const GpuShares<Job>::Holder> sharers(std::int32_t gpu) const { return shares_.holders(gpu); }
+    // The thousandths that a new job can get: 0 where it is drained or one job holds it.
+    std::int32_t share_left(std::int32_t gpu) const {
+        return is_drained(gpu) || owner(gpu) != nullptr ? 0 : shares_.left(gpu);
+    }
 
     std::vector<std::int32_t> free_gpus() const { return members(free_); }        // ascending
     std::vector<std::int32_t> drained_gpus() const { return members(drained_); }  // ascending
     const Job* find(const std::string& job) const;                                // nullptr: it holds nothing
     std::vector<const Job*> jobs() const;  // in the order of their allocation
+    std::size_t num_jobs() const { return jobs_.size(); }
 
     const HostState& hosts() const { return hosts_; }
     // GPUs whose owner or drain state the last change, or the last rollback, may have changed; and the first
@@ -99,8 +110,10 @@ class ClusterState {
     // The GPUs that changes touched, for those who follow the state from time to time.
     const ChangeLog& changes() const { return changes_; }
 
+    // share: the thousandths of each GPU that the job takes, 1..kWholeGpu.
     AllocationResult allocate(const std::string& job, std::span<const std::int32_t> gpus,
-                              HostNeeds hosts = {}, Note note = {}, std::int64_t kind = 0);
+                              HostNeeds hosts = {}, Note note = {}, std::int64_t kind = 0,
+                              std::int32_t share = kWholeGpu);
     AllocationResult release(const std::string& job);
     // Gives a job that holds GPUs, or a new one, host resources and a note: for states that are read from
     // bytes.
@@ -151,7 +164,10 @@ class ClusterState {
     static std::vector<std::int32_t> members(const Bits& bits);
 
     bool is_consistent() const;
-    AllocationStatus refusal(std::int32_t gpu) const;
+    AllocationStatus refusal(std::int32_t gpu, std::int32_t share) const;
+    AllocationResult first_refusal(std::span<const std::int32_t> gpus, std::int32_t share);
+    bool owners_are_consistent() const;
+    void refresh_free(std::int32_t gpu);
     void set_free(std::int32_t gpu, bool free);
     void take(const Job& job);
     void give_back(const Job& job);
@@ -167,8 +183,10 @@ class ClusterState {
     void undo(MachineDrained& change);
 
     std::vector<const Job*> owner_;
+    GpuShares<Job> shares_;
     Bits free_;
     Bits drained_;
+    Bits named_;  // of the request that is looked at; empty between requests
     Jobs jobs_;
     HostState hosts_;
     std::vector<std::int32_t> first_gpu_;  // of each machine

@@ -1,10 +1,10 @@
 // Groups machines in equal condition: of one template, with the same free GPUs and, as far as a rule looks at
-// them, the same jobs.
+// them, the same jobs, shares and free CPUs.
 //
 // Every condition that some machine was ever in has a number, so that what a rule says of one machine is
-// known for all others in its condition. Amounts of CPUs and memory are no part of a condition: they are
-// compared machine by machine. A change of the cluster costs O(log machines) for each machine it touches,
-// and is looked at by the next query.
+// known for all others in its condition. Otherwise amounts of CPUs and memory are no part of a condition:
+// they are compared machine by machine. A change of the cluster costs O(log machines) for each machine it
+// touches, and is looked at by the next query.
 //
 // Not synchronised: one thread at a time, the same as changes the state.
 #pragma once
@@ -33,6 +33,8 @@ struct Sight {
     bool jobs = true;      // each job on the machine: its kind, its number of GPUs there, and their sockets
     bool use = false;      // whether a job holds a GPU of the machine, or runs a process on it
     bool machine = false;  // its number: no two machines share a condition
+    bool shares = false;   // how much is left of each GPU
+    bool cpus = false;     // how many CPUs are free
 };
 
 // The CPUs and memory that a job needs on a machine; below 0 if it needs no process there.
@@ -54,10 +56,12 @@ class MachineConditions {
     };
     struct Condition {
         std::int32_t machine_template = 0;
-        std::int32_t machine = -1;  // only where no two machines share a condition
-        bool is_used = false;       // always false unless the rule sees it
-        Words free;                 // local numbers
-        std::vector<JobHere> jobs;  // ascending; empty unless the rule sees jobs
+        std::int32_t machine = -1;       // only where no two machines share a condition
+        bool is_used = false;            // always false unless the rule sees it
+        Words free;                      // local numbers
+        std::vector<JobHere> jobs;       // ascending; empty unless the rule sees jobs
+        std::vector<std::int32_t> left;  // thousandths of each GPU; empty unless the rule sees shares
+        std::int64_t cpus = 0;           // free thousandths of a CPU; 0 unless the rule sees CPUs
 
         bool operator==(const Condition&) const = default;
     };
@@ -99,6 +103,7 @@ class MachineConditions {
     };
 
     Condition read(std::int32_t machine) const;
+    std::int64_t free_cpus(std::int32_t machine) const;
     void move(std::int32_t machine);
     void leave(std::int32_t machine);
     void renumber();

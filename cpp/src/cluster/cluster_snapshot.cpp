@@ -2,10 +2,14 @@
 //
 //   "TPCS" u32 version, u32 GPUs, u32 drained, that many i32 GPUs, u32 jobs,
 //   per job in order of allocation: u32 length, the bytes of its name, u32 GPUs, that many i32 GPUs,
+//       u32 share of each of them in thousandths (version 2 only),
 //   u64 FNV-1a of everything before.
+//
+// Version 1 is written while all jobs hold whole GPUs.
 //
 // FNV-1a maps different states of one step to different states, so no change of a single byte goes unnoticed;
 // what passes the checksum is still checked in full.
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -17,7 +21,7 @@ namespace topoplace {
 namespace {
 
 constexpr std::string_view kMagic = "TPCS";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kChecksumBytes = 8;
 
 std::uint64_t checksum(std::string_view bytes) {
@@ -77,31 +81,36 @@ class Reader {
     std::string_view rest_;
 };
 
-void read_header(Reader& reader, std::int32_t num_gpus) {
+// Returns the version.
+std::uint32_t read_header(Reader& reader, std::int32_t num_gpus) {
     if (reader.bytes(kMagic.size()) != kMagic) refuse("it does not begin as one");
     const auto version = reader.number<std::uint32_t>();
-    if (version != kVersion)
-        refuse("it has version " + std::to_string(version) + ", not " + std::to_string(kVersion));
+    if (version < 1 || version > kVersion)
+        refuse("it has version " + std::to_string(version) + ", not 1 to " + std::to_string(kVersion));
     const auto stored = reader.number<std::uint32_t>();
     if (stored != static_cast<std::uint32_t>(num_gpus)) {
         refuse("it is of " + std::to_string(stored) + " GPUs, not " + std::to_string(num_gpus));
     }
+    return version;
 }
 
 }  // namespace
 
 std::string ClusterState::snapshot() const {
+    std::vector<const Job*> holders = jobs();
+    const bool shares = std::any_of(holders.begin(), holders.end(),
+                                    [](const Job* job) { return job->second.share != kWholeGpu; });
     std::string out(kMagic);
-    write(out, kVersion);
+    write(out, shares ? kVersion : std::uint32_t{1});
     write_size(out, owner_.size());
     write_gpus(out, drained_gpus());
-    std::vector<const Job*> holders = jobs();
     std::erase_if(holders, [](const Job* job) { return job->second.gpus.empty(); });
     write_size(out, holders.size());
     for (const Job* job : holders) {
         write_size(out, job->first.size());
         out += job->first;
         write_gpus(out, job->second.gpus);
+        if (shares) write(out, static_cast<std::uint32_t>(job->second.share));
     }
     write(out, checksum(out));
     TOPOPLACE_ASSERT(restore(out, num_gpus()).jobs_.size() == holders.size());
@@ -112,14 +121,19 @@ ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus
     if (bytes.size() < kChecksumBytes) refuse("it ends too early");
     const std::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
     Reader reader(body);
-    read_header(reader, num_gpus);
+    const std::uint32_t version = read_header(reader, num_gpus);
     if (Reader(bytes.substr(body.size())).number<std::uint64_t>() != checksum(body))
         refuse("its checksum is wrong");
     ClusterState state(num_gpus, std::move(machines));
     const std::vector<std::int32_t> drained = reader.gpus();
     for (auto jobs = reader.number<std::uint32_t>(); jobs > 0; --jobs) {
         const std::string job(reader.bytes(reader.number<std::uint32_t>()));
-        if (state.allocate(job, reader.gpus()).status != AllocationStatus::ok)
+        const std::vector<std::int32_t> gpus = reader.gpus();
+        const std::uint32_t share = version == 1 ? kWholeGpu : reader.number<std::uint32_t>();
+        if (share < 1 || share > kWholeGpu)
+            refuse("job \"" + job + "\" has a share of " + std::to_string(share));
+        if (state.allocate(job, gpus, {}, {}, 0, static_cast<std::int32_t>(share)).status !=
+            AllocationStatus::ok)
             refuse("job \"" + job + "\" is invalid");
     }
     TOPOPLACE_ASSERT(state.open_transactions_ == 0 && state.log_.empty());

@@ -26,9 +26,9 @@ std::size_t changes_kept(std::int32_t num_gpus) {
 }  // namespace
 
 std::string_view name(AllocationStatus status) {
-    constexpr std::array<std::string_view, 9> names{"ok",          "no_gpus",     "job_exists",
-                                                    "unknown_job", "unknown_gpu", "duplicate_gpu",
-                                                    "taken_gpu",   "drained_gpu", "hosts_short"};
+    constexpr std::array<std::string_view, 10> names{
+        "ok",        "no_gpus",     "job_exists",  "unknown_job", "unknown_gpu", "duplicate_gpu",
+        "taken_gpu", "drained_gpu", "share_short", "hosts_short"};
     return names[static_cast<std::size_t>(status)];
 }
 
@@ -48,7 +48,8 @@ std::vector<std::int32_t> ClusterState::members(const Bits& bits) {
 }
 
 ClusterState::ClusterState(std::int32_t num_gpus, Machines machines)
-    : hosts_(static_cast<std::int32_t>(machines.first_gpu.size()), std::move(machines.capacity)),
+    : shares_(std::clamp(num_gpus, 1, kMaxGpus)),
+      hosts_(static_cast<std::int32_t>(machines.first_gpu.size()), std::move(machines.capacity)),
       first_gpu_(std::move(machines.first_gpu)),
       changes_(changes_kept(num_gpus)) {
     if (num_gpus < 1 || num_gpus > kMaxGpus) {
@@ -62,43 +63,55 @@ ClusterState::ClusterState(std::int32_t num_gpus, Machines machines)
     owner_.resize(index(num_gpus));
     free_.resize(word_of(num_gpus - 1) + 1);
     drained_.resize(free_.size());
+    named_.resize(free_.size());
     for (std::int32_t gpu = 0; gpu < num_gpus; ++gpu) set_free(gpu, true);
     TOPOPLACE_ASSERT(is_consistent());
 }
 
-// A GPU is free if and only if it is healthy and held by none; jobs and owners say the same.
+// A GPU is free if and only if it is healthy and no job holds any of it.
 bool ClusterState::is_consistent() const {
     std::int32_t num_free = 0;
-    std::size_t num_owned = 0;
     for (std::int32_t gpu = 0; gpu < num_gpus(); ++gpu) {
-        if (is_free(gpu) != (owner(gpu) == nullptr && !is_drained(gpu))) return false;
+        if (owner(gpu) != nullptr && shares_.is_shared(gpu)) return false;
+        if (is_free(gpu) != (share_left(gpu) == kWholeGpu)) return false;
         num_free += is_free(gpu) ? 1 : 0;
-        num_owned += owner(gpu) != nullptr ? 1 : 0;
-    }
-    for (const Job& job : jobs_) {
-        if (!job.second.holds_something() || job.second.sequence >= next_sequence_) return false;
-        for (const std::int32_t gpu : job.second.gpus) {
-            if (owner(gpu) != &job) return false;
-            --num_owned;
-        }
     }
     const bool log_is_in_use = open_transactions_ > 0 || (open_transactions_ == 0 && log_.empty());
-    return num_free == num_free_ && num_owned == 0 && log_is_in_use;
+    return num_free == num_free_ && log_is_in_use && owners_are_consistent();
+}
+
+// Jobs say the same as the owners of GPUs and those who share them.
+bool ClusterState::owners_are_consistent() const {
+    std::size_t num_held = 0;
+    for (const Job* job : owner_) num_held += job != nullptr ? 1 : 0;
+    for (const auto& [gpu, holders] : shares_.all()) num_held += holders.size();
+    for (const Job& job : jobs_) {
+        if (!job.second.holds_something() || job.second.sequence >= next_sequence_) return false;
+        const auto is_its = [&job](const GpuShares<Job>::Holder& one) {
+            return one.job == &job && one.share == job.second.share;
+        };
+        for (const std::int32_t gpu : job.second.gpus) {
+            const auto others = sharers(gpu);
+            if (owner(gpu) != &job && std::none_of(others.begin(), others.end(), is_its)) return false;
+            --num_held;
+        }
+    }
+    return num_held == 0;
 }
 
 ClusterState::ClusterState(const ClusterState& other)
     : owner_(other.owner_.size()),
+      shares_(other.num_gpus()),
       free_(other.free_),
       drained_(other.drained_),
+      named_(other.named_),
       jobs_(other.jobs_),
       hosts_(other.hosts_),
       first_gpu_(other.first_gpu_),
       changes_(changes_kept(other.num_gpus())),
       num_free_(other.num_free_),
       next_sequence_(other.next_sequence_) {
-    for (const Job& job : jobs_) {
-        for (const std::int32_t gpu : job.second.gpus) owner_[index(gpu)] = &job;
-    }
+    for (const Job& job : jobs_) take(job);
     TOPOPLACE_ASSERT(is_consistent());
 }
 
@@ -117,21 +130,18 @@ std::vector<const ClusterState::Job*> ClusterState::jobs() const {
 }
 
 AllocationResult ClusterState::allocate(const std::string& job, std::span<const std::int32_t> gpus,
-                                        HostNeeds hosts, Note note, std::int64_t kind) {
+                                        HostNeeds hosts, Note note, std::int64_t kind, std::int32_t share) {
+    TOPOPLACE_ASSERT(share > 0 && share <= kWholeGpu);
     if (gpus.empty() && hosts.empty()) return {AllocationStatus::no_gpus, -1};
     if (jobs_.contains(job)) return {AllocationStatus::job_exists, -1};
     if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
-    // Taking the free bit at once makes a GPU named twice look taken the second time.
-    for (std::size_t i = 0; i < gpus.size(); ++i) {
-        const AllocationStatus status = refusal(gpus[i]);
-        if (status != AllocationStatus::ok) {
-            for (std::size_t j = 0; j < i; ++j) set_free(gpus[j], true);
-            hosts_.give_back(hosts);
-            return {status, static_cast<std::int32_t>(i)};
-        }
-        set_free(gpus[i], false);
+    const AllocationResult refused = first_refusal(gpus, share);
+    if (refused.status != AllocationStatus::ok) {
+        hosts_.give_back(hosts);
+        return refused;
     }
-    Allocation held{{gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), kind, next_sequence_++};
+    Allocation held{
+        {gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), kind, next_sequence_++, share};
     const auto [place, _] = jobs_.try_emplace(job, std::move(held));
     take(*place);
     touched_.clear();
@@ -218,12 +228,27 @@ void ClusterState::rollback(Mark mark) {
     TOPOPLACE_ASSERT(is_consistent());
 }
 
-// Why `gpu` cannot be taken now; a GPU that is not free, healthy and unowned is one this request took before.
-AllocationStatus ClusterState::refusal(std::int32_t gpu) const {
+// The first GPU of which this share cannot be taken, or that is named before.
+AllocationResult ClusterState::first_refusal(std::span<const std::int32_t> gpus, std::int32_t share) {
+    AllocationResult result;
+    std::size_t at = 0;
+    for (; at < gpus.size() && result.status == AllocationStatus::ok; ++at) {
+        result = {refusal(gpus[at], share), static_cast<std::int32_t>(at)};
+        if (result.status != AllocationStatus::ok) break;
+        if (test(named_, gpus[at])) result.status = AllocationStatus::duplicate_gpu;
+        named_[word_of(gpus[at])] |= bit_of(gpus[at]);
+    }
+    for (std::size_t i = 0; i < at; ++i) named_[word_of(gpus[i])] &= ~bit_of(gpus[i]);
+    return result.status == AllocationStatus::ok ? AllocationResult{} : result;
+}
+
+// Why this share of `gpu` cannot be taken now.
+AllocationStatus ClusterState::refusal(std::int32_t gpu, std::int32_t share) const {
     if (!knows(gpu)) return AllocationStatus::unknown_gpu;
-    if (is_free(gpu)) return AllocationStatus::ok;
+    if (share <= share_left(gpu)) return AllocationStatus::ok;
     if (owner(gpu) != nullptr) return AllocationStatus::taken_gpu;
-    return is_drained(gpu) ? AllocationStatus::drained_gpu : AllocationStatus::duplicate_gpu;
+    if (is_drained(gpu)) return AllocationStatus::drained_gpu;
+    return share == kWholeGpu ? AllocationStatus::taken_gpu : AllocationStatus::share_short;
 }
 
 void ClusterState::set_free(std::int32_t gpu, bool free) {
@@ -233,26 +258,36 @@ void ClusterState::set_free(std::int32_t gpu, bool free) {
     TOPOPLACE_ASSERT(num_free_ >= 0 && num_free_ <= num_gpus());
 }
 
+void ClusterState::refresh_free(std::int32_t gpu) { set_free(gpu, share_left(gpu) == kWholeGpu); }
+
 void ClusterState::take(const Job& job) {
     for (const std::int32_t gpu : job.second.gpus) {
         TOPOPLACE_ASSERT(owner(gpu) == nullptr);
-        owner_[index(gpu)] = &job;
-        set_free(gpu, false);
+        if (job.second.share == kWholeGpu) {
+            owner_[index(gpu)] = &job;
+        } else {
+            shares_.add(gpu, &job, job.second.share);
+        }
+        refresh_free(gpu);
     }
 }
 
 void ClusterState::give_back(const Job& job) {
     for (const std::int32_t gpu : job.second.gpus) {
-        TOPOPLACE_ASSERT(owner(gpu) == &job && !is_free(gpu));
-        owner_[index(gpu)] = nullptr;
-        set_free(gpu, !is_drained(gpu));
+        TOPOPLACE_ASSERT(!is_free(gpu));
+        if (job.second.share == kWholeGpu) {
+            owner_[index(gpu)] = nullptr;
+        } else {
+            shares_.remove(gpu, &job);
+        }
+        refresh_free(gpu);
     }
 }
 
 void ClusterState::set_gpu_drained(std::int32_t gpu, bool drained) {
     TOPOPLACE_ASSERT(is_drained(gpu) != drained);
     drained_[word_of(gpu)] ^= bit_of(gpu);
-    set_free(gpu, !drained && owner(gpu) == nullptr);
+    refresh_free(gpu);
 }
 
 void ClusterState::touch(const Allocation& allocation) {

@@ -2,6 +2,7 @@
 #include "topoplace/machine_conditions.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -64,6 +65,8 @@ std::size_t MachineConditions::Hash::operator()(const Condition& condition) cons
     std::size_t hash = mixed(0, static_cast<std::uint64_t>(condition.machine_template));
     hash = mixed(hash, static_cast<std::uint64_t>(condition.machine));
     hash = mixed(hash, condition.is_used ? 1 : 0);
+    hash = mixed(hash, static_cast<std::uint64_t>(condition.cpus));
+    for (const std::int32_t left : condition.left) hash = mixed(hash, static_cast<std::uint64_t>(left));
     for (const std::uint64_t word : condition.free) hash = mixed(hash, word);
     for (const JobHere& job : condition.jobs) {
         hash = mixed(hash, static_cast<std::uint64_t>(job.kind));
@@ -123,30 +126,42 @@ bool MachineConditions::has(std::int32_t machine, const HostAmounts& needs) cons
     return free[0] >= needs.cpus && free[1] >= needs.megabytes;
 }
 
+// Thousandths; 0 on a drained machine, and where CPUs are not limited the most there can be.
+std::int64_t MachineConditions::free_cpus(std::int32_t machine) const {
+    const HostState& hosts = state_->hosts();
+    if (hosts.is_drained(machine)) return 0;
+    return hosts.free().empty() ? std::numeric_limits<std::int64_t>::max() : hosts.free()[index(machine)][0];
+}
+
 MachineConditions::Condition MachineConditions::read(std::int32_t machine) const {
     const std::vector<std::int32_t>& gpus = layout_.gpus_of[index(machine)];
     Condition condition{.machine_template = layout_.template_of[index(machine)],
                         .machine = sight_.machine ? machine : kAbsent,
                         .is_used = sight_.use && state_->hosts().num_processes()[index(machine)] > 0,
                         .free = empty_set(static_cast<std::int32_t>(gpus.size())),
-                        .jobs = {}};
+                        .jobs = {},
+                        .left = {},
+                        .cpus = sight_.cpus ? free_cpus(machine) : 0};
     const std::vector<std::int32_t>& socket_of = layout_.socket_of[index(condition.machine_template)];
     std::vector<std::pair<const ClusterState::Job*, JobHere>> jobs;
     for (const std::int32_t gpu : gpus) {
         const std::int32_t local = local_of_[index(gpu)];
         if (state_->is_free(gpu)) insert(condition.free, local);
-        const ClusterState::Job* job = state_->owner(gpu);
-        if (job == nullptr) continue;
-        condition.is_used = sight_.use;
-        if (!sight_.jobs) continue;
-        auto its =
-            std::find_if(jobs.begin(), jobs.end(), [job](const auto& entry) { return entry.first == job; });
-        if (its == jobs.end()) {
-            jobs.push_back({job, {job->second.kind, 0, empty_set(num_sockets(socket_of))}});
-            its = jobs.end() - 1;
-        }
-        ++its->second.num_gpus;
-        insert(its->second.sockets, socket_of[index(local)]);
+        if (sight_.shares) condition.left.push_back(state_->share_left(gpu));
+        const auto meet = [&](const ClusterState::Job* job) {
+            condition.is_used = sight_.use;
+            if (!sight_.jobs) return;
+            auto its = std::find_if(jobs.begin(), jobs.end(),
+                                    [job](const auto& entry) { return entry.first == job; });
+            if (its == jobs.end()) {
+                jobs.push_back({job, {job->second.kind, 0, empty_set(num_sockets(socket_of))}});
+                its = jobs.end() - 1;
+            }
+            ++its->second.num_gpus;
+            insert(its->second.sockets, socket_of[index(local)]);
+        };
+        if (state_->owner(gpu) != nullptr) meet(state_->owner(gpu));
+        for (const auto& sharer : state_->sharers(gpu)) meet(sharer.job);
     }
     for (auto& [_, here] : jobs) condition.jobs.push_back(std::move(here));
     std::sort(condition.jobs.begin(), condition.jobs.end());

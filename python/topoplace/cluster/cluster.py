@@ -49,7 +49,9 @@ _Views = dict[Callable[["Cluster"], Any], Any]
 
 
 class Cluster:
-    """The state of a topology's GPUs. Each GPU is held by at most one job, and is either healthy or drained.
+    """The state of a topology's GPUs. Each GPU is healthy or drained, and free, held by one job, or shared by several.
+
+    Jobs whose `gpu_fraction` is below 1 share GPUs; their shares of a GPU add up to 1 at most.
 
     With `hosts`, the cluster also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
     AllocationError leaves the state as it was, and an interrupt leaves the state before or after the change. A change
@@ -94,12 +96,12 @@ class Cluster:
     # ---- queries -------------------------------------------------------------------------------------------
 
     def free_gpus(self) -> tuple[int, ...]:
-        """Return the GPUs that are healthy and held by no job, ascending."""
+        """Return the GPUs that are healthy and of which no job holds a share, ascending."""
         return self._state.free_gpus()
 
     @property
     def num_free(self) -> int:
-        """Return the number of GPUs that are healthy and held by no job."""
+        """Return the number of GPUs that are healthy and of which no job holds a share."""
         return self._state.num_free
 
     def drained_gpus(self) -> tuple[int, ...]:
@@ -107,8 +109,29 @@ class Cluster:
         return self._state.drained_gpus()
 
     def owner(self, gpu: int) -> str | None:
-        """Return the id of the job that holds `gpu`, or None; AllocationError if there is no such GPU."""
+        """Return the id of the job that holds the whole of `gpu`, or None; AllocationError if there is no such GPU."""
         return self._state.owner(self._checked_gpu(gpu, "gpu"))
+
+    def shares_of(self, gpu: int) -> Mapping[str, float]:
+        """Return a mapping from job id to the share of `gpu` that the job holds, 1.0 for all of it.
+
+        Jobs are in order of allocation; the mapping does not follow later changes. AllocationError if there is no such
+        GPU.
+        """
+        held = self._state.shares_of(self._checked_gpu(gpu, "gpu"))
+        return MappingProxyType({job_id: share / 1000 for job_id, share in held.items()})
+
+    def share_left(self, gpu: int) -> float:
+        """Return the share of `gpu` that a new job can get, 0.0 if it is drained; AllocationError for an unknown GPU."""
+        return self._state.share_left(self._checked_gpu(gpu, "gpu")) / 1000
+
+    def gpus_with(self, gpu_fraction: float) -> tuple[int, ...]:
+        """Return the GPUs of which a new job can get this share, ascending; for 1.0, `free_gpus()`.
+
+        AllocationError if `gpu_fraction` is not 0.001 to 1 in steps of 0.001.
+        """
+        share = _checks.thousandths(gpu_fraction, "gpu_fraction", AllocationError, low=0.001, high=1.0)
+        return self.free_gpus() if share == 1 else self._state.gpus_with(round(share * 1000))
 
     @property
     def allocations(self) -> Mapping[str, tuple[int, ...]]:
@@ -130,7 +153,7 @@ class Cluster:
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
         """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
 
-        A drained GPU that no job holds is in neither result. AllocationError if there is no such GPU.
+        A shared GPU is among those of each of its jobs. A drained GPU that no job holds is in neither result. AllocationError if there is no such GPU.
         """
         gpus = _checks.sequence(gpus, "gpus", AllocationError)
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
@@ -167,7 +190,8 @@ class Cluster:
 
         The job also gets the host resources in `placement.hosts` and `placement.drives`. With these, it may have no
         GPU.
-        job: the job graph, by default that of a `Placement`, else none; policies use it to predict interference.
+        job: the job graph, by default that of a `Placement`, else none; policies use it to predict interference. If its
+        `gpu_fraction` is below 1, the job gets this share of each GPU.
 
         Raises AllocationError, and changes nothing, in these cases:
         - The placement is on a topology that does not equal the cluster's. A placement on the very object
@@ -175,7 +199,7 @@ class Cluster:
         time proportional to the topology.
         - The job already holds GPUs or host resources, or gets nothing.
         - The job graph has another number of tasks than there are GPUs.
-        - A GPU is unknown, listed twice, drained, or held by another job.
+        - A GPU is unknown, listed twice, drained, or held by another job, or too little of it is left.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine is drained, or does not have enough free CPUs, memory or drives.
         """
@@ -191,14 +215,15 @@ class Cluster:
                 _checks.instance(graph, JobGraph, "job", AllocationError)
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
+        share = _WHOLE if graph is None else round(graph.gpu_fraction * _WHOLE)
         processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
-            job_id, gpus, processes, drives, (graph, held), number_of(graph)
+            job_id, gpus, processes, drives, (graph, held), number_of(graph), share
         )
         if status != "ok":
             self._views = views
-            raise AllocationError(self._reason(job_id, gpus, held, status, position))
+            raise AllocationError(self._reason(job_id, gpus, held, share, status, position))
         self._tell(views)
 
     def release(self, job_id: str) -> None:
@@ -395,6 +420,7 @@ class Cluster:
         job_id: str,
         gpus: Sequence[int],
         held: HostAllocation | None,
+        share: int,
         status: str,
         position: int,
     ) -> str:
@@ -408,11 +434,18 @@ class Cluster:
             self._hosts.check(held)
         where = f"gpus[{position}] = {gpus[position]}"
         if status == "taken_gpu":
-            return f"{where} is held by job {self.owner(gpus[position])!r}"
+            holders = tuple(self._state.shares_of(gpus[position]))
+            jobs = f"job {holders[0]!r}" if len(holders) == 1 else f"jobs {', '.join(map(repr, holders))}"
+            return f"{where} is held by {jobs}"
+        if status == "share_short":
+            left = self.share_left(gpus[position])
+            return f"{where} has {left:g} of itself left, gpu_fraction = {share / _WHOLE:g} is asked for"
         return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
 
 
 _NOTHING: tuple[tuple[()], tuple[()]] = (), ()
+_WHOLE = 1000
+"""The thousandths of a GPU; shares are counted in them, so that allocating and releasing is exact."""
 
 
 def _checked_job(job_id: object) -> str:

@@ -1,8 +1,8 @@
 """The CPUs and host memory of a job: how many tasks a machine can host, and the share of each process.
 
 The job's processes have equal shares. If the tasks of any process are on several machines, or the number of tasks is
-not divisible by that of processes, the job has one process per task instead. CPUs that do not divide evenly go to the
-first processes, so that the shares add up to what the job asks for. Memory is counted in whole MB, rounded up for each
+not divisible by that of processes, the job has one process per task instead. Whole CPUs, or else thousandths of a CPU,
+that do not divide evenly go to the first processes, so that the shares add up to what the job asks for. Memory is counted in whole MB, rounded up for each
 process.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.cluster.hosts import megabytes
+from topoplace.cluster.hosts import cpus_of, megabytes, millicpus
 from topoplace.placement import HostShare
 
 if TYPE_CHECKING:
@@ -29,28 +29,39 @@ def needs_hosts(job: JobGraph) -> bool:
     return bool(job.cpus or job.memory_gb)
 
 
+def shared_cpus(job: JobGraph) -> tuple[int, int]:
+    """Return (units, unit): a job's CPUs as a number of units, and the thousandths of a CPU in a unit.
+
+    Processes get whole units: whole CPUs, or thousandths of a CPU if the CPUs of the job are not whole.
+    """
+    cpus = job.cpus or 0
+    return (cpus, 1000) if type(cpus) is int else (millicpus(cpus), 1)
+
+
 def whole_job(job: JobGraph) -> tuple[int, int]:
-    """Return the CPUs and MB that all processes of a job need together on one machine."""
+    """Return the thousandths of CPUs and the MB that all processes of a job need together on one machine."""
     processes = _num_processes(job)
-    return job.cpus or 0, megabytes((job.memory_gb or 0.0) / processes) * processes
+    return millicpus(job.cpus or 0), megabytes((job.memory_gb or 0.0) / processes) * processes
 
 
 def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool = False) -> Ints:
     """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
 
-    free: (m, 2 or more) free CPUs and MB of each machine; below 0 on a machine that takes no processes. For less than
-    the whole job, each task counts as one process, and those with a CPU more than the others count first. The number
-    may therefore be too small for other tasks of the job. at_best: those with a CPU more count last, so that the number
+    free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that takes no processes. For less than
+    the whole job, each task counts as one process, and those with more CPUs than the others count first. The number
+    may therefore be too small for other tasks of the job. at_best: those with more CPUs count last, so that the number
     is never too small.
     """
     size = job.num_tasks
-    each, more = divmod(job.cpus or 0, size)
+    units, unit = shared_cpus(job)
+    each, more = divmod(units, size)
     memory_each = megabytes((job.memory_gb or 0.0) / size)
     some = np.full(len(free), size - 1, dtype=np.int64)
     if each or more:
-        few = free[:, 0] // (each + 1)
-        many = (free[:, 0] - more) // each if each else np.full_like(few, size)
-        small = np.maximum(free[:, 0], 0) // each if each else np.full_like(few, size)
+        free_units = free[:, 0] // unit
+        few = free_units // (each + 1)
+        many = (free_units - more) // each if each else np.full_like(few, size)
+        small = np.maximum(free_units, 0) // each if each else np.full_like(few, size)
         large_first = np.where(few < more, few, np.maximum(many, more))
         some = np.minimum(some, small if at_best else large_first)
     if memory_each:
@@ -73,9 +84,22 @@ def host_shares(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
     block = len(machines) // processes
     if any(len(set(machines[at : at + block])) > 1 for at in range(0, len(machines), block)):
         processes, block = len(machines), 1
-    each, more = divmod(job.cpus or 0, processes)
-    memory = (job.memory_gb or 0.0) / processes
-    return tuple(HostShare(machines[i * block], each + (i < more), memory) for i in range(processes))
+    return _equal_shares(job, machines[::block])
+
+
+def shares_on(job: JobGraph, machine: int) -> tuple[HostShare, ...]:
+    """Return the machine, CPUs and memory of each process of a job that runs on one machine, with or without GPUs."""
+    return _equal_shares(job, [machine] * _num_processes(job))
+
+
+def _equal_shares(job: JobGraph, machines: Sequence[int]) -> tuple[HostShare, ...]:
+    """Divide a job's CPUs and memory among its processes. machines: the machine of each process."""
+    units, unit = shared_cpus(job)
+    each, more = divmod(units, len(machines))
+    memory = (job.memory_gb or 0.0) / len(machines)
+    return tuple(
+        HostShare(machine, cpus_of((each + (i < more)) * unit), memory) for i, machine in enumerate(machines)
+    )
 
 
 def _num_processes(job: JobGraph) -> int:

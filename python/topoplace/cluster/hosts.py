@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 COLUMNS: Final = ("CPUs", "MB of memory", "drives")
-"""The columns of `Hosts.free`. Memory is counted in whole MB, so that allocating and releasing is exact."""
+"""The columns of `Hosts.free`. CPUs are counted in thousandths and memory in whole MB, so that allocating and releasing
+is exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
     """The CPUs, memory and drives of one machine, and its GPU pool; AllocationError if one of them is out of range."""
 
-    cpus: int
-    """Logical CPUs, as the operating system counts them."""
+    cpus: float
+    """Logical CPUs, as the operating system counts them, in steps of 0.001."""
     memory_gb: float
     drives: int = 0
     """Number of storage devices (NVMe) that a job can get exclusively, even from another machine."""
@@ -38,7 +39,7 @@ class HostResources:
     each of these GPUs is local to all of them."""
 
     def __post_init__(self) -> None:
-        keep_amounts(self, "cpus", "drives")
+        keep_amounts(self, "drives")
         if self.pool is not None:
             _checks.text(self.pool, "pool", AllocationError)
 
@@ -57,17 +58,17 @@ class HostAllocation:
     def needs(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield (name for messages, machine, column, amount) for each resource of the allocation.
 
-        column: 0 for CPUs, 1 for MB of memory, 2 for drives.
+        column: 0 for thousandths of a CPU, 1 for MB of memory, 2 for drives.
         """
         for i, share in enumerate(self.shares):
-            yield f"hosts[{i}]", share.machine, 0, share.cpus
+            yield f"hosts[{i}]", share.machine, 0, millicpus(share.cpus)
             yield f"hosts[{i}]", share.machine, 1, megabytes(share.memory_gb)
         for i, machine in enumerate(self.drives):
             yield f"drives[{i}]", machine, 2, 1
 
     def amounts(self) -> tuple[Sequence[tuple[int, int, int]], Sequence[int]]:
-        """Return machine, CPUs and MB of each process, and the machine of each drive."""
-        processes = [(share.machine, share.cpus, megabytes(share.memory_gb)) for share in self.shares]
+        """Return machine, thousandths of CPUs and MB of each process, and the machine of each drive."""
+        processes = [(one.machine, millicpus(one.cpus), megabytes(one.memory_gb)) for one in self.shares]
         return processes, self.drives
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +99,8 @@ class Hosts:
         self.capacity: NDArray[np.int64] = np.array(amounts(self.resources), dtype=np.int64).reshape(
             -1, len(COLUMNS)
         )
-        """The amount of each of `COLUMNS` that each machine has, (machines, 3), or (0, 3) without limits; read-only."""
+        """The amount of each of `COLUMNS` that each machine has, (machines, 3), or (0, 3) without limits; read-only. The
+        columns are thousandths of CPUs, MB of memory and drives."""
         self.capacity.flags.writeable = False
         self.free: NDArray[np.int64] = state.host_free
         """The free amount of each of `COLUMNS`, (machines, 3), or (0, 3) without limits; read-only, always current."""
@@ -120,7 +122,10 @@ class Hosts:
 
     def left(self, machine: int) -> HostResources:
         """Return what is free on the machine with this number, nothing if it is drained; `resources` must be known."""
-        cpus, free_megabytes, drives = (0, 0, 0) if self.is_drained(machine) else self.free[machine].tolist()
+        free_millicpus, free_megabytes, drives = (
+            (0, 0, 0) if self.is_drained(machine) else self.free[machine].tolist()
+        )
+        cpus = cpus_of(free_millicpus)
         return replace(self.resources[machine], cpus=cpus, memory_gb=free_megabytes / 1000, drives=drives)
 
     def pool_of(self) -> NDArray[np.int32]:
@@ -146,9 +151,9 @@ class Hosts:
             free = int(self.free[machine, column]) if self.resources else amount
             before = taken.get((machine, column), 0) if self.resources else 0
             if before + amount > free:
+                asked, left = (amount, free - before) if column else map(cpus_of, (amount, free - before))
                 raise AllocationError(
-                    f"{what}: {amount} {COLUMNS[column]} on machine {self.names[machine]!r}, "
-                    f"which has {free - before} free"
+                    f"{what}: {asked} {COLUMNS[column]} on machine {self.names[machine]!r}, which has {left} free"
                 )
             taken[machine, column] = before + amount
 
@@ -170,8 +175,8 @@ def first_gpus(topology: Topology) -> list[int]:
 
 
 def amounts(resources: Sequence[HostResources]) -> list[tuple[int, int, int]]:
-    """Return for each machine its CPUs, whole MB of memory (rounded down) and drives."""
-    return [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in resources]
+    """Return for each machine its thousandths of CPUs, whole MB of memory (rounded down) and drives."""
+    return [(millicpus(r.cpus), int(r.memory_gb * 1000 + 1e-6), r.drives) for r in resources]
 
 
 GivenHosts = HostResources | Sequence[HostResources] | Mapping[str, HostResources]
@@ -205,6 +210,16 @@ def _refuse_names(given: Mapping[str, HostResources], names: Sequence[str]) -> N
     lacking = [name for name in names if name not in given]
     which = f"{strange[0]!r} is not a machine" if strange else f"{lacking[0]!r} is missing"
     raise AllocationError(f"hosts: {which}")
+
+
+def millicpus(cpus: float) -> int:
+    """Convert CPUs to whole thousandths of a CPU; allocations are counted in thousandths."""
+    return cpus * 1000 if type(cpus) is int else round(cpus * 1000)
+
+
+def cpus_of(thousandths: int) -> float:
+    """Convert thousandths of a CPU to CPUs: an int if they are whole, else a float."""
+    return thousandths // 1000 if thousandths % 1000 == 0 else thousandths / 1000
 
 
 @lru_cache(maxsize=1024)

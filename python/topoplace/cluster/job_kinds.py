@@ -18,9 +18,11 @@ class JobKind(NamedTuple):
     """Number of tasks; 0 for a job whose graph is unknown."""
     memory_bandwidth: float
     """GB/s of host memory bandwidth that all tasks together use."""
+    gpu_fraction: float = 1.0
+    """The share of each of its GPUs."""
 
 
-_numbers: Final[dict[tuple[str, int, float], int]] = {}
+_numbers: Final[dict[tuple[str, int, float, float], int]] = {}
 _kinds: Final[dict[int, JobKind]] = {0: JobKind("", 0, 0.0)}
 _next: Final = count(1)
 
@@ -30,7 +32,7 @@ def number_of(job: JobGraph | None) -> int:
     if job is None:
         return 0
     # A tuple equals the `JobKind`, and is made faster.
-    kind = (job.profile or "", job.num_tasks, job.memory_bandwidth or 0.0)
+    kind = (job.profile or "", job.num_tasks, job.memory_bandwidth or 0.0, job.gpu_fraction)
     number = _numbers.get(kind)
     if number is None:
         number = next(_next)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
+from topoplace.cluster.hosts import cpus_of, millicpus
 from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
 from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.jobs.job_graph import JobGraph
@@ -201,7 +202,8 @@ def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> 
     most = _most(job, topology, every_gpu, limits)
     if most < job.num_tasks:
         return never(f"{needs_of(job, hosts=True)}, the cluster has {most}")
-    if (cpus := int(hosts.capacity[limits > 0, 0].sum())) < (job.cpus or 0):
+    cpus = cpus_of(int(hosts.capacity[limits > 0, 0].sum()))
+    if cpus < (job.cpus or 0):
         return never(f"{needs_of(job, hosts=True)}, the machines that serve it have {cpus} CPUs")
     return None
 
@@ -209,7 +211,7 @@ def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
     """Return why a process of a job fits on no machine; None if every process fits on some machine.
 
-    needs: CPUs and MB of each process. machines: total CPUs and memory of each machine; if empty, they are unknown and
+    needs: thousandths of CPUs and MB of each process. machines: total CPUs and memory of each machine; if empty, they are unknown and
     the result is None.
     """
     cpus = max((machine.cpus for machine in machines), default=0)
@@ -217,7 +219,7 @@ def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostReso
     for process in needs:
         if machines and not any(_holds(machine, process) for machine in machines):
             return never(
-                f"a process needs {process[0]} CPUs and {process[1]} MB, "
+                f"a process needs {cpus_of(process[0])} CPUs and {process[1]} MB, "
                 f"the largest machine has {cpus} CPUs and {memory} MB"
             )
     return None
@@ -293,7 +295,7 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
 
 
 def _holds(machine: HostResources, process: tuple[int, int]) -> bool:
-    return machine.cpus >= process[0] and int(machine.memory_gb * 1000 + 1e-6) >= process[1]
+    return millicpus(machine.cpus) >= process[0] and int(machine.memory_gb * 1000 + 1e-6) >= process[1]
 
 
 def _suitable(job: JobGraph, topology: Topology, gpus: Sequence[int], most_memory_gb: float) -> Sequence[int]:

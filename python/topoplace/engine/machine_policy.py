@@ -193,6 +193,10 @@ class MachinePolicy(ABC):
         """The requirements that the policy honours, beside those of every policy, by its rules or by the engine."""
         return self.honours | BY_LEVEL | {"same_gpus"}
 
+    def may_fit(self, job: JobGraph, num_free: int) -> bool:
+        """Return False if too few GPUs are free for the job, however they are linked. num_free: wholly free GPUs."""
+        return 0 < job.num_tasks <= num_free
+
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
 
@@ -211,7 +215,7 @@ class MachinePolicy(ABC):
         least_utility: the smallest utility to the job that is enough.
         A job that fits one machine, but only with lower utility, is not split: the result is None.
         """
-        if not 0 < job.num_tasks <= view.cluster.num_free:
+        if not self.may_fit(job, view.cluster.num_free):
             return None
         return self.search_for(job, view.request(job), view, least_utility)
 
@@ -361,7 +365,7 @@ class _Planning:
         request, refused = self._view.request(job), self._refusal(job) is not None
         if self._asks_all_alike:
             return request, refused
-        return request, refused, job.name, job.bandwidth_sensitive, job.min_utility, job.gpu_fraction
+        return request, refused, job.name, job.bandwidth_sensitive, job.min_utility
 
     def begin(self) -> None:
         """Begin a walk along the queue."""
@@ -376,18 +380,19 @@ class _Planning:
         job, policy, view = entry.job, self._policy, self._view
         if job.requirements and (refusal := self._refusal(job)):
             return refusal
-        if self._num_free < job.num_tasks <= self._num_gpus:
+        if not self.can_defer(job):
             # Only a head that blocks the queue needs to know whether it can ever run.
             return policy.why_never(job, view) if self.head_blocks else None
         request = view.request(job)
         least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
         known = self._failure(request, least) if self._failed or self._before else None
         if known is None:
-            enough = 0 < job.num_tasks <= self._num_free
-            placement = policy.search_for(job, request, view, least) if enough else None
+            placement = None
+            if policy.may_fit(job, self._num_free):
+                placement = policy.search_for(job, request, view, least)
             if placement is not None:
                 self._cluster.allocate(entry.job_id, placement)
-                self._num_free -= job.num_tasks
+                self._num_free = self._cluster.num_free
                 if self._failed or self._before:
                     self._before, self._fresh = {}, {}
                 return placement
@@ -400,11 +405,12 @@ class _Planning:
 
     def can_defer(self, job: JobGraph) -> bool:
         """Return False if fewer GPUs are free than the job has tasks, although the cluster has enough."""
-        return not self._num_free < job.num_tasks <= self._num_gpus
+        has_tasks = 0 < job.num_tasks <= self._num_gpus
+        return not has_tasks or self._policy.may_fit(job, self._num_free)
 
     def exhausted(self) -> bool:
-        """Return True if no GPU is free."""
-        return self._num_free <= 0
+        """Return True if no GPU is free, and the policy only gives whole GPUs."""
+        return self._num_free <= 0 and "gpu_fraction" not in self._policy.honours
 
     def _refusal(self, job: JobGraph) -> Refusal | None:
         if self._always_honoured.issuperset(job.requirements):

@@ -41,7 +41,7 @@ class ClusterView:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._conditions: dict[tuple[bool, bool], Conditions] = {}
+        self._conditions: dict[tuple[bool, bool, bool, bool], Conditions] = {}
         self._listeners: dict[Hashable, ChangeListener] = {}
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
@@ -78,16 +78,31 @@ class ClusterView:
         """The topology's machines grouped into classes of interchangeable hardware."""
         return self.cluster.topology.derived(MachineClasses)
 
-    def conditions(self, *, sees_jobs: bool, sees_use: bool = False) -> Conditions:
+    def conditions(
+        self,
+        *,
+        sees_jobs: bool,
+        sees_use: bool = False,
+        sees_shares: bool = False,
+        sees_cpus: bool = False,
+    ) -> Conditions:
         """Return the conditions of the machines.
 
         sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are.
+        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU, or in their
+        free CPUs.
         """
-        known = self._conditions.get((sees_jobs, sees_use))
+        sight = sees_jobs, sees_use, sees_shares, sees_cpus
+        known = self._conditions.get(sight)
         if known is None:
-            known = Conditions(self.cluster, self.classes, sees_jobs=sees_jobs, sees_use=sees_use)
-            self._conditions[sees_jobs, sees_use] = known
+            known = self._conditions[sight] = Conditions(
+                self.cluster,
+                self.classes,
+                sees_jobs=sees_jobs,
+                sees_use=sees_use,
+                sees_shares=sees_shares,
+                sees_cpus=sees_cpus,
+            )
         return known
 
     def state(self, machine: int) -> MachineState:

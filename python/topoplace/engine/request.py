@@ -37,14 +37,14 @@ _resources = attrgetter(
         "gpu_memory_gb",
         "single_machine",
     ),
-    *("anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
+    *("gpu_fraction", "anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
 )
 
 
 def resource_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
 
-    It contains the numbers of tasks, processes, CPUs and drives, the host memory, the GPU model and memory,
+    It contains the numbers of tasks, processes, CPUs and drives, the host memory, the share, model and memory of GPUs,
     `single_machine`, `anti_affinity`, and the requirements on the machines that share the job.
     """
     return _resources(job)
@@ -63,7 +63,7 @@ def request_key(job: JobGraph) -> Hashable:
 
 def exact_request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest."""
-    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.gpu_fraction)
+    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility)
 
 
 class JobRequest:
@@ -78,6 +78,8 @@ class JobRequest:
         """The first job with this request."""
         self.size = job.num_tasks
         """Number of GPUs the job needs."""
+        self.share = round(job.gpu_fraction * 1000)
+        """Thousandths of each GPU that the job needs."""
         self.profile = job.profile or ""
         """The name of the job's performance profile, "" for none."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1

@@ -53,9 +53,9 @@ class JobGraph:
     gpu_model: str | tuple[str, ...] | None = None
     """Required model of every GPU; a tuple of models if any of them will do."""
     gpu_fraction: float = 1.0
-    """Share of each GPU the job uses, above 0 and up to 1."""
-    cpus: int | None = None
-    """CPUs needed by the whole job, counted like `HostResources.cpus`."""
+    """Share of each GPU that the job uses: 0.001 to 1, in steps of 0.001. Below 1, other jobs may share its GPUs."""
+    cpus: float | None = None
+    """CPUs needed by the whole job, in steps of 0.001, counted like `HostResources.cpus`."""
     memory_gb: float | None = None
     """Host memory needed by the whole job, GB."""
     single_machine: bool = False
@@ -157,7 +157,7 @@ class JobGraph:
         return cls._pattern("independent", _checked_size(k, "k"))
 
     @classmethod
-    def without_gpus(cls, *, cpus: int | None = None, memory_gb: float | None = None) -> Self:
+    def without_gpus(cls, *, cpus: float | None = None, memory_gb: float | None = None) -> Self:
         """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources.
 
         JobGraphError if it needs neither.

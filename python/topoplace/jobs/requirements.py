@@ -29,11 +29,15 @@ def _positive(value: object, what: str) -> float:
 
 
 def _share(value: object, what: str) -> float:
-    return _checks.positive(value, what, JobGraphError, high=1.0)
+    return float(_checks.thousandths(value, what, JobGraphError, low=0.001, high=1.0))
 
 
 def _utility(value: object, what: str) -> float:
     return _checks.real(value, what, JobGraphError, high=1.0)
+
+
+def _cpus(value: object, what: str) -> float:
+    return _checks.thousandths(value, what, JobGraphError, high=1 << 30)
 
 
 def _count(low: int, high: int) -> Check:
@@ -65,7 +69,7 @@ _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "gpu_memory_gb": _or_none(_positive),
     "gpu_model": _or_none(_models),
     "gpu_fraction": _share,
-    "cpus": _or_none(_count(0, 1 << 30)),
+    "cpus": _or_none(_cpus),
     "memory_gb": _or_none(_positive),
     "single_machine": _flag,
     "anti_affinity": _flag,

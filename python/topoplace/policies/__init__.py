@@ -14,6 +14,15 @@ from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.policy import Policy, SearchPolicy
 from topoplace.policies.drmaestro.policy import DRMaestro
+from topoplace.policies.fragmentation.chance import RandomFit, TwoChoices
+from topoplace.policies.fragmentation.clustering import GpuClustering
+from topoplace.policies.fragmentation.fgd import FragmentationGradientDescent
+from topoplace.policies.fragmentation.vector_rules import (
+    DotProduct,
+    GpuPacking,
+    VectorBestFit,
+    VectorWorstFit,
+)
 from topoplace.policies.mapa.baseline import Baseline
 from topoplace.policies.mapa.greedy import Greedy
 from topoplace.policies.mapa.preserve import Preserve
@@ -30,9 +39,13 @@ __all__ = [
     "Baseline",
     "BestFit",
     "DRMaestro",
+    "DotProduct",
     "Explanation",
     "FirstComeFirstServed",
+    "FragmentationGradientDescent",
     "GQueue",
+    "GpuClustering",
+    "GpuPacking",
     "GpuSet",
     "Greedy",
     "MachinePolicy",
@@ -43,10 +56,14 @@ __all__ = [
     "Preserve",
     "QueuedJob",
     "RQueue",
+    "RandomFit",
     "SearchPolicy",
     "TopoAware",
     "TopoAwareP",
+    "TwoChoices",
     "UtilityPolicy",
+    "VectorBestFit",
+    "VectorWorstFit",
     "get",
     "names",
 ]
@@ -57,6 +74,8 @@ _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]]
         *(Baseline, MapaTopoAware, Greedy, Preserve),
         *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
         *(DRMaestro, GQueue, RQueue),
+        *(FragmentationGradientDescent, DotProduct, VectorBestFit, VectorWorstFit, GpuPacking),
+        *(GpuClustering, RandomFit, TwoChoices),
     )
 }
 

@@ -116,6 +116,8 @@ def _fill(cluster: Cluster, gpus_left: int, rng: random.Random) -> None:
         job = PATTERNS[rng.choice(sorted(PATTERNS))](len(gpus)).with_(name=f"running-{number}")
         if cluster.hosts.resources and rng.random() < 0.7:
             job = job.with_(cpus=rng.randint(1, 4), memory_gb=float(rng.randint(1, 8)))
+        elif number % 3 == 2:
+            job = job.with_(gpu_fraction=0.7)
         run_job(cluster, f"running-{number}", gpus, job if rng.random() < 0.8 else None)
         number += 1
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from topoplace.cluster.host_shares import needs_hosts
-from topoplace.cluster.hosts import HostAllocation
+from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus
 from topoplace.engine.admission import suits_of
 from topoplace.errors import AllocationError
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
@@ -54,10 +54,12 @@ def _gpu_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterat
         yield f"the placement is on {placement.topology.name}"
     if len(gpus) != job.num_tasks:
         yield f"{len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
-    if busy := sorted(gpu for gpu in gpus if cluster.owner(gpu) is not None):
-        yield f"GPUs {busy} are not free"
-    if drained := sorted(set(gpus).intersection(cluster.drained_gpus())):
-        yield f"GPUs {drained} are drained"
+    drained = set(gpus).intersection(cluster.drained_gpus())
+    if busy := sorted(set(gpus) - drained - set(cluster.gpus_with(job.gpu_fraction))):
+        share = f" to a share of {job.gpu_fraction:g}" if job.gpu_fraction < 1 else ""
+        yield f"GPUs {busy} are not free{share}"
+    if drained:
+        yield f"GPUs {sorted(drained)} are drained"
     if gpus and not topology.is_legal(gpus):
         yield f"{gpus} is not a partition"
 
@@ -75,8 +77,6 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
     if job.anti_affinity and len(set(machines)) < len(machines):
         yield f"anti_affinity, but on {machines}"
     yield from gang_faults(placement.gpus, job, topology)
-    if job.gpu_fraction < 1:
-        yield f"gpu_fraction = {job.gpu_fraction:g}, but a placement gives whole GPUs: the policy must refuse it"
     if job.min_utility and "utility" not in placement.scores:
         yield f"min_utility = {job.min_utility:g}, but the placement does not state the score 'utility'"
     if (job.memory_bandwidth or 0.0) >= MOST_MEMORY_BANDWIDTH:
@@ -139,7 +139,8 @@ def _share_faults(placement: Placement, job: JobGraph, pool_of: list[int]) -> It
     if len(shares) not in (job.processes, job.num_tasks):
         yield f"{len(shares)} host shares for {job.processes} processes of {job.num_tasks} tasks"
         return
-    cpus, memory_gb = sum(share.cpus for share in shares), sum(share.memory_gb for share in shares)
+    cpus = cpus_of(sum(millicpus(share.cpus) for share in shares))
+    memory_gb = sum(share.memory_gb for share in shares)
     if cpus != (job.cpus or 0):
         yield f"the host shares add up to {cpus} CPUs, the job needs {job.cpus}"
     if not math.isclose(memory_gb, job.memory_gb or 0.0, rel_tol=_TOLERANCE):

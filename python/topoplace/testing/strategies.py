@@ -126,7 +126,7 @@ def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
         "gpu_memory_gb": st.sampled_from([4.0, 10.0, 16.0, 40.0]),
         "gpu_model": st.sampled_from(["V100", "A100", ("H100", "A100")]),
         "gpu_fraction": st.just(0.5),
-        "cpus": st.integers(1, 12),
+        "cpus": st.integers(1, 12) | st.sampled_from([0.5, 2.75, 3.152]),
         "memory_gb": st.sampled_from([1.0, 8.5, 40.0]),
         "single_machine": st.just(True),
         "anti_affinity": st.just(True),
@@ -159,7 +159,7 @@ def hosts(draw: st.DrawFn, topology: Topology) -> list[HostResources] | None:
         return None
     one = st.builds(
         HostResources,
-        cpus=st.integers(0, 16),
+        cpus=st.integers(0, 16) | st.sampled_from([0.75, 7.5]),
         memory_gb=st.sampled_from([0.0, 16.0, 64.0]),
         drives=st.integers(0, 2),
     )
@@ -184,7 +184,8 @@ def clusters(
         if gpus := draw(_free_gpus(cluster)):
             job = draw(st.none() | job_graphs(min_tasks=len(gpus), max_tasks=len(gpus)))
             cpus = draw(st.integers(0, 4)) if know_hosts else 0
-            run_job(cluster, f"job-{number}", gpus, job and job.with_(cpus=cpus))
+            fraction = draw(st.sampled_from([1.0, 1.0, 0.5]))
+            run_job(cluster, f"job-{number}", gpus, job and job.with_(cpus=cpus, gpu_fraction=fraction))
     targets = st.sampled_from([*range(chosen.num_gpus), *chosen.machine_names])
     for target in draw(st.lists(targets, max_size=2)):
         cluster.drain(target)

@@ -277,10 +277,10 @@ def test_large_files_are_refused_quickly(kind: str) -> None:
     }[kind]
     bus_ids = (f"{i:04x}" for i in range(10_000))
     body = "".join(entry.replace("{:04x}", f"{i[:2]}:{i[2:]}.0") for i in bus_ids)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(tp.TopologyError):
         system_xml.parse(f'<system version="1"><cpu numaid="0">{body}</cpu></system>')
-    assert time.monotonic() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def test_recognised() -> None:

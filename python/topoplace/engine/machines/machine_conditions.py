@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._core import MachineConditions
@@ -21,6 +22,8 @@ class Neighbour(NamedTuple):
     num_tasks: int
     sockets: Mask
     """The sockets of this machine on which the job holds GPUs, as a bit mask of socket numbers."""
+    gpu_fraction: float = 1.0
+    """The share that the job has of each of its GPUs."""
 
 
 class MachineState(NamedTuple):
@@ -35,18 +38,30 @@ class MachineState(NamedTuple):
     """GB/s of host memory bandwidth that the jobs on the machine use."""
     is_used: bool = False
     """True if a job holds a GPU of the machine or runs a process on it; always False unless the rule sees this."""
+    left: tuple[int, ...] = ()
+    """Thousandths of each GPU that a new job can get, by local number; () unless the rule sees shares."""
+    millicpus: int = 0
+    """Free thousandths of CPUs; 0 unless the rule sees CPUs."""
 
 
 class Conditions:
     """The conditions of a cluster's machines, by number, with the class and state that a rule sees of each."""
 
     def __init__(
-        self, cluster: Cluster, classes: MachineClasses, *, sees_jobs: bool, sees_use: bool = False
+        self,
+        cluster: Cluster,
+        classes: MachineClasses,
+        *,
+        sees_jobs: bool,
+        sees_use: bool = False,
+        sees_shares: bool = False,
+        sees_cpus: bool = False,
     ) -> None:
         """Follow the state of a cluster.
 
         sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are.
+        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU, or in their
+        free CPUs.
         """
         self.native = MachineConditions(
             cluster.native,
@@ -55,6 +70,8 @@ class Conditions:
             socket_of=[one.socket_of for one in classes.classes],
             sees_jobs=sees_jobs,
             sees_use=sees_use,
+            sees_shares=sees_shares,
+            sees_cpus=sees_cpus,
             shared=cluster.classes,
         )
         self._classes = classes.classes
@@ -71,18 +88,23 @@ class Conditions:
             known = self._known[condition] = self._described(condition)
         return known
 
+    def states(self, conditions: Iterable[int]) -> list[MachineState]:
+        """Return the states of the machines in each of these conditions."""
+        return [self.of(condition)[1] for condition in conditions]
+
     def of_machine(self, machine: int) -> tuple[MachineClass, MachineState]:
         """Return the class and the state of machine number `machine`."""
         return self.of(self.native.condition_of(machine))
 
     def _described(self, condition: int) -> tuple[MachineClass, MachineState]:
-        machine_class, free, jobs, is_used = self.native.describe(condition)
+        machine_class, free, jobs, is_used, left, millicpus = self.native.describe(condition)
         neighbours: list[Neighbour] = []
         bandwidths: list[float] = []
         for number, num_gpus, sockets in jobs:
             kind = kind_of(number)
             size = kind.num_tasks or num_gpus
-            neighbours.append(Neighbour(kind.profile, size, sockets))
+            neighbours.append(Neighbour(kind.profile, size, sockets, kind.gpu_fraction))
             bandwidths.append(kind.memory_bandwidth * num_gpus / size)
         bandwidth = math.fsum(bandwidths)  # in any order: jobs are in that of their numbers
-        return self._classes[machine_class], MachineState(free, tuple(sorted(neighbours)), bandwidth, is_used)
+        state = MachineState(free, tuple(sorted(neighbours)), bandwidth, is_used, left, millicpus)
+        return self._classes[machine_class], state

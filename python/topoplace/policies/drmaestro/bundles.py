@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.cluster.hosts import megabytes
+from topoplace.cluster.host_shares import shared_cpus
+from topoplace.cluster.hosts import cpus_of, megabytes, millicpus
 from topoplace.engine.admission import never, why_never, why_no_machine
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
 from topoplace.placement import HostShare
@@ -72,7 +73,7 @@ class JobBundles:
         self.bundles = tuple(self._bundles())
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
-        self.needs = np.array([job.cpus or 0, megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
+        self.needs = np.array([millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
 
     @cached_property
     def suits(self) -> NDArray[np.bool_]:
@@ -106,7 +107,7 @@ class JobBundles:
         job = self.job
         parts = 1 if self.single_bundle else self.processes
         memory = megabytes((job.memory_gb or 0.0) / self.processes) * (self.processes // parts)
-        cpus, gpus = _blocks(job.cpus or 0, parts), _blocks(job.num_tasks, parts, up=True)
+        cpus, gpus = _cpus(job, parts), _blocks(job.num_tasks, parts, up=True)
         for own_cpus, own_gpus in zip(cpus, gpus, strict=True):
             yield Bundle((own_cpus, memory), own_gpus, self.gpus_local)
 
@@ -115,7 +116,7 @@ class JobBundles:
         job = self.job
         where = machines * self.processes if self.single_bundle else machines
         memory = (job.memory_gb or 0.0) / self.processes
-        cpus = _blocks(job.cpus or 0, self.processes)
+        cpus = map(cpus_of, _cpus(job, self.processes))
         return tuple(HostShare(machine, own, memory) for machine, own in zip(where, cpus, strict=True))
 
     def _why_no_local_gpus(self) -> Refusal | None:
@@ -127,6 +128,12 @@ class JobBundles:
         if most > local:
             return never(f"needs {most} GPUs on one machine, the largest has {local} of them")
         return None
+
+
+def _cpus(job: JobGraph, parts: int) -> list[int]:
+    """Divide a job's CPUs into `parts`, and return the thousandths of CPUs of each."""
+    units, unit = shared_cpus(job)
+    return [part * unit for part in _blocks(units, parts)]
 
 
 def _blocks(total: int, parts: int, *, up: bool = False) -> list[int]:

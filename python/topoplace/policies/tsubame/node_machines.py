@@ -106,7 +106,7 @@ class NodeMachines:
         if len(chosen) < needs.nodes:
             return None
         if needs.more:
-            able = first(needs.more, needs.cpus + 1)
+            able = first(needs.more, needs.cpus + needs.unit)
             if len(able) < needs.more:
                 return None
             later = able.keys() - chosen.keys()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from topoplace.cluster.hosts import megabytes
+from topoplace.cluster.host_shares import shared_cpus
+from topoplace.cluster.hosts import cpus_of, megabytes
 from topoplace.placement import HostShare
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 Amounts = tuple[int, int, tuple[int, int], int]
-"""(nodes, GPUs per node, (CPUs per node, nodes with one CPU more), MB of memory per node)."""
+"""(nodes, GPUs per node, (thousandths of CPUs per node, nodes with a unit more), MB of memory per node)."""
 
 
 class NodeNeeds:
@@ -22,7 +23,8 @@ class NodeNeeds:
 
     A job has one node per process, one node in all if it is `single_machine`, or one node per task under
     `anti_affinity`. The node of a `single_machine` job runs all its processes; every other node runs one. CPUs and
-    memory are divided evenly among the nodes; if CPUs leave a remainder, as many nodes have one CPU more.
+    memory are divided evenly among the nodes; if CPUs leave a remainder, as many nodes have one CPU more, or a thousandth
+    if the CPUs of the job are not whole.
     """
 
     def __init__(self, request: JobRequest, topology: Topology) -> None:
@@ -32,8 +34,12 @@ class NodeNeeds:
         self.nodes = 1 if job.single_machine else job.num_tasks if request.anti_affine else job.processes
         self.gpus, self.uneven = divmod(job.num_tasks, self.nodes)
         """GPUs per node, and the remainder of the division; a job with a remainder is rejected."""
-        self.cpus, self.more = divmod(job.cpus or 0, self.nodes)
-        """CPUs per node, and the number of nodes that have one CPU more."""
+        units, self.unit = shared_cpus(job)
+        """Thousandths of a CPU that a node may have more than another."""
+        each, self.more = divmod(units, self.nodes)
+        """Number of nodes that have a unit of CPUs more."""
+        self.cpus = each * self.unit
+        """Thousandths of CPUs per node."""
         self.processes = job.processes if job.single_machine else 1
         """Processes per node."""
         self.memory_gb = (job.memory_gb or 0.0) / self.nodes / self.processes
@@ -52,27 +58,32 @@ class NodeNeeds:
         self._host_shares: dict[tuple[int, int], tuple[HostShare, ...]] = {}
 
     def host_shares(self, machine: int, cpus: int) -> tuple[HostShare, ...]:
-        """Return the CPUs and memory of each process of a node on `machine` that has `cpus` CPUs."""
+        """Return the CPUs and memory of each process of a node on `machine` that has `cpus` thousandths of CPUs."""
         known = self._host_shares.get((machine, cpus))
         if known is None:
-            each, more = divmod(cpus, self.processes)
-            shares = (HostShare(machine, each + (i < more), self.memory_gb) for i in range(self.processes))
+            each, more = divmod(cpus // self.unit, self.processes)
+            shares = (
+                HostShare(machine, cpus_of((each + (i < more)) * self.unit), self.memory_gb)
+                for i in range(self.processes)
+            )
             known = self._host_shares[machine, cpus] = tuple(shares)
         return known
 
     def cpus_on(self, machines: Sequence[int], hosts: Hosts) -> list[int]:
-        """Return the CPUs of the node on each of these machines; the first that can have one CPU more."""
+        """Return the thousandths of CPUs of the node on each of these machines; the first that can have a unit more."""
         cpus, more = [self.cpus] * len(machines), self.more
         for i, machine in enumerate(machines if more else ()):
-            if more and hosts.free[machine, 0] > self.cpus:
-                cpus[i] += 1
+            if more and hosts.free[machine, 0] >= self.cpus + self.unit:
+                cpus[i] += self.unit
                 more -= 1
         return cpus
 
     def wishes(self) -> str:
         """Return the needs as English text for messages."""
         where = f"{self.nodes} nodes" if self.nodes > 1 else "a node"
-        cpus = f"{self.cpus} or {self.cpus + 1}" if self.more else f"{self.cpus}"
+        cpus = f"{cpus_of(self.cpus)}"
+        if self.more:
+            cpus += f" or {cpus_of(self.cpus + self.unit)}"
         return f"{where} with {self.gpus} GPUs, {cpus} CPUs and {self.memory_gb * self.processes:g} GB"
 
 

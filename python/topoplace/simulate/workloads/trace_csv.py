@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from topoplace import _checks
+from topoplace.cluster.hosts import cpus_of
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import MAX_TASKS
@@ -101,7 +102,7 @@ def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line:
     needs: dict[str, Any] = {
         "gpu_fraction": _gpu_fraction(fields, line),
         "gpu_model": tuple(kinds) or None,
-        "cpus": math.ceil(_value(fields, "cpus", line)) or None,
+        "cpus": _cpus(fields, line) or None,
         "memory_gb": _value(fields, "mem_mib", line) * 2**20 / 1e9 or None,
         "single_machine": _nodes(fields, line) == 1,
         "min_utility": _value(fields, "min_utility", line),
@@ -126,6 +127,11 @@ def _nodes(fields: Mapping[str, str], line: int) -> float | None:
     if not nodes.is_integer():
         raise ValueError(f"line {line}: nodes = {_checks.shown(fields['nodes'])}, not a whole number")
     return nodes
+
+
+def _cpus(fields: Mapping[str, str], line: int) -> float:
+    """Return the CPUs of a row, rounded up to thousandths."""
+    return cpus_of(math.ceil(_value(fields, "cpus", line) * 1000 - 1e-6))
 
 
 def _value(fields: Mapping[str, str], column: str, line: int) -> float:

@@ -1,0 +1,193 @@
+"""Base class of policies that may put several jobs on one GPU, and score all machines at once."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.cluster.host_shares import shares_on
+from topoplace.cluster.hosts import megabytes, millicpus
+from topoplace.engine.admission import why_no_machine
+from topoplace.engine.gangs.splits import in_order
+from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
+from topoplace.engine.machines.machine_options import Choice, Option
+from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
+from topoplace.objectives.utility import communication_cost
+from topoplace.placement import Placement, Scores
+
+if TYPE_CHECKING:
+    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.splits import MachineSplit
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_conditions import Conditions, MachineState
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Refusal
+
+
+WHOLE: Final = 1000
+"""The thousandths of a GPU."""
+
+
+class SharingPolicy(MachinePolicy):
+    """Base of policies that place jobs with a `gpu_fraction`, with whole GPUs, or with none, on the best machine.
+
+    A rule scores all machines at once by what is left of their GPUs and CPUs; a job goes to the machine of the highest
+    score, ties to the lowest number. A job with whole GPUs takes the lowest free ones, and one with shares those of
+    which least is left. If no machine has room, a job is split over the machines with the most free GPUs.
+    """
+
+    honours = frozenset(("gpu_fraction",))
+    sees_jobs = False
+    sees_cpus: ClassVar[bool] = True
+    """True if scores depend on the free CPUs of machines. If not, set it to False: decisions are faster."""
+    score_name: ClassVar[str] = "score"
+    """The name of the rule's score in `Placement.scores`."""
+
+    @abstractmethod
+    def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
+        """Return an array (n,): the score of placing the job on each machine; larger is better.
+
+        What is returned for machines that lack GPUs or CPUs does not matter.
+        """
+
+    def pick(
+        self,
+        request: JobRequest,
+        machine_class: MachineClass,
+        state: MachineState,
+        able: Mask,
+        view: ClusterView,
+    ) -> tuple[int, ...]:
+        """Return the GPUs of the job on one machine, by local number.
+
+        able: the GPUs of which enough is left; at least one per task.
+        """
+        if request.share == WHOLE:
+            return tuple(members(able))[: request.size]
+        return tuple(sorted(members(able), key=lambda gpu: (state.left[gpu], gpu))[: request.size])
+
+    # ---- what MachinePolicy asks ---------------------------------------------------------------------------
+
+    def options(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterable[Option]:
+        """Return the placement on wholly free GPUs of one machine, for parts of jobs that several machines share."""
+        return [Option((), tuple(members(free))[: request.size], 0.0, None)]
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        """Return at most one split of the job, over the first machines with free GPUs."""
+        return in_order(offers, request.size, anti_affine=request.job.anti_affinity)
+
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
+        """Return no utility; None if tasks that communicate have no path between their GPUs."""
+        cost = communication_cost(request.job, tuple(gpus), view.cluster.topology)
+        return Evaluation(0.0, None) if cost < math.inf else None
+
+    def scores(self, details: Any) -> Mapping[str, float]:
+        """Return no scores of its own for a job on several machines."""
+        return {}
+
+    def may_fit(self, job: JobGraph, num_free: int) -> bool:
+        """Return False if too few GPUs are wholly free for a job that needs whole ones."""
+        return job.gpu_fraction < 1 or job.num_tasks <= num_free
+
+    def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster; None if no such reason is known."""
+        if job.num_tasks:
+            return super().why_never(job, view)
+        needs = millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0)
+        return why_no_machine([needs], view.cluster.hosts.resources)
+
+    # ---- inside --------------------------------------------------------------------------------------------
+
+    def _new_options(self, request: JobRequest, view: ClusterView) -> Any:
+        def keys(numbers: Sequence[int]) -> NDArray[np.float64]:
+            return self._keys(request, view, numbers)
+
+        def choose(condition: int) -> Choice:
+            return self._choice(request, view, condition)
+
+        return RankedForJob(self.conditions(view), request.whole_job, keys, choose)
+
+    def conditions(self, view: ClusterView) -> Conditions:
+        """Return the conditions of machines that the rule tells apart."""
+        return view.conditions(sees_jobs=self.sees_jobs, sees_shares=True, sees_cpus=self.sees_cpus)
+
+    def _keys(self, request: JobRequest, view: ClusterView, numbers: Sequence[int]) -> NDArray[np.float64]:
+        """Return an array (n, 2): (limit on GPU memory, -score) of each condition; infinite where the job does not fit.
+
+        A job goes to GPUs of the smallest memory that suits it if it fits there, else to the next.
+        """
+        conditions = self.conditions(view)
+        classes, free_cpus, left = conditions.native.left_of(numbers)
+        keys = np.full((len(numbers), 2), math.inf)
+        for tier, limit in enumerate(request.memory_limits):
+            able = left * _suits(request, view, limit)[classes, : left.shape[1]]
+            fits = ((able >= request.share).sum(axis=1) >= request.size) & (keys[:, 0] == math.inf)
+            if not fits.any():
+                continue
+            score = self.score(request, Machines(numbers, classes, free_cpus, able), view)
+            keys[fits, 0], keys[fits, 1] = tier, -score[fits]
+        if request.job.edges or view.cluster.topology.partitions:
+            for row in np.flatnonzero(keys[:, 0] < math.inf).tolist():
+                if self._gpus(request, view, numbers[row], int(keys[row, 0])) is None:
+                    keys[row] = math.inf
+        return keys
+
+    def _gpus(
+        self, request: JobRequest, view: ClusterView, condition: int, tier: int
+    ) -> tuple[int, ...] | None:
+        """Return the GPUs of the job on machines in a condition; None if it does not fit.
+
+        tier: the index of the limit on GPU memory in `request.memory_limits`.
+        """
+        if not request.size:
+            return ()
+        machine_class, state = self.conditions(view).of(condition)
+        enough = mask_of(gpu for gpu, left in enumerate(state.left) if left >= request.share)
+        suitable = request.suitable(machine_class, request.memory_limits[tier])
+        for region in request.regions(machine_class, enough & suitable):
+            gpus = self.pick(request, machine_class, state, region, view)
+            if request.communication(machine_class, gpus) == math.inf:
+                gpus = request.mapped(machine_class, region)
+            if request.communication(machine_class, gpus) < math.inf:
+                return gpus
+        return None
+
+    def _choice(self, request: JobRequest, view: ClusterView, condition: int) -> Choice:
+        tier, cost = self._keys(request, view, [condition])[0].tolist()
+        gpus = self._gpus(request, view, condition, int(tier))
+        assert gpus is not None
+        machine_class, _ = self.conditions(view).of(condition)
+        links = request.link_scores(machine_class, gpus) if gpus else {}
+        return Choice(Option((tier, cost), gpus, 0.0, None), Scores({**links, self.score_name: -cost}))
+
+    def _placement(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
+    ) -> Placement:
+        if choice.option.gpus:
+            return super()._placement(job, request, view, machine, choice)
+        hosts = shares_on(job, machine)
+        return Placement((), scores=choice.scores, topology=view.cluster.topology, job=job, hosts=hosts)
+
+
+def _suits(request: JobRequest, view: ClusterView, most_memory_gb: float) -> NDArray[np.int32]:
+    """Return an array (classes, GPUs): 1 for each GPU of a class that suits the job, else 0."""
+
+    def build() -> NDArray[np.int32]:
+        classes = view.classes.classes
+        suits = np.zeros((len(classes), max(one.num_gpus for one in classes)), dtype=np.int32)
+        for number, one in enumerate(classes):
+            suits[number, list(members(request.suitable(one, most_memory_gb)))] = 1
+        return suits
+
+    return request.table((_suits, most_memory_gb), build)

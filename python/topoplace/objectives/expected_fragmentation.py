@@ -1,0 +1,73 @@
+"""Expected fragmentation: what typical jobs could not use of the GPUs that are left (FGD, USENIX ATC'23)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from topoplace import _checks
+from topoplace._core import Fragmentation
+from topoplace.cluster.hosts import millicpus
+from topoplace.jobs.job_graph import JobGraph
+
+COVERED: Final = 0.95
+"""The share of all jobs that the typical ones make up, as in the authors' simulator."""
+
+
+class TypicalJobs:
+    """The most common kinds of jobs and how common they are; by them, FGD says how much of a machine is a fragment.
+
+    A kind is what a job asks of a machine: tasks, share of each GPU, GPU models and CPUs.
+    """
+
+    def __init__(self, weights: Mapping[JobGraph, float]) -> None:
+        """Take each job with its weight, above 0; ValueError names a wrong one."""
+        _checks.instance(weights, Mapping, "weights", ValueError)
+        total = math.fsum(
+            _checks.positive(weight, f"weights[{job!r}]", ValueError) for job, weight in weights.items()
+        )
+        if not total:
+            raise ValueError("weights is empty")
+        self.weights: Mapping[JobGraph, float] = {job: weight / total for job, weight in weights.items()}
+        """The share of each kind of job among all, which add up to 1."""
+
+    @classmethod
+    def of(cls, jobs: Iterable[JobGraph], covered: float = COVERED) -> TypicalJobs:
+        """Return the most common kinds in a list of jobs, such as those of a trace.
+
+        covered: the least share of all jobs that these kinds make up. Kinds that are equally common come in the order
+        of CPUs, tasks, share and models. ValueError for an empty list, or `covered` outside 0..1.
+        """
+        covered = _checks.positive(covered, "covered", ValueError, high=1.0)
+        first: dict[tuple[float, int, float, tuple[str, ...]], JobGraph] = {}
+        counts: Counter[tuple[float, int, float, tuple[str, ...]]] = Counter()
+        for job in jobs:
+            kind = (job.cpus or 0, job.num_tasks, job.gpu_fraction, tuple(job.gpu_models))
+            first.setdefault(kind, job)
+            counts[kind] += 1
+        ranked = sorted(counts, key=lambda kind: (-counts[kind], kind))
+        chosen: dict[JobGraph, float] = {}
+        known = 0
+        for kind in ranked:
+            if known >= covered * counts.total():
+                break
+            chosen[first[kind]] = counts[kind]
+            known += counts[kind]
+        return cls(chosen)
+
+    def model(self, suits: Callable[[JobGraph], Sequence[bool]]) -> Fragmentation:
+        """Return the native model of these jobs. suits: returns, for each class of machines, whether its GPUs suit."""
+        return Fragmentation(
+            [
+                (
+                    millicpus(job.cpus or 0),
+                    job.num_tasks,
+                    round(job.gpu_fraction * 1000) if job.num_tasks else 0,
+                    weight,
+                    list(suits(job)),
+                )
+                for job, weight in self.weights.items()
+            ]
+        )

@@ -1,0 +1,93 @@
+"""Rules that draw machines at random: one, or the emptier of two."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import _checks
+from topoplace.engine.machines.machine_class import MachineClass, Mask, members
+from topoplace.engine.sharing.sharing_policy import SharingPolicy
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.machines.machine_options import Choice
+    from topoplace.engine.request import JobRequest
+    from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
+
+
+class RandomFit(SharingPolicy):
+    """A machine drawn from those with room, each equally likely, and a random GPU of it for a job that shares one.
+
+    seed: of the draws. Equal clusters give equal draws.
+    """
+
+    name = "random-fit"
+    sees_cpus = False
+    num_draws = 1
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=2**63 - 1)
+
+    def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
+        """Return the thousandths of GPUs that are left on each machine; the draw does not look at them."""
+        return machines.left.sum(axis=1).astype(float)
+
+    def pick(
+        self,
+        request: JobRequest,
+        machine_class: MachineClass,
+        state: MachineState,
+        able: Mask,
+        view: ClusterView,
+    ) -> tuple[int, ...]:
+        """Return GPUs drawn from those of which enough is left, ascending; whole GPUs are the lowest ones."""
+        if request.job.gpu_fraction == 1:
+            return super().pick(request, machine_class, state, able, view)
+        return tuple(sorted(_draws(self.seed, view, "GPUs").sample(list(members(able)), request.size)))
+
+    def _new_options(self, request: JobRequest, view: ClusterView) -> Any:
+        return _Drawn(super()._new_options(request, view), view, self.seed, self.num_draws)
+
+
+class TwoChoices(RandomFit):
+    """The emptier of two machines drawn from those with room (power of two choices); ties go to the first draw."""
+
+    name = "two-choices"
+    num_draws = 2
+
+
+class _Drawn:
+    """The machines with room, in the order of the draw."""
+
+    def __init__(self, ranked: RankedForJob, view: ClusterView, seed: int, num_draws: int) -> None:
+        self._ranked, self._view, self._seed, self._num_draws = ranked, view, seed, num_draws
+
+    def best(self, least_utility: float = 0.0) -> tuple[int, Choice] | None:
+        """Return (machine, choice) of the machine that is drawn; None if none has room."""
+        able = sorted(self._ranked.machines())
+        if not able or least_utility > 0:
+            return None
+        draws = _draws(self._seed, self._view, "machines")
+        drawn = draws.sample(able, min(self._num_draws, len(able)))
+        choices = [(machine, self._ranked.choice(condition)) for machine, condition in drawn]
+        return min(choices, key=lambda one: one[1].option.order)
+
+    def ranked(self) -> Iterator[tuple[int, Choice]]:
+        """Yield (machine, choice) of the machine that is drawn, then of all others."""
+        first = self.best()
+        if first is not None:
+            yield first
+            yield from self._ranked.ranked()
+
+
+def _draws(seed: int, view: ClusterView, of: str) -> random.Random:
+    """Return random numbers that are the same for equal clusters."""
+    cluster = view.cluster
+    left = int(cluster.hosts.free.sum()) if cluster.hosts.resources else 0
+    return random.Random(f"{seed} {of} {cluster.native.num_jobs} {cluster.num_free} {left}")

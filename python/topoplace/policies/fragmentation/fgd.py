@@ -1,0 +1,95 @@
+"""Fragmentation gradient descent: the placement after which typical jobs can use most of what is left (ATC'23)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import _checks
+from topoplace.engine.sharing.sharing_policy import WHOLE, SharingPolicy
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.objectives.expected_fragmentation import TypicalJobs
+
+if TYPE_CHECKING:
+    from topoplace._core import Fragmentation
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_class import MachineClass, Mask
+    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.request import JobRequest
+    from topoplace.engine.sharing.ranked_machines import Machines
+
+_UNKNOWN = TypicalJobs(
+    {
+        JobGraph.independent(1).with_(gpu_fraction=0.5): 1,
+        JobGraph.independent(1): 4,
+        JobGraph.independent(2): 2,
+        JobGraph.independent(4): 1,
+        JobGraph.independent(8): 1,
+    }
+)
+
+
+class FragmentationGradientDescent(SharingPolicy):
+    """FGD (Weng et al., USENIX ATC'23): a job goes where the expected fragment grows least, or shrinks most.
+
+    The fragment of a machine for one typical job is all that is left of its GPUs if the job does not fit, else what is
+    left of the GPUs that are too full for one of its tasks (section 3 of the paper); the expected fragment is the mean
+    over the typical jobs. The score is logistic(fragment before - after), in GPUs.
+
+    typical: the jobs that are common on the cluster, such as `TypicalJobs.of(workload.jobs)`. Without it, jobs of half
+    a GPU and of 1, 2, 4 and 8 GPUs are taken as common.
+    rounded: True compares scores in whole hundredths, rounded down, as the authors' simulator does; machines whose
+    scores differ by less are then equal, and the lowest number is taken. False compares exact scores.
+    """
+
+    name = "fgd"
+    score_name = "fragmentation_score"
+
+    def __init__(self, *, typical: TypicalJobs | None = None, rounded: bool = True) -> None:
+        if typical is not None:
+            _checks.instance(typical, TypicalJobs, "typical", ValueError)
+        self.typical = typical or _UNKNOWN
+        self.rounded = _checks.flag(rounded, "rounded", ValueError)
+
+    def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
+        """Return the score of the best placement of the job on each machine."""
+        return self._steps(request, view, machines.classes, machines.millicpus, machines.left)[0]
+
+    def pick(
+        self,
+        request: JobRequest,
+        machine_class: MachineClass,
+        state: MachineState,
+        able: Mask,
+        view: ClusterView,
+    ) -> tuple[int, ...]:
+        """Return the GPU whose sharing gives the best score, and for other jobs the lowest ones."""
+        if request.size != 1 or request.share == WHOLE:
+            return super().pick(request, machine_class, state, able, view)
+        left = np.array([state.left], dtype=np.int32)
+        left[0, [gpu for gpu in range(left.size) if not able >> gpu & 1]] = 0
+        classes = np.array([view.classes.classes.index(machine_class)], dtype=np.int32)
+        _, gpus = self._steps(request, view, classes, np.array([state.millicpus]), left)
+        return (int(gpus[0]),)
+
+    def _steps(
+        self,
+        request: JobRequest,
+        view: ClusterView,
+        classes: NDArray[np.int32],
+        free_cpus: NDArray[np.int64],
+        left: NDArray[np.int32],
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Return the score of each machine, and the GPU that gives it if the job shares one, else -1."""
+        cpus = max(request.whole_job[0], 0)
+        model = view.table((FragmentationGradientDescent, self.typical), lambda: self._model(view))
+        return model.best_steps(classes, free_cpus, left, cpus, request.size, request.share, self.rounded)
+
+    def _model(self, view: ClusterView) -> Fragmentation:
+        def suits(job: JobGraph) -> list[bool]:
+            request = view.request(job)
+            return [request.suitable(one) != 0 for one in view.classes.classes]
+
+        return self.typical.model(suits)

@@ -1,0 +1,117 @@
+"""Rules of vector bin packing, and those that count GPUs, with which FGD is compared (ATC'23, section 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import _checks
+from topoplace.engine.sharing.sharing_policy import WHOLE, SharingPolicy
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.engine.sharing.ranked_machines import Machines
+
+Vectors = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""(n,) free CPUs and (n,) free GPUs, as shares of the largest machine."""
+
+
+class VectorPolicy(SharingPolicy):
+    """Base of rules that compare what a job needs with what is left of a machine's CPUs and GPUs.
+
+    CPUs and GPUs count as shares of those of the largest machine of the cluster; a cluster that does not know its hosts
+    has GPUs only.
+    rounded: True compares scores in whole hundredths, rounded down, as the simulator of FGD's authors does; machines
+    whose scores differ by less are then equal, and the lowest number is taken. False compares exact scores.
+    """
+
+    def __init__(self, *, rounded: bool = True) -> None:
+        self.rounded = _checks.flag(rounded, "rounded", ValueError)
+
+    def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
+        """Return the score of each machine, 0..1."""
+        most_cpus, most_gpus = _largest(view)
+        cpus = max(request.whole_job[0], 0) / most_cpus
+        gpus = request.size * request.share / most_gpus
+        free_cpus = machines.millicpus / most_cpus if view.cluster.hosts.resources else np.zeros(len(machines.left))
+        scores = self.compare((cpus, gpus), (free_cpus, machines.left.sum(axis=1) / most_gpus))
+        return np.floor(scores * 100 + _EPSILON) / 100 if self.rounded else scores
+
+    def compare(self, needed: tuple[float, float], free: Vectors) -> NDArray[np.float64]:
+        """Return the score of each machine, 0..1; larger is better. needed: CPUs and GPUs, like `free`."""
+        raise NotImplementedError
+
+
+class DotProduct(VectorPolicy):
+    """The machine whose free CPUs and GPUs have the smallest inner product with what the job needs.
+
+    The authors of FGD normalise both by the largest machine, and take the *smallest* product; vector bin packing
+    usually takes the largest.
+    """
+
+    name = "dot-product"
+
+    def compare(self, needed: tuple[float, float], free: Vectors) -> NDArray[np.float64]:
+        """Return 1 minus half the inner product."""
+        return 1 - (needed[0] * free[0] + needed[1] * free[1]) / 2
+
+
+class VectorBestFit(VectorPolicy):
+    """The machine on which the job leaves the smallest mean of free CPUs and GPUs."""
+
+    name = "vector-best-fit"
+
+    def compare(self, needed: tuple[float, float], free: Vectors) -> NDArray[np.float64]:
+        """Return 1 minus the mean of what is left."""
+        return 1 - (free[0] - needed[0] + free[1] - needed[1]) / 2
+
+
+class VectorWorstFit(VectorPolicy):
+    """The machine on which the job leaves the largest mean of free CPUs and GPUs."""
+
+    name = "vector-worst-fit"
+
+    def compare(self, needed: tuple[float, float], free: Vectors) -> NDArray[np.float64]:
+        """Return the mean of what is left."""
+        return (free[0] - needed[0] + free[1] - needed[1]) / 2
+
+
+class GpuPacking(SharingPolicy):
+    """Used GPUs first, then free GPUs of used machines, then free machines (as in the simulator of FGD's authors).
+
+    A job on used GPUs goes where least is left of those that it gets; on free ones, where it needs the fewest; on free
+    machines, to those with the fewest GPUs.
+    """
+
+    name = "gpu-packing"
+    sees_cpus = False
+
+    def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
+        """Return the score of each machine in hundredths: above 50 on used GPUs, 33 to 50 on free ones of used machines."""
+        if not request.size:
+            return np.zeros(len(machines.left))
+        sizes = np.array([one.num_gpus for one in view.classes.classes])[machines.classes]
+        num_free = (machines.left == WHOLE).sum(axis=1)
+        on_free_machine = np.maximum(33 - num_free, num_free)
+        left = np.where(machines.left >= request.share, machines.left, _UNUSABLE)
+        left = np.sort(left, axis=1)[:, : request.size]
+        fresh = (left == WHOLE).sum(axis=1)
+        on_used_machine = np.maximum(50 - fresh, 33)
+        on_used_gpus = np.maximum(100 - (left // 10).sum(axis=1) // 10, 50)
+        used = np.where(fresh > 0, on_used_machine, on_used_gpus)
+        return np.where(num_free == sizes, on_free_machine, used).astype(float)
+
+
+_UNUSABLE: Final = 10**6
+_EPSILON: Final = 1e-9
+"""Lets 0.29 be 29 hundredths, whatever its last bit."""
+
+
+def _largest(view: ClusterView) -> tuple[int, int]:
+    """Return the most thousandths of CPUs and of GPUs of any machine."""
+    capacity = view.cluster.hosts.capacity
+    gpus = max(one.num_gpus for one in view.classes.classes) * WHOLE
+    return max(int(capacity[:, 0].max(initial=0)), 1), gpus

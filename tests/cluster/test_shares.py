@@ -1,0 +1,141 @@
+"""GPUs shared by jobs, against a model that adds up what each job holds."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import topoplace as tp
+
+TOPOLOGY = tp.Topology.cluster(tp.Topology.from_links(2, [], 12.0), 2)
+JOBS = st.sampled_from(["a", "b", "c", "d", "e", "f"])
+GPUS = st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True)
+FRACTIONS = st.sampled_from([0.001, 0.1, 0.25, 0.333, 0.5, 0.999, 1.0])
+
+
+def sharing(size: int, fraction: float) -> tp.JobGraph:
+    return tp.JobGraph.independent(size).with_(gpu_fraction=fraction)
+
+
+class ShareMachine(RuleBasedStateMachine):
+    """Shares of GPUs in whole thousandths, under changes, transactions, copies and snapshots."""
+
+    @initialize()
+    def start(self) -> None:
+        self.cluster = tp.Cluster(TOPOLOGY)
+        self.held: dict[str, tuple[list[int], int]] = {}
+        self.drained: set[int] = set()
+        self.open: list[tuple[contextlib.ExitStack, dict[str, tuple[list[int], int]], set[int]]] = []
+
+    def taken(self, gpu: int) -> dict[str, int]:
+        return {job: share for job, (gpus, share) in self.held.items() if gpu in gpus}
+
+    def left(self, gpu: int) -> int:
+        return 0 if gpu in self.drained else 1000 - sum(self.taken(gpu).values())
+
+    @rule(job=JOBS, gpus=GPUS, fraction=FRACTIONS)
+    def allocate(self, job: str, gpus: list[int], fraction: float) -> None:
+        share = round(fraction * 1000)
+        if job not in self.held and all(self.left(gpu) >= share for gpu in gpus):
+            self.cluster.allocate(job, gpus, sharing(len(gpus), fraction))
+            self.held[job] = gpus, share
+        else:
+            with pytest.raises(tp.AllocationError):
+                self.cluster.allocate(job, gpus, sharing(len(gpus), fraction))
+
+    @rule(job=JOBS)
+    def release(self, job: str) -> None:
+        if self.held.pop(job, None):
+            self.cluster.release(job)
+        else:
+            with pytest.raises(tp.AllocationError, match="holds no GPUs"):
+                self.cluster.release(job)
+
+    @rule(gpu=st.integers(0, 3), drained=st.booleans())
+    def drain(self, gpu: int, drained: bool) -> None:
+        (self.cluster.drain if drained else self.cluster.undrain)(gpu)
+        (self.drained.add if drained else self.drained.discard)(gpu)
+
+    @precondition(lambda self: len(self.open) < 3)
+    @rule()
+    def begin(self) -> None:
+        stack = contextlib.ExitStack()
+        stack.enter_context(self.cluster.transaction())
+        self.open.append((stack, dict(self.held), set(self.drained)))
+
+    @precondition(lambda self: self.open)
+    @rule(error=st.sampled_from([None, ValueError, KeyboardInterrupt]))
+    def end(self, error: type[BaseException] | None) -> None:
+        stack, held, drained = self.open.pop()
+        if error is None:
+            stack.close()
+            return
+        self.held, self.drained = held, drained
+        with pytest.raises(error), stack:
+            raise error
+
+    @precondition(lambda self: not self.open)
+    @rule(way=st.sampled_from([tp.Cluster.copy, lambda c: tp.Cluster.restore(c.snapshot())]))
+    def replace(self, way: Any) -> None:
+        old, self.cluster = self.cluster, way(self.cluster)
+        assert self.cluster.snapshot() == old.snapshot()
+
+    @invariant()
+    def agrees(self) -> None:
+        for gpu in range(4):
+            taken = self.taken(gpu)
+            shares = self.cluster.shares_of(gpu)
+            assert {job: round(share * 1000) for job, share in shares.items()} == taken
+            assert round(self.cluster.share_left(gpu) * 1000) == self.left(gpu)
+            assert self.cluster.owner(gpu) == next((job for job, share in taken.items() if share == 1000), None)
+            assert self.cluster.occupants([gpu])[1] == {job: (gpu,) for job in taken}
+        free = [gpu for gpu in range(4) if self.left(gpu) == 1000]
+        assert list(self.cluster.free_gpus()) == free
+        assert self.cluster.num_free == len(free)
+        for fraction in (0.25, 1.0):
+            able = [gpu for gpu in range(4) if self.left(gpu) >= fraction * 1000]
+            assert list(self.cluster.gpus_with(fraction)) == able
+
+
+TestShares = ShareMachine.TestCase
+
+
+@pytest.mark.parametrize(
+    ("gpus", "fraction", "message"),
+    [
+        ([0], 0.4, r"gpus\[0\] = 0 has 0.3 of itself left, gpu_fraction = 0.4 is asked for"),
+        ([1, 0], 1.0, r"gpus\[1\] = 0 is held by jobs 'half', 'fifth'"),
+        ([2, 3], 0.1, r"gpus\[0\] = 2 is held by job 'whole'"),
+        ([1, 1], 0.1, r"gpus\[1\] = 1 is there twice"),
+        ([3], 0.1, r"gpus\[0\] = 3 is drained"),
+    ],
+)
+def test_what_is_short_is_named_and_nothing_is_taken(gpus: list[int], fraction: float, message: str) -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("half", [0], sharing(1, 0.5))
+    cluster.allocate("fifth", [0], sharing(1, 0.2))
+    cluster.allocate("whole", [2])
+    cluster.drain(3)
+    before = cluster.snapshot()
+    with pytest.raises(tp.AllocationError, match=message):
+        cluster.allocate("new", gpus, sharing(len(gpus), fraction))
+    assert cluster.snapshot() == before
+
+
+@pytest.mark.parametrize("fraction", [0.0, -0.1, 1.001, 0.0004, 0.12345, "0.5", float("nan")])
+def test_a_share_is_in_thousandths(fraction: Any) -> None:
+    with pytest.raises(tp.JobGraphError, match="gpu_fraction"):
+        tp.JobGraph.ring(2).with_(gpu_fraction=fraction)
+    with pytest.raises(tp.AllocationError, match="gpu_fraction"):
+        tp.Cluster(TOPOLOGY).gpus_with(fraction)
+
+
+def test_shares_move_with_their_machine() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("half", [2], sharing(1, 0.5))
+    wider = tp.Topology.cluster(tp.Topology.from_links(2, [], 12.0), 3)
+    assert cluster.with_topology(wider).shares_of(2) == {"half": 0.5}
