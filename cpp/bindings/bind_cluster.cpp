@@ -231,8 +231,34 @@ class Transaction {
 
 }  // namespace
 
+namespace {
+
+void register_shares(py::class_<ClusterState>& bound) {
+    bound
+        .def("shares_of", &shares_of, py::arg("gpu"),
+             "Thousandths of the GPU by job, in order of allocation.")
+        .def(
+            "share_left",
+            [](const ClusterState& state, std::int32_t gpu) { return state.share_left(known(state, gpu)); },
+            py::arg("gpu"), "The thousandths of the GPU that a new job can get.")
+        .def("gpus_with", &gpus_with, py::arg("share"), "GPUs with this many thousandths left, ascending.");
+}
+
+void register_transaction(py::module_& module) {
+    py::class_<Transaction>(module, "Transaction", "A block whose changes to a cluster are undone.")
+        .def(py::init<py::object, ClusterState&, bool>(), py::keep_alive<1, 3>(), py::arg("cluster"),
+             py::arg("state"), py::arg("always_undo"),
+             "always_undo: also where the block ends without an exception.")
+        .def("__enter__", &Transaction::enter)
+        .def("__exit__", &Transaction::exit, py::arg("kind"), py::arg("value"), py::arg("traceback"));
+}
+
+}  // namespace
+
 void register_cluster(py::module_& module) {
-    py::class_<ClusterState>(module, "ClusterState", "Which job holds which GPU; see topoplace.Cluster.")
+    py::class_<ClusterState> bound(module, "ClusterState",
+                                   "Which job holds which GPU; see topoplace.Cluster.");
+    bound
         .def(py::init([](std::int32_t num_gpus, std::vector<std::int32_t> first_gpu, Capacity capacity) {
                  return std::make_unique<ClusterState>(num_gpus,
                                                        Machines{std::move(first_gpu), std::move(capacity)});
@@ -248,13 +274,6 @@ void register_cluster(py::module_& module) {
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
         .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
         .def("owner", &owner, py::arg("gpu"), "The job that holds the whole GPU, or None.")
-        .def("shares_of", &shares_of, py::arg("gpu"),
-             "Thousandths of the GPU by job, in order of allocation.")
-        .def(
-            "share_left",
-            [](const ClusterState& state, std::int32_t gpu) { return state.share_left(known(state, gpu)); },
-            py::arg("gpu"), "The thousandths of the GPU that a new job can get.")
-        .def("gpus_with", &gpus_with, py::arg("share"), "GPUs with this many thousandths left, ascending.")
         .def("occupants", &occupants, py::arg("gpus"),
              "Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.")
         .def("gpus_of", &gpus_of, py::arg("job"), "The GPUs of a job in task order; () where it holds none.")
@@ -293,12 +312,8 @@ void register_cluster(py::module_& module) {
                     "ValueError for bytes that are no snapshot of a cluster of that size.")
         .def("copy", [](const ClusterState& state) { return std::make_unique<ClusterState>(state); });
 
-    py::class_<Transaction>(module, "Transaction", "A block whose changes to a cluster are undone.")
-        .def(py::init<py::object, ClusterState&, bool>(), py::keep_alive<1, 3>(), py::arg("cluster"),
-             py::arg("state"), py::arg("always_undo"),
-             "always_undo: also where the block ends without an exception.")
-        .def("__enter__", &Transaction::enter)
-        .def("__exit__", &Transaction::exit, py::arg("kind"), py::arg("value"), py::arg("traceback"));
+    register_shares(bound);
+    register_transaction(module);
 }
 
 }  // namespace topoplace::bindings

@@ -23,12 +23,12 @@ namespace {
 
 using Jobs = std::vector<std::tuple<std::int64_t, std::int32_t, std::int32_t, double, std::vector<bool>>>;
 
-std::unique_ptr<Fragmentation> make(const Jobs& jobs) {
+std::unique_ptr<Fragmentation> make(const Jobs& jobs, double stranded) {
     std::vector<TypicalJob> typical;
     for (const auto& [cpus, tasks, share, weight, suits] : jobs) {
         typical.push_back({cpus, tasks, share, weight, {suits.begin(), suits.end()}});
     }
-    return std::make_unique<Fragmentation>(std::move(typical));
+    return std::make_unique<Fragmentation>(std::move(typical), stranded);
 }
 
 struct Machines {
@@ -79,8 +79,10 @@ std::pair<py::array_t<double>, py::array_t<std::int32_t>> best_steps(
 void register_fragmentation(py::module_& module) {
     py::class_<Fragmentation>(module, "Fragmentation",
                               "How much of machines' GPUs typical jobs could not use.")
-        .def(py::init(&make), py::arg("jobs"),
-             "jobs: thousandths of CPUs, GPUs, thousandths of each GPU, weight, and which classes suit.")
+        .def(py::init(&make), py::arg("jobs"), py::arg("stranded") = 0.0,
+             "jobs: thousandths of CPUs, GPUs, thousandths of each GPU, weight, and which classes suit. "
+             "stranded: "
+             "the weight of GPUs that lack of CPUs strands.")
         .def("expected", &expected, py::arg("classes"), py::arg("cpus"), py::arg("left"),
              "(machines,) thousandths of GPUs. classes, cpus: (machines,); left: (machines, GPUs) "
              "thousandths.")

@@ -285,6 +285,9 @@ class ClusterState:
     def num_gpus(self) -> int:
         ...
     @property
+    def num_jobs(self) -> int:
+        ...
+    @property
     def num_processes(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         (machines,) processes; a view.
@@ -370,9 +373,9 @@ class Fragmentation:
     """
     How much of machines' GPUs typical jobs could not use.
     """
-    def __init__(self, jobs: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, collections.abc.Sequence[bool]]]) -> None:
+    def __init__(self, jobs: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, collections.abc.Sequence[bool]]], stranded: typing.SupportsFloat | typing.SupportsIndex = 0.0) -> None:
         """
-        jobs: thousandths of CPUs, GPUs, thousandths of each GPU, weight, and which classes suit.
+        jobs: thousandths of CPUs, GPUs, thousandths of each GPU, weight, and which classes suit. stranded: the weight of GPUs that lack of CPUs strands.
         """
     def best_steps(self, classes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], cpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], left: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], needed_cpus: typing.SupportsInt | typing.SupportsIndex, tasks: typing.SupportsInt | typing.SupportsIndex, share: typing.SupportsInt | typing.SupportsIndex, rounded: bool) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32]]:
         """

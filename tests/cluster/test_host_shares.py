@@ -46,7 +46,9 @@ def test_as_many_tasks_as_counted_one_by_one(job: tp.JobGraph, free: list[tuple[
     cpus = millicpus(job.cpus or 0)
     memory = sum(megabytes(share.memory_gb) for share in host_shares(job, [0] * job.num_tasks, ONE_MACHINE))
     # What the whole job needs, and a little less of either.
-    free += [(max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 1000, 3000) for short in (0, 1, 500)]
+    free += [
+        (max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 1000, 3000) for short in (0, 1, 500)
+    ]
     found = tasks_hosted(job, np.array(free, dtype=np.int64))
     assert found.tolist() == [counted(job, *amounts) for amounts in free]
 

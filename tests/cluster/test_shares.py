@@ -91,8 +91,10 @@ class ShareMachine(RuleBasedStateMachine):
             shares = self.cluster.shares_of(gpu)
             assert {job: round(share * 1000) for job, share in shares.items()} == taken
             assert round(self.cluster.share_left(gpu) * 1000) == self.left(gpu)
-            assert self.cluster.owner(gpu) == next((job for job, share in taken.items() if share == 1000), None)
-            assert self.cluster.occupants([gpu])[1] == {job: (gpu,) for job in taken}
+            assert self.cluster.owner(gpu) == next(
+                (job for job, share in taken.items() if share == 1000), None
+            )
+            assert self.cluster.occupants([gpu])[1] == dict.fromkeys(taken, (gpu,))
         free = [gpu for gpu in range(4) if self.left(gpu) == 1000]
         assert list(self.cluster.free_gpus()) == free
         assert self.cluster.num_free == len(free)

@@ -12,6 +12,7 @@ import pytest
 import topoplace as tp
 from topoplace.discovery.nvidia import gpu_list
 from topoplace.engine.plan import QueuedJob
+from topoplace.engine.sharing.sharing_policy import SharingPolicy
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate import Workload, simulate
 from topoplace.topology.fabric import Level
@@ -21,7 +22,8 @@ RING = tp.JobGraph.ring(2)
 UTILITY_POLICIES = frozenset(("fcfs", "best-fit", "topo-aware", "topo-aware-p"))
 POLICIES = tuple(tp.policies.names())
 SIX = tp.JobGraph.ring(6)
-BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:4])
+SHARING = frozenset(name for name in POLICIES if isinstance(tp.policies.get(name), SharingPolicy))
+BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:4], SHARING)
 
 
 def topology() -> tp.Topology:
@@ -104,9 +106,9 @@ CASES: list[Case] = [
         "same_gpus",
         SIX.with_(same_gpus=True),
         lambda found: sorted(gpu % 4 for gpu in found.gpus) == [0, 0, 1, 1, 2, 2],
-        UTILITY_POLICIES,
+        UTILITY_POLICIES | SHARING,
     ),
-    ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, frozenset()),
+    ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, SHARING),
 ]
 
 

@@ -144,9 +144,10 @@ class OvercommitsGpus(Forgetful):
         return tp.Placement(gpus, topology=cluster.topology, job=job)
 
     def explain(self, job: tp.JobGraph, cluster: tp.Cluster, top: int = 5) -> Explanation:
-        placement = self.place(job, cluster)
         known = super().explain(job, cluster, top)
-        return known if placement is None else replace(known, candidates=(placement, *known.candidates[1:]))
+        if job.requirements != ("gpu_fraction",) or (placement := self.place(job, cluster)) is None:
+            return known
+        return replace(known, candidates=(placement, *known.candidates[1:]), refusal=None)
 
 
 class IgnoresTheUtility(Forgetful):

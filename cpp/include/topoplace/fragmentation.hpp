@@ -3,6 +3,9 @@
 // For one typical job the fragment of a machine is all that is left of its GPUs where the job does not fit
 // the machine, and otherwise what is left of those GPUs that are too full for a task of it. The expected
 // fragment is the mean over the typical jobs, weighted by how common they are.
+//
+// What is stranded is a second measure: with jobs of one kind alone, that can be cut as small as one likes,
+// the CPUs of a machine are used up before its GPUs; the GPUs that then remain are stranded.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +31,14 @@ struct MachineLeft {
 
 class Fragmentation {
   public:
+    // stranded: the weight of what is stranded, in the mean over the jobs with tasks, beside the fragment.
     // Throws std::invalid_argument for an amount below 0, a share that is not 1..1000 of a job with tasks,
     // weights that do not add up to more than 0, or jobs that know different numbers of classes.
-    explicit Fragmentation(std::vector<TypicalJob> jobs);
+    explicit Fragmentation(std::vector<TypicalJob> jobs, double stranded = 0);
 
     std::int32_t num_classes() const { return static_cast<std::int32_t>(jobs_.front().suits.size()); }
 
-    // Thousandths of a GPU.
+    // Thousandths of a GPU: the expected fragment, and what is stranded times its weight.
     double expected(const MachineLeft& machine) const;
 
     struct Step {
@@ -53,9 +57,12 @@ class Fragmentation {
         std::vector<std::size_t> jobs;
     };
 
+    void group_by_share();
+
     std::vector<TypicalJob> jobs_;
     std::vector<Shares> by_share_;
     double without_tasks_ = 0;  // weight of the jobs that need no GPU
+    double stranded_;
 };
 
 }  // namespace topoplace

@@ -15,6 +15,13 @@ namespace topoplace {
 
 namespace {
 
+bool is_weight(double weight) { return weight >= 0 && !std::isinf(weight); }
+
+bool is_valid(const TypicalJob& job) {
+    const bool is_share = job.tasks == 0 || (job.share >= 1 && job.share <= kWholeGpu);
+    return job.cpus >= 0 && job.tasks >= 0 && is_share && is_weight(job.weight);
+}
+
 double score_of(double less, bool rounded) {
     const double score = 1.0 / (1.0 + std::exp(-less / kWholeGpu));
     return rounded ? std::floor(score * 100) / 100 : score;
@@ -22,20 +29,24 @@ double score_of(double less, bool rounded) {
 
 }  // namespace
 
-Fragmentation::Fragmentation(std::vector<TypicalJob> jobs) : jobs_(std::move(jobs)) {
+Fragmentation::Fragmentation(std::vector<TypicalJob> jobs, double stranded)
+    : jobs_(std::move(jobs)), stranded_(stranded) {
+    if (!is_weight(stranded)) throw std::invalid_argument("stranded is out of range");
     double total = 0;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-        const TypicalJob& job = jobs_[i];
-        const bool is_share = job.tasks == 0 || (job.share >= 1 && job.share <= kWholeGpu);
-        if (job.cpus < 0 || job.tasks < 0 || !is_share || !(job.weight >= 0) || std::isinf(job.weight))
+        if (!is_valid(jobs_[i]))
             throw std::invalid_argument("jobs[" + std::to_string(i) + "] has an amount out of range");
-        if (job.suits.size() != jobs_[0].suits.size())
+        if (jobs_[i].suits.size() != jobs_[0].suits.size())
             throw std::invalid_argument("jobs[" + std::to_string(i) + "].suits has another length");
-        total += job.weight;
+        total += jobs_[i].weight;
     }
     if (!(total > 0)) throw std::invalid_argument("jobs: the weights do not add up to more than 0");
+    for (TypicalJob& job : jobs_) job.weight /= total;
+    group_by_share();
+}
+
+void Fragmentation::group_by_share() {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-        jobs_[i].weight /= total;
         if (jobs_[i].tasks == 0) {
             without_tasks_ += jobs_[i].weight;
             continue;
@@ -60,9 +71,14 @@ double Fragmentation::expected(const MachineLeft& machine) const {
         }
         for (const std::size_t i : jobs) {
             const TypicalJob& job = jobs_[i];
-            const bool fits =
-                able >= job.tasks && machine.cpus >= job.cpus && job.suits[index(machine.machine_class)] != 0;
+            const bool is_suitable = job.suits[index(machine.machine_class)] != 0;
+            const bool fits = is_suitable && able >= job.tasks && machine.cpus >= job.cpus;
             fragment += job.weight * static_cast<double>(fits ? too_full : all);
+            if (stranded_ > 0 && is_suitable && job.cpus > 0) {
+                const double usable =
+                    static_cast<double>(machine.cpus) * job.tasks * share / static_cast<double>(job.cpus);
+                fragment += stranded_ * job.weight * std::max(0.0, static_cast<double>(all) - usable);
+            }
         }
     }
     return fragment;

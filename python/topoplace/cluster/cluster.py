@@ -122,7 +122,7 @@ class Cluster:
         return MappingProxyType({job_id: share / 1000 for job_id, share in held.items()})
 
     def share_left(self, gpu: int) -> float:
-        """Return the share of `gpu` that a new job can get, 0.0 if it is drained; AllocationError for an unknown GPU."""
+        """Return the share of `gpu` that a new job can get, 0.0 if it is drained; AllocationError if it is unknown."""
         return self._state.share_left(self._checked_gpu(gpu, "gpu")) / 1000
 
     def gpus_with(self, gpu_fraction: float) -> tuple[int, ...]:
@@ -153,7 +153,8 @@ class Cluster:
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
         """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
 
-        A shared GPU is among those of each of its jobs. A drained GPU that no job holds is in neither result. AllocationError if there is no such GPU.
+        A shared GPU is among those of each of its jobs. A drained GPU that no job holds is in neither result.
+        AllocationError if there is no such GPU.
         """
         gpus = _checks.sequence(gpus, "gpus", AllocationError)
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:

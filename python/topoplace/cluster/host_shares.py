@@ -2,8 +2,8 @@
 
 The job's processes have equal shares. If the tasks of any process are on several machines, or the number of tasks is
 not divisible by that of processes, the job has one process per task instead. Whole CPUs, or else thousandths of a CPU,
-that do not divide evenly go to the first processes, so that the shares add up to what the job asks for. Memory is counted in whole MB, rounded up for each
-process.
+that do not divide evenly go to the first processes, so that the shares add up to what the job asks for. Memory is
+counted in whole MB, rounded up for each process.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def whole_job(job: JobGraph) -> tuple[int, int]:
 def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool = False) -> Ints:
     """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
 
-    free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that takes no processes. For less than
-    the whole job, each task counts as one process, and those with more CPUs than the others count first. The number
-    may therefore be too small for other tasks of the job. at_best: those with more CPUs count last, so that the number
-    is never too small.
+    free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that takes no processes.
+    For less than the whole job, each task counts as one process, and those with more CPUs than the others count first.
+    The number may therefore be too small for other tasks of the job. at_best: those with more CPUs count last, so that
+    the number is never too small.
     """
     size = job.num_tasks
     units, unit = shared_cpus(job)

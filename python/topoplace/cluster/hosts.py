@@ -99,8 +99,8 @@ class Hosts:
         self.capacity: NDArray[np.int64] = np.array(amounts(self.resources), dtype=np.int64).reshape(
             -1, len(COLUMNS)
         )
-        """The amount of each of `COLUMNS` that each machine has, (machines, 3), or (0, 3) without limits; read-only. The
-        columns are thousandths of CPUs, MB of memory and drives."""
+        """The thousandths of CPUs, MB of memory and drives of each machine, (machines, 3), or (0, 3) without limits.
+        Read-only."""
         self.capacity.flags.writeable = False
         self.free: NDArray[np.int64] = state.host_free
         """The free amount of each of `COLUMNS`, (machines, 3), or (0, 3) without limits; read-only, always current."""

@@ -211,8 +211,8 @@ def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
     """Return why a process of a job fits on no machine; None if every process fits on some machine.
 
-    needs: thousandths of CPUs and MB of each process. machines: total CPUs and memory of each machine; if empty, they are unknown and
-    the result is None.
+    needs: thousandths of CPUs and MB of each process. machines: total CPUs and memory of each machine; if empty, they
+    are unknown and the result is None.
     """
     cpus = max((machine.cpus for machine in machines), default=0)
     memory = int(max((machine.memory_gb for machine in machines), default=0.0) * 1000)
@@ -281,17 +281,20 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
     """Return what a job needs, for messages; with `hosts`, also its CPUs and host memory if it needs some."""
     models = " or ".join(job.gpu_models)
     wishes = [f" {models}" if models else "", " GPU" if job.num_tasks == 1 else " GPUs"]
+    share = f"{job.gpu_fraction:g} of " if job.gpu_fraction < 1 else ""
     if job.gpu_memory_gb:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
     if job.single_machine:
         wishes.append(" on one machine")
     if job.anti_affinity:
         wishes.append(" on different machines")
+    beside = [f"{job.cpus} CPUs"] if job.cpus else []
+    beside += [f"{job.memory_gb:g} GB of host memory"] if job.memory_gb else []
+    if not job.num_tasks:
+        return f"needs {' and '.join(beside)}"
     if hosts:
-        beside = [f"{job.cpus} CPUs"] if job.cpus else []
-        beside += [f"{job.memory_gb:g} GB of host memory"] if job.memory_gb else []
         wishes.append(f" with {' and '.join(beside)} beside them" if beside else "")
-    return f"needs {job.num_tasks}{''.join(wishes)}"
+    return f"needs {share}{job.num_tasks}{''.join(wishes)}"
 
 
 def _holds(machine: HostResources, process: tuple[int, int]) -> bool:

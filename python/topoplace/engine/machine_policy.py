@@ -159,12 +159,7 @@ class MachinePolicy(ABC):
         if candidates:
             best = max(candidate.scores["utility"] for candidate in candidates)
             return Explanation(self.name, candidates, self.why_postponed(job, best))
-        refusal = self.why_never(job, view)
-        if refusal is None:
-            request = view.request(job)
-            offers = offers_of(self.max_tasks, request, view, sees_jobs=self.sees_jobs)
-            refusal = rules.why_not_now(request, view, offers, self.lack(job))
-        return Explanation(self.name, (), refusal)
+        return Explanation(self.name, (), self.why_never(job, view) or self.why_not_now(job, view))
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, deciding in queue order; jobs of too low utility are deferred.
@@ -204,6 +199,12 @@ class MachinePolicy(ABC):
         """
         other = self.search(job, view, -math.inf) if least_utility > -math.inf else None
         return other.scores["utility"] if other else None
+
+    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
+        """Return why a job that could run on an idle cluster cannot start now."""
+        request = view.request(job)
+        offers = offers_of(self.max_tasks, request, view, sees_jobs=self.sees_jobs)
+        return rules.why_not_now(request, view, offers, self.lack(job))
 
     def why_postponed(self, job: JobGraph, utility: float) -> Refusal:
         """Return why a job waits although there is room; utility: that of its best placement now."""

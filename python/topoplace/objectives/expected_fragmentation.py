@@ -57,8 +57,12 @@ class TypicalJobs:
             known += counts[kind]
         return cls(chosen)
 
-    def model(self, suits: Callable[[JobGraph], Sequence[bool]]) -> Fragmentation:
-        """Return the native model of these jobs. suits: returns, for each class of machines, whether its GPUs suit."""
+    def model(self, suits: Callable[[JobGraph], Sequence[bool]], stranded: float = 0.0) -> Fragmentation:
+        """Return the native model of these jobs.
+
+        suits: returns, for each class of machines, whether its GPUs suit. stranded: the weight of GPUs that lack of
+        CPUs strands, beside the fragment.
+        """
         return Fragmentation(
             [
                 (
@@ -69,5 +73,6 @@ class TypicalJobs:
                     list(suits(job)),
                 )
                 for job, weight in self.weights.items()
-            ]
+            ],
+            stranded,
         )

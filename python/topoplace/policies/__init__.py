@@ -16,7 +16,7 @@ from topoplace.engine.policy import Policy, SearchPolicy
 from topoplace.policies.drmaestro.policy import DRMaestro
 from topoplace.policies.fragmentation.chance import RandomFit, TwoChoices
 from topoplace.policies.fragmentation.clustering import GpuClustering
-from topoplace.policies.fragmentation.fgd import FragmentationGradientDescent
+from topoplace.policies.fragmentation.fgd import FragmentationGradientDescent, LeastStranded
 from topoplace.policies.fragmentation.vector_rules import (
     DotProduct,
     GpuPacking,
@@ -48,6 +48,7 @@ __all__ = [
     "GpuPacking",
     "GpuSet",
     "Greedy",
+    "LeastStranded",
     "MachinePolicy",
     "MapaTopoAware",
     "NodeQueue",
@@ -74,7 +75,7 @@ _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]]
         *(Baseline, MapaTopoAware, Greedy, Preserve),
         *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
         *(DRMaestro, GQueue, RQueue),
-        *(FragmentationGradientDescent, DotProduct, VectorBestFit, VectorWorstFit, GpuPacking),
+        *(FragmentationGradientDescent, LeastStranded, DotProduct, VectorBestFit, VectorWorstFit, GpuPacking),
         *(GpuClustering, RandomFit, TwoChoices),
     )
 }

@@ -118,10 +118,13 @@ class PolicyMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_gpu_has_one_state(self) -> None:
-        """Check that each GPU is held by at most one job, and free if it is neither held nor drained."""
+        """Check that jobs hold no more than all of a GPU, and that it is free if it is neither held nor drained."""
         cluster = self.cluster
-        held = Counter(gpu for gpus in cluster.allocations.values() for gpu in gpus)
-        require(max(held.values(), default=1) == 1, f"held twice: {held.most_common(1)}")
+        held: Counter[int] = Counter()
+        for job_id, gpus in cluster.allocations.items():
+            job = cluster.jobs.get(job_id)
+            held.update(dict.fromkeys(gpus, round((job.gpu_fraction if job else 1.0) * 1000)))
+        require(max(held.values(), default=0) <= 1000, f"held more than once: {held.most_common(1)}")
         rest = set(range(cluster.topology.num_gpus)) - held.keys() - set(cluster.drained_gpus())
         require(tuple(sorted(rest)) == cluster.free_gpus(), f"free {cluster.free_gpus()}, expected {rest}")
 

@@ -63,10 +63,10 @@ class RankedForJob:
         """Return the best placement on machines in a condition, which must have room."""
         return self._choose(condition)
 
-    def machines(self) -> list[tuple[int, int]]:
-        """Return (machine, condition) of every machine with room, best first."""
+    def machines(self, last: tuple[float, ...] = (math.inf,)) -> list[tuple[int, int]]:
+        """Return (machine, condition) of every machine with room, best first. last: the largest key to look at."""
         count = len(self._conditions.native.of_machines())
-        return self._now().in_order(count, (math.inf,), *self._needs)
+        return self._now().in_order(count, last, *self._needs)
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of the best placement on every machine, best first, ties by machine."""
@@ -79,4 +79,3 @@ class RankedForJob:
             for condition, key in zip(unknown, self._keys(unknown).tolist(), strict=True):
                 ranking.set(condition, None if key[0] == math.inf else key)
         return ranking
-

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from topoplace.cluster.host_shares import shares_on
 from topoplace.cluster.hosts import megabytes, millicpus
-from topoplace.engine.admission import why_no_machine
+from topoplace.engine.admission import needs_of, suits_of, why_no_machine
 from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
 from topoplace.engine.machines.machine_options import Choice, Option
 from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
 from topoplace.objectives.utility import communication_cost
-from topoplace.placement import Placement, Scores
+from topoplace.placement import Placement, Refusal, Scores
 
 if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import MachineOffer
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.placement import Refusal
 
 
 WHOLE: Final = 1000
@@ -106,6 +105,29 @@ class SharingPolicy(MachinePolicy):
             return super().why_never(job, view)
         needs = millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0)
         return why_no_machine([needs], view.cluster.hosts.resources)
+
+    def search_for(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> Placement | None:
+        """Return the best placement of a job with this request; a job without GPUs is not split over machines."""
+        if request.size:
+            return super().search_for(job, request, view, least_utility)
+        found = self._machine_options(request, view).best(least_utility)
+        return self._placement(job, request, view, *found) if found else None
+
+    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
+        """Return why a job that could run on an idle cluster cannot start now."""
+        cluster, needs = view.cluster, needs_of(job, hosts=True)
+        if not job.num_tasks:
+            return Refusal(f"cannot start now: {needs}, and no machine has that free")
+        if job.gpu_fraction == 1:
+            return super().why_not_now(job, view)
+        suitable = set(cluster.topology.select(suits_of(job)))
+        able = len(suitable.intersection(cluster.gpus_with(job.gpu_fraction)))
+        short = "" if able < job.num_tasks else ", but not on machines that can run it"
+        return Refusal(
+            f"cannot start now: {needs}, {able} {'has' if able == 1 else 'have'} {job.gpu_fraction:g} left{short}"
+        )
 
     # ---- inside --------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ HOURS: Final = (1, 4)
 def workload(seed: int) -> Workload:
     """Return a list of random jobs, all submitted at time 0."""
     random = seeded(seed)
-    limits = (MAX_NODES, GPUS, NODE.cpus, MEMORY)
+    limits = (MAX_NODES, GPUS, int(NODE.cpus), MEMORY)
     asked = (random.integers(1, high + 1, JOBS).tolist() for high in limits)
     jobs = [
         job_from_nodes(nodes, gpus, cpus, memory * GB)

@@ -73,7 +73,9 @@ class JobBundles:
         self.bundles = tuple(self._bundles())
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
-        self.needs = np.array([millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
+        self.needs = np.array(
+            [millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64
+        )
 
     @cached_property
     def suits(self) -> NDArray[np.bool_]:

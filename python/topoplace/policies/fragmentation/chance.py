@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ class RandomFit(SharingPolicy):
 
     def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
         """Return the thousandths of GPUs that are left on each machine; the draw does not look at them."""
-        return machines.left.sum(axis=1).astype(float)
+        left: NDArray[np.float64] = machines.left.sum(axis=1).astype(float)
+        return left
 
     def pick(
         self,
@@ -68,11 +70,13 @@ class _Drawn:
     def __init__(self, ranked: RankedForJob, view: ClusterView, seed: int, num_draws: int) -> None:
         self._ranked, self._view, self._seed, self._num_draws = ranked, view, seed, num_draws
 
-    def best(self, least_utility: float = 0.0) -> tuple[int, Choice] | None:
+    def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the machine that is drawn; None if none has room."""
-        able = sorted(self._ranked.machines())
-        if not able or least_utility > 0:
+        best = self._ranked.best(least_utility)
+        if best is None:
             return None
+        smallest_memory = best[1].option.order[0]
+        able = sorted(self._ranked.machines((smallest_memory, math.inf)))
         draws = _draws(self._seed, self._view, "machines")
         drawn = draws.sample(able, min(self._num_draws, len(able)))
         choices = [(machine, self._ranked.choice(condition)) for machine, condition in drawn]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ class FragmentationGradientDescent(SharingPolicy):
 
     name = "fgd"
     score_name = "fragmentation_score"
+    stranded: ClassVar[float] = 0.0
+    """The weight of GPUs that lack of CPUs strands, beside the fragment."""
 
     def __init__(self, *, typical: TypicalJobs | None = None, rounded: bool = True) -> None:
         if typical is not None:
@@ -84,7 +86,7 @@ class FragmentationGradientDescent(SharingPolicy):
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Return the score of each machine, and the GPU that gives it if the job shares one, else -1."""
         cpus = max(request.whole_job[0], 0)
-        model = view.table((FragmentationGradientDescent, self.typical), lambda: self._model(view))
+        model = view.table((self, FragmentationGradientDescent), lambda: self._model(view))
         return model.best_steps(classes, free_cpus, left, cpus, request.size, request.share, self.rounded)
 
     def _model(self, view: ClusterView) -> Fragmentation:
@@ -92,4 +94,22 @@ class FragmentationGradientDescent(SharingPolicy):
             request = view.request(job)
             return [request.suitable(one) != 0 for one in view.classes.classes]
 
-        return self.typical.model(suits)
+        return self.typical.model(suits, self.stranded)
+
+
+class LeastStranded(FragmentationGradientDescent):
+    """FGD that also keeps CPUs for the GPUs that are left, which fills clusters further than FGD alone.
+
+    A fragment is all or nothing: as long as one more typical job fits, FGD does not see that a machine's CPUs run out
+    before its GPUs. This policy adds what is stranded. If a machine ran only jobs of one typical kind, as many as its
+    CPUs allow, some of its GPUs would remain; the mean of these over the typical jobs with GPUs counts like the
+    fragment.
+
+    typical: as for FGD. Scores are exact, not rounded, by default.
+    """
+
+    name = "least-stranded"
+    stranded = 1.0
+
+    def __init__(self, *, typical: TypicalJobs | None = None, rounded: bool = False) -> None:
+        super().__init__(typical=typical, rounded=rounded)

@@ -36,7 +36,9 @@ class VectorPolicy(SharingPolicy):
         most_cpus, most_gpus = _largest(view)
         cpus = max(request.whole_job[0], 0) / most_cpus
         gpus = request.size * request.share / most_gpus
-        free_cpus = machines.millicpus / most_cpus if view.cluster.hosts.resources else np.zeros(len(machines.left))
+        free_cpus = (
+            machines.millicpus / most_cpus if view.cluster.hosts.resources else np.zeros(len(machines.left))
+        )
         scores = self.compare((cpus, gpus), (free_cpus, machines.left.sum(axis=1) / most_gpus))
         return np.floor(scores * 100 + _EPSILON) / 100 if self.rounded else scores
 
@@ -90,19 +92,21 @@ class GpuPacking(SharingPolicy):
     sees_cpus = False
 
     def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
-        """Return the score of each machine in hundredths: above 50 on used GPUs, 33 to 50 on free ones of used machines."""
+        """Return the score of each machine: 50 to 100 on used GPUs, 33 to 50 on free ones of used machines."""
         if not request.size:
             return np.zeros(len(machines.left))
         sizes = np.array([one.num_gpus for one in view.classes.classes])[machines.classes]
         num_free = (machines.left == WHOLE).sum(axis=1)
         on_free_machine = np.maximum(33 - num_free, num_free)
-        left = np.where(machines.left >= request.share, machines.left, _UNUSABLE)
-        left = np.sort(left, axis=1)[:, : request.size]
+        able: NDArray[np.int64] = np.where(machines.left >= request.share, machines.left, _UNUSABLE)
+        left: NDArray[np.int64] = np.sort(able, axis=1)[:, : request.size]
         fresh = (left == WHOLE).sum(axis=1)
         on_used_machine = np.maximum(50 - fresh, 33)
         on_used_gpus = np.maximum(100 - (left // 10).sum(axis=1) // 10, 50)
-        used = np.where(fresh > 0, on_used_machine, on_used_gpus)
-        return np.where(num_free == sizes, on_free_machine, used).astype(float)
+        scores = np.array(np.where(fresh > 0, on_used_machine, on_used_gpus), dtype=np.float64)
+        is_free = num_free == sizes
+        scores[is_free] = on_free_machine[is_free]
+        return scores
 
 
 _UNUSABLE: Final = 10**6

@@ -161,7 +161,7 @@ class Costing:
         """Return the name and size of each job that has GPUs on one of `sockets`; () if none of them interferes."""
         if self.profile is None:
             return ()
-        return tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
+        return tuple([one[:2] for one in state.neighbours if one.sockets & sockets])
 
     def _interference(self, request: JobRequest, sockets: Mask, state: MachineState, where: str) -> Ratios:
         """Return what `_beside` returns, for a job on `sockets` of a machine in the given state."""

@@ -23,8 +23,8 @@ class NodeNeeds:
 
     A job has one node per process, one node in all if it is `single_machine`, or one node per task under
     `anti_affinity`. The node of a `single_machine` job runs all its processes; every other node runs one. CPUs and
-    memory are divided evenly among the nodes; if CPUs leave a remainder, as many nodes have one CPU more, or a thousandth
-    if the CPUs of the job are not whole.
+    memory are divided evenly among the nodes; if CPUs leave a remainder, as many nodes have one CPU more, or a
+    thousandth if the CPUs of the job are not whole.
     """
 
     def __init__(self, request: JobRequest, topology: Topology) -> None:

@@ -1,0 +1,256 @@
+"""Policies that share GPUs, against the rules written out for one machine after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace._core import Fragmentation
+from topoplace.objectives.expected_fragmentation import TypicalJobs
+
+
+def machine_of(size: int, model: str) -> tp.Topology:
+    bare = tp.Topology.from_links(size, [], 12.0)
+    return replace(bare, gpus=tuple(replace(gpu, model=model) for gpu in bare.gpus))
+
+
+TEMPLATES = [machine_of(1, "P4"), machine_of(2, "P4"), machine_of(4, "T4")]
+JOBS = st.builds(
+    lambda tasks, share, cpus, model: tp.JobGraph.independent(tasks).with_(
+        gpu_fraction=share if tasks == 1 else 1.0, cpus=cpus, gpu_model=model, single_machine=True
+    ),
+    st.sampled_from([1, 1, 1, 2, 4]),
+    st.sampled_from([0.2, 0.47, 0.65, 0.81, 1.0]),
+    st.sampled_from([None, 1, 3.152, 8]),
+    st.sampled_from([None, None, "T4"]),
+) | st.sampled_from([tp.JobGraph.without_gpus(cpus=2.5), tp.JobGraph.without_gpus(cpus=8)])
+TYPICAL = TypicalJobs(
+    {
+        tp.JobGraph.independent(1).with_(gpu_fraction=0.47, cpus=3): 3,
+        tp.JobGraph.independent(1).with_(cpus=6.5): 2,
+        tp.JobGraph.independent(2).with_(gpu_model="T4"): 1,
+        tp.JobGraph.without_gpus(cpus=4): 1,
+    }
+)
+
+
+class Machine:
+    """What is left of one machine, read from the cluster."""
+
+    def __init__(self, cluster: tp.Cluster, number: int) -> None:
+        topology = cluster.topology
+        self.gpus = topology.gpus_of[topology.machine_names[number]]
+        self.model = topology.gpus[self.gpus[0]].model
+        self.left = [round(cluster.share_left(gpu) * 1000) for gpu in self.gpus]
+        self.cpus = cluster.hosts.left(number).cpus
+        self.kinds = {
+            0 if job.gpu_fraction < 1 else job.num_tasks
+            for job_id, job in cluster.jobs.items()
+            if set(cluster.gpus_of(job_id)) & set(self.gpus)
+        }
+
+    def after(self, job: tp.JobGraph) -> list[tuple[list[int], list[int]]]:
+        """The GPUs that the job may get, and what is then left: each GPU for a share, else the lowest free ones."""
+        share = round(job.gpu_fraction * 1000)
+        if self.cpus < (job.cpus or 0) or (job.gpu_model and self.model not in job.gpu_models):
+            return []
+        able = [gpu for gpu, left in enumerate(self.left) if left >= share]
+        if len(able) < job.num_tasks:
+            return []
+        sets = [[gpu] for gpu in able] if job.num_tasks == 1 and share < 1000 else [able[: job.num_tasks]]
+        return [(gpus, [left - share * (gpu in gpus) for gpu, left in enumerate(self.left)]) for gpus in sets]
+
+
+def fragment(machine: Machine, left: Sequence[int], cpus: float, stranded: float) -> float:
+    """The expected fragment of section 3 of the paper, typical job by typical job."""
+    total = 0.0
+    for job, weight in TYPICAL.weights.items():
+        share = round(job.gpu_fraction * 1000)
+        suits = not job.gpu_model or machine.model in job.gpu_models
+        fits = suits and cpus >= (job.cpus or 0) and sum(one >= share for one in left) >= job.num_tasks
+        lost = sum(one for one in left if one < share) if fits and job.num_tasks else sum(left)
+        total += weight * lost
+        if job.num_tasks and suits and job.cpus:
+            total += stranded * weight * max(0.0, sum(left) - cpus / job.cpus * job.num_tasks * share)
+    return total
+
+
+def fgd(stranded: float) -> Callable[[tp.JobGraph, Machine, list[int], list[int]], float]:
+    def score(job: tp.JobGraph, machine: Machine, gpus: list[int], left: list[int]) -> float:
+        before = fragment(machine, machine.left, machine.cpus, stranded)
+        return before - fragment(machine, left, machine.cpus - (job.cpus or 0), stranded)
+
+    return score
+
+
+def packing(job: tp.JobGraph, machine: Machine, gpus: list[int], left: list[int]) -> float:
+    if not job.num_tasks:
+        return 0
+    free = machine.left.count(1000)
+    if free == len(machine.left):
+        return max(33 - free, free)
+    share = round(job.gpu_fraction * 1000)
+    tightest = sorted(one for one in machine.left if one >= share)[: job.num_tasks]
+    if 1000 in tightest:
+        return max(50 - tightest.count(1000), 33)
+    return max(100 - sum(one // 10 for one in tightest) // 10, 50)
+
+
+def clustering(job: tp.JobGraph, machine: Machine, gpus: list[int], left: list[int]) -> float:
+    if not job.num_tasks:
+        return 0
+    own = 0 if job.gpu_fraction < 1 else job.num_tasks
+    fullness = 25 * (4000 - sum(machine.left)) // 4000
+    if own in machine.kinds:
+        return fullness + (75 if machine.kinds == {own} else 50)
+    return fullness + (0 if machine.kinds else 25)
+
+
+def vectors(weigh: Callable[..., float]) -> Callable[[tp.JobGraph, Machine, list[int], list[int]], float]:
+    def score(job: tp.JobGraph, machine: Machine, gpus: list[int], left: list[int]) -> float:
+        needed = (job.cpus or 0) / 16, job.num_tasks * job.gpu_fraction / 4
+        return weigh(*needed, machine.cpus / 16, sum(machine.left) / 4000)
+
+    return score
+
+
+RULES = {
+    "fgd": (tp.policies.FragmentationGradientDescent(typical=TYPICAL, rounded=False), fgd(0.0)),
+    "least-stranded": (tp.policies.LeastStranded(typical=TYPICAL), fgd(1.0)),
+    "gpu-packing": (tp.policies.GpuPacking(), packing),
+    "gpu-clustering": (tp.policies.GpuClustering(), clustering),
+    "dot-product": (
+        tp.policies.DotProduct(rounded=False),
+        vectors(lambda c, g, free_c, free_g: -(c * free_c + g * free_g)),
+    ),
+    "vector-best-fit": (
+        tp.policies.VectorBestFit(rounded=False),
+        vectors(lambda c, g, free_c, free_g: -(free_c - c + free_g - g)),
+    ),
+    "vector-worst-fit": (
+        tp.policies.VectorWorstFit(rounded=False),
+        vectors(lambda c, g, free_c, free_g: free_c - c + free_g - g),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@given(
+    machines=st.lists(st.sampled_from(TEMPLATES), min_size=1, max_size=4),
+    jobs=st.lists(JOBS, min_size=1, max_size=12),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_best_machine_is_chosen(name: str, machines: list[tp.Topology], jobs: list[tp.JobGraph]) -> None:
+    policy, score = RULES[name]
+    cluster = tp.Cluster(tp.Topology.cluster([*machines, TEMPLATES[2]]), tp.HostResources(16, 64.0))
+    for number, job in enumerate(jobs):
+        states = [Machine(cluster, machine) for machine in range(len(machines) + 1)]
+        rated = [
+            (score(job, state, gpus, left), machine, tuple(state.gpus[gpu] for gpu in gpus))
+            for machine, state in enumerate(states)
+            for gpus, left in state.after(job)
+        ]
+        placement = policy.place(job, cluster)
+        if not rated:
+            assert placement is None
+            continue
+        assert placement is not None
+        best = max(value for value, _, _ in rated)
+        where = (
+            placement.hosts[0].machine
+            if placement.hosts
+            else int(cluster.topology.machine_of[placement.gpus[0]])
+        )
+        own = max(value for value, machine, _ in rated if machine == where)
+        assert own >= best - 1e-9
+        if name in ("fgd", "least-stranded") and placement.gpus:
+            assert any(gpus == placement.gpus and value >= best - 1e-9 for value, _, gpus in rated)
+        cluster.allocate(f"job-{number}", placement)
+
+
+@pytest.mark.parametrize("name", ["random-fit", "two-choices"])
+def test_draws_are_repeatable_and_differ(name: str) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 20))
+    job = tp.JobGraph.independent(1).with_(gpu_fraction=0.5)
+    drawn = set()
+    for seed in range(10):
+        placement = tp.policies.get(name, seed=seed).place(job, cluster)
+        assert placement is not None
+        assert placement == tp.policies.get(name, seed=seed).place(job, cluster.copy())
+        drawn.add(placement.gpus)
+    assert len(drawn) > 5
+
+
+def test_two_choices_balance_better_than_one() -> None:
+    def most(name: str) -> int:
+        cluster = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 32))
+        policy = tp.policies.get(name)
+        for number in range(64):
+            placement = policy.place(tp.JobGraph.independent(1), cluster)
+            assert placement is not None
+            cluster.allocate(str(number), placement)
+        used = np.bincount(
+            cluster.topology.machine_of[[gpu for gpus in cluster.allocations.values() for gpu in gpus]]
+        )
+        return int(used.max())
+
+    assert most("two-choices") < most("random-fit")
+
+
+def test_rounded_scores_go_to_the_lowest_machine() -> None:
+    """The second machine has a few CPUs less; in whole hundredths both are equal."""
+    hosts = [tp.HostResources(cpus, 64.0) for cpus in (16, 15.95)]
+    cluster = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 2), hosts)
+    job = tp.JobGraph.independent(1).with_(cpus=1)
+    chosen = [tp.policies.VectorBestFit(rounded=rounded).place(job, cluster) for rounded in (False, True)]
+    assert [placement.gpus for placement in chosen if placement] == [(4,), (0,)]
+
+
+def test_typical_jobs_are_the_most_common_ones() -> None:
+    one, two = tp.JobGraph.independent(1), tp.JobGraph.independent(2)
+    jobs = [one] * 60 + [two] * 36 + [one.with_(cpus=3.5)] * 4
+    assert TypicalJobs.of(jobs).weights == {one: 60 / 96, two: 36 / 96}
+    assert len(TypicalJobs.of(jobs, covered=1.0).weights) == 3
+    assert TypicalJobs.of([one.with_(name="a"), one.with_(name="b")]).weights == {one.with_(name="a"): 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: TypicalJobs({}), "^weights is empty"),
+        (lambda: TypicalJobs({tp.JobGraph.ring(2): -1.0}), "weights"),
+        (lambda: TypicalJobs.of([]), "weights is empty"),
+        (lambda: TypicalJobs.of([tp.JobGraph.ring(2)], covered=1.5), "covered = 1.5"),
+        (lambda: tp.policies.get("fgd", typical=3), "typical"),
+        (lambda: tp.policies.get("fgd", rounded=1), "rounded"),
+        (lambda: tp.policies.get("random-fit", seed=-1), "seed = -1"),
+        (lambda: Fragmentation([(0, 1, 0, 1.0, [True])]), r"jobs\[0\]"),
+        (lambda: Fragmentation([(0, 1, 10, 1.0, [True])], stranded=math.nan), "stranded"),
+        (lambda: Fragmentation([]), "jobs"),
+    ],
+)
+def test_wrong_input_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_what_a_sharing_policy_says_of_a_job_that_waits() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(TEMPLATES[1], 1))
+    for number in (0, 1):
+        cluster.allocate(str(number), [number], tp.JobGraph.independent(1).with_(gpu_fraction=0.6))
+    policy = tp.policies.get("fgd")
+    half = tp.JobGraph.independent(1).with_(gpu_fraction=0.5)
+    assert policy.place(half, cluster) is None
+    refusal = policy.explain(half, cluster).refusal
+    assert refusal is not None
+    assert not refusal.permanent
+    placement = policy.place(half.with_(gpu_fraction=0.4), cluster)
+    assert placement is not None
+    assert placement.gpus == (0,)
