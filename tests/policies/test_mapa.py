@@ -37,6 +37,15 @@ def test_names() -> None:
         "drmaestro",
         "g-queue",
         "r-queue",
+        "fgd",
+        "least-stranded",
+        "dot-product",
+        "vector-best-fit",
+        "vector-worst-fit",
+        "gpu-packing",
+        "gpu-clustering",
+        "random-fit",
+        "two-choices",
     )
     assert [tp.policies.get(name).name for name in POLICIES] == list(POLICIES)
 

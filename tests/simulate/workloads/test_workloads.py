@@ -154,7 +154,7 @@ def test_a_trace_row_by_row() -> None:
     assert workload.job_ids == ("a", "b", "d")
     assert workload.submit_time.tolist() == [1.5, 2.0, 0.0]
     assert workload.base_time.tolist() == [60.0, 69.165, 1.0]
-    needs: dict[str, Any] = {"gpu_model": "V100", "cpus": 8, "memory_gb": 1.048576, "single_machine": True}
+    needs: dict[str, Any] = {"gpu_model": "V100", "cpus": 7.5, "memory_gb": 1.048576, "single_machine": True}
     assert a == tp.JobGraph.ring(2).with_(
         bandwidth_sensitive=True, profile="alexnet/4", min_utility=0.4, **needs
     )
