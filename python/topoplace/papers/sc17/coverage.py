@@ -60,8 +60,8 @@ PARTS: Final = (
     Part(
         "eq. 2",
         "the utility, as printed and as coded",
-        ("objectives/utility.py", "objectives/authors_utility.py"),
-        ("1.23",),
+        ("objectives/utility.py", "objectives/printed_utility.py", "objectives/authors_utility.py"),
+        ("1.23 own, 10 lists, reading: eq. 2",),
         "as printed it rewards interference and divides by zero; `objectives.utility` says how we read it",
     ),
     Part("eq. 3", "communication cost", ("objectives/utility.py",), ("1.9", "1.23")),
@@ -70,7 +70,7 @@ PARTS: Final = (
         "eq. 5",
         "fragmentation",
         ("objectives/fragmentation.py",),
-        ("1.23",),
+        ("1.23", "1.23 own, 10 lists, reading: eq. 5"),
         "over the sockets of the job's machines; the sum over the cluster would not depend on the placement",
     ),
     Part(
@@ -88,9 +88,16 @@ PARTS: Final = (
     Part(
         "Algorithm 3",
         "bipartitioning by utility",
-        ("policies/sc17/topo_aware.py",),
-        ("1.23 own",),
-        "utility chooses among mappings, not inside the bipartition, which is not built yet",
+        ("policies/sc17/topo_aware.py", "policies/sc17/bipartition.py"),
+        ("1.23 own, 10 lists, reading: Algorithm 3",),
+        "by default utility chooses among mappings; inside the bipartition with `utility_in_bipartition=True`",
+    ),
+    Part(
+        "section 5.1",
+        "job graphs with weights 4 to 1 by batch size",
+        ("objectives/utility.py", "simulate/workloads/generators.py"),
+        ("1.23 own, 10 lists, reading: batch weights",),
+        "they cancel if a job is compared with its own worst case; `Utility(heaviest=4)` keeps them",
     ),
     Part(
         "section 5.2",
