@@ -100,6 +100,12 @@ PARTS: Final = (
         "they cancel if a job is compared with its own worst case; `Utility(heaviest=4)` keeps them",
     ),
     Part(
+        "section 5.1",
+        "NVLink traffic and run times of a live host",
+        ("discovery/live/counters.py", "jobs/performance_profile.py"),
+        note="`topoplace profile record` and `profile build`; tested with stand-ins of NVML and DCGM",
+    ),
+    Part(
         "section 5.2",
         "the greedy policies",
         ("policies/sc17/first_come.py", "policies/sc17/best_fit.py"),
