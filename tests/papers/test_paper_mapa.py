@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import topoplace as tp
 from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.papers import mapa
-from topoplace.papers.claims import IDENTITY, Claim
-from topoplace.papers.mapa import coverage
+from topoplace.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.papers.mapa import bandwidths, coverage
 from topoplace.papers.mapa.study import Study
-from topoplace.papers.rules import DIFFERS, REPRODUCED
+from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
 JOBS = (
     "2,ring,0,30,0,googlenet.sh\n4,ring,0,40,1,vgg16.sh\n1,ring,5,20,1,vgg16.sh\n5,ring,5,10,1,alexnet.sh\n"
@@ -174,6 +174,12 @@ def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
         "3.11c": (12.33, -1.0),
         "3.12": (1.0, 1.0, 1.0, 0.0, 0.0),
         "3.12 MIN": (1.0, 1.0, 1.05),
+        "3.20": (2.0,),
+        "3.4 sizes": (1e4, 1e7, 1e6, 1e7, 1e4),
+        "3.18": (0.9, 0.9),
+        "3.18 example": (1.0,),
+        "3.8 mixes": (26,),
+        "3.8 held out": (1.0, 1.0, 1.0, 1.0, 3.0),
         "3.14": (-1.0, 1.0),
         "3.14b": (0.3, 1.0, 1.0),
         "3.15a": (0.3, 1.0, 1.0),
@@ -195,6 +201,28 @@ def test_what_holds_and_what_does_not(claims: dict[str, Claim]) -> None:
     assert claims["3.2"].verdict == REPRODUCED
     for claim_id in ("3.11b", "3.15a", "3.15c", "3.15c threshold"):
         assert claims[claim_id].verdict == DIFFERS, claims[claim_id]
+
+
+def test_what_eq_2_tells_of_other_bandwidths(claims: dict[str, Claim]) -> None:
+    assert claims["3.8 mixes"].verdict == claims["3.20"].verdict == FITTED
+    assert claims["3.8 fit"].verdict == NOT_COMPARABLE
+    assert claims["3.8 held out"].verdict == claims["3.4 sizes"].verdict == DIFFERS
+    assert claims["3.18"].verdict == claims["3.18 example"].verdict == ORDER_ONLY
+    best, every = bandwidths.ring_mixes()
+    assert (len(best), len(every)) == (26, 39)
+    assert best == set(bandwidths.PLANNED)
+
+
+def test_planned_bandwidths_are_those_of_the_search(shared: Path) -> None:
+    records = json.loads((shared / "data/collectives/nccl_search.json").read_text("utf-8"))["records"]
+    by_mix: dict[tuple[int, ...], list[float]] = {}
+    for record in records:
+        if record["machine"] == "dgx1v" and 2 <= len(record["gpus"]) <= 5:
+            mix = bandwidths.best_of(bandwidths.mixes_of(tuple(record["gpus"])))
+            by_mix.setdefault(mix, []).append(record["nccl_ring_bw"])
+    assert {
+        mix: pytest.approx(np.mean(found), abs=1e-3) for mix, found in by_mix.items()
+    } == bandwidths.PLANNED
 
 
 def test_the_minimum_of_preserve_needs_the_threshold() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from topoplace.papers.claims import Claim, Quantity
-from topoplace.papers.mapa import rows
+from topoplace.papers.mapa import bandwidths, rows
 from topoplace.papers.mapa.artifact import (
     MACHINES,
     POLICIES,
@@ -71,6 +71,7 @@ def reproduce(
     claims = list(match_artifact(artifact)) if artifact else []
     claims += rows.wiring()
     claims += rows.model()
+    claims += bandwidths.rows()
     claims += rows.fragmentation(seeds)
     claims += rows.real_machine(real)
     claims += rows.novel_machines(novel)

@@ -99,8 +99,8 @@ def model() -> Iterator[Claim]:
         "eq. 2 with the paper's own coefficients predicts less for a ring with an NVLink than for one without",
     )
     yield Quantity("3.8", "Fit of eq. 2: RMSE; MAE", "1.5153; 7.0539").of_the_paper(
-        "not computed",
-        "the 31 samples are not published; a mean absolute error cannot exceed the RMSE, so the two must be swapped",
+        "not possible",
+        "a mean absolute error cannot exceed the RMSE, so the two must be swapped",
     )
 
 
