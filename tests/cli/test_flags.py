@@ -109,6 +109,7 @@ ARTIFACT_WRONG = {
     "--job-lines": (*NO_FILE, "topo.txt"),
     "--topology": (*NO_FILE, "topo.txt"),
     "--policy": ("best",),
+    "--rules": ("mine", "", "as published"),
     "--write": ("topo.txt/x", "folder.json"),
 }
 

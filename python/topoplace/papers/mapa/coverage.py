@@ -96,9 +96,9 @@ PARTS: Final = (
     Part(
         "Fig. 14",
         "the simulator",
-        ("papers/mapa/artifact.py",),
+        ("papers/mapa/artifact.py", "papers/mapa/published_queue.py"),
         ("artifact",),
-        "every line of the published logs",
+        'every line of the logs, with the paper\'s queue and with `rules="published"`',
     ),
     Part(
         "Fig. 15",
