@@ -23,6 +23,7 @@ BASES = {
     "compare --jobs": "compare summit --policies baseline,fcfs",
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "profile build": "profile build runs.csv -o profile.json",
+    "profile record": "profile record --seconds 0.1 -o traffic.json",
     "partition": "partition path.graph",
     "flow": "flow two.min",
     "capacity": "capacity jobs.csv times.csv",
@@ -58,6 +59,12 @@ WRONG = {
     "--one": ("x", ""),
     "-o": DIRECTORY,
     "profile build -o": ("", "profile.txt", "topo.txt/x.json", "folder.json"),
+    "profile record -o": ("", "traffic.txt", "topo.txt/x.json", "folder.json"),
+    "profile record --seconds": ("0", "-1", "nan", "inf", "x", ""),
+    "profile record --interval": ("0", "-1", "nan", "61", "x"),
+    "profile record --on": ("x", "", "0,0", "1-0", "-1", "99999"),
+    "profile record --runs": ("", "runs.csv"),
+    "profile record --name": ("", "net/1"),
     "partition -o": ("", "topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
     "flow -o": ("", "topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
@@ -102,6 +109,7 @@ ARTIFACT_WRONG = {
     "--job-lines": (*NO_FILE, "topo.txt"),
     "--topology": (*NO_FILE, "topo.txt"),
     "--policy": ("best",),
+    "--rules": ("mine", "", "as published"),
     "--write": ("topo.txt/x", "folder.json"),
 }
 

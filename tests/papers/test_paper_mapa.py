@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 import topoplace as tp
 from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.papers import mapa
-from topoplace.papers.claims import IDENTITY, Claim
-from topoplace.papers.mapa import coverage
+from topoplace.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.papers.mapa import bandwidths, coverage
 from topoplace.papers.mapa.study import Study
-from topoplace.papers.rules import DIFFERS, REPRODUCED
+from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
 JOBS = (
     "2,ring,0,30,0,googlenet.sh\n4,ring,0,40,1,vgg16.sh\n1,ring,5,20,1,vgg16.sh\n5,ring,5,10,1,alexnet.sh\n"
@@ -39,6 +40,78 @@ def test_every_line_of_every_log(shared: Path, machine: str, policy: str) -> Non
     assert (
         mapa.run_artifact(jobs, (folder / f"topology-{machine}.txt").read_text("utf-8"), policy) == expected
     )
+
+
+# SHA-256 of the logs that the published program writes: commit 15e58ab, GCC 12.2 at -O3, with GPU sets in the order of
+# its graph miner. Of two job lists: the shared one of 300 jobs, and GHOSTS.
+PUBLISHED = {
+    ("dgx-v", "baseline"): ("ceab16d1395a", "008477eb2339"),
+    ("dgx-v", "topoAware"): ("f72eb359323e", "008477eb2339"),
+    ("dgx-v", "greedy"): ("ab6f542a2356", "008477eb2339"),
+    ("dgx-v", "preserve"): ("a671ca942912", "6bdf6b078aaf"),
+    ("dgx-p", "baseline"): ("4f9a75d80d9f", "600fa4c39fee"),
+    ("dgx-p", "topoAware"): ("2a01bb41b885", "600fa4c39fee"),
+    ("dgx-p", "greedy"): ("6df8ece8e14e", "600fa4c39fee"),
+    ("dgx-p", "preserve"): ("1e6505dc4db9", "5af158621d30"),
+    ("summit", "baseline"): ("7e41cb320b0f", "b80861ec068c"),
+    ("summit", "topoAware"): ("cc62950ae9e0", "b80861ec068c"),
+    ("summit", "greedy"): ("90ce1cd860a1", "b80861ec068c"),
+    ("summit", "preserve"): ("5cd5c2e01d94", "491e102f0c91"),
+    ("torus-2d", "baseline"): ("57b1bd187bdf", "16ea2e4044b9"),
+    ("torus-2d", "topoAware"): ("f2429ca97efa", "16ea2e4044b9"),
+    ("torus-2d", "greedy"): ("c858fb8b9e26", "c402ccc7baf5"),
+    ("torus-2d", "preserve"): ("d4056f92b8e7", "225732a24f88"),
+}
+GHOSTS = """4,ring,0,339,0,caffenet.sh
+5,ring,0,349,1,vgg16.sh
+1,ring,0,381,1,vgg16.sh
+2,ring,0,299,0,googlenet.sh
+3,ring,0,412,1,vgg16.sh
+1,ring,0,359,1,vgg16.sh
+1,ring,0,578,1,inception-v3.sh
+1,ring,0,356,0,caffenet.sh
+"""
+# The published program hangs: of three that ran as job 4, only one gave its GPU back, and job 3 needs five of six.
+HANGS = "1,ring,0,5,0,a.sh\n1,ring,0,5,0,b.sh\n1,ring,0,5,0,c.sh\n5,ring,0,7,1,e.sh\n1,ring,0,9,1,z.sh\n"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@pytest.mark.parametrize(("machine", "policy"), PUBLISHED)
+def test_logs_of_the_program_as_published(shared: Path, machine: str, policy: str) -> None:
+    jobs = (shared / "data/mapa/jobs-ring-s1.txt").read_text("utf-8")
+    assert (
+        _digest(mapa.run_artifact(jobs, machine, policy, rules="published")) == PUBLISHED[machine, policy][0]
+    )
+
+
+@pytest.mark.parametrize(("machine", "policy"), PUBLISHED)
+def test_ghosts_of_the_program_as_published(machine: str, policy: str) -> None:
+    log = mapa.run_artifact(GHOSTS, machine, policy, rules="published")
+    assert _digest(log) == PUBLISHED[machine, policy][1]
+
+
+def test_the_program_as_published_hangs_and_crashes() -> None:
+    log = mapa.run_artifact(HANGS, "summit", "baseline", rules="published").splitlines()
+    assert [line.split()[0] for line in log] == ["ID", "0", "2", "1", "4"]
+    assert log[-1] == "4 0 9 0 9 0 0.000000 1 1 0.000000 12.335063 z.sh 3,"
+    assert len(mapa.run_artifact(HANGS, "dgx-v", "baseline", rules="published").splitlines()) == 6
+    with pytest.raises(ValueError, match="crashes on cubeMesh-16"):
+        mapa.run_artifact(HANGS, "cubeMesh-16", "baseline", rules="published")
+    with pytest.raises(ValueError, match="rules = 'mine'"):
+        mapa.run_artifact(HANGS, "summit", "baseline", rules="mine")  # type: ignore[arg-type]
+
+
+def test_logs_as_published_are_rows(tmp_path: Path) -> None:
+    (tmp_path / "jobs-ring-x.txt").write_text(HANGS, "utf-8")
+    log = mapa.run_artifact(HANGS, "summit", "baseline", rules="published")
+    (tmp_path / "published-summit-baseline-ring-x.txt").write_text(log, "utf-8")
+    (tmp_path / "results-summit-baseline-ring-x.txt").write_text(log, "utf-8")
+    published, repaired = mapa.match_artifact(tmp_path)
+    assert (published.id, published.verdict) == ("artifact as published summit baseline ring-x", REPRODUCED)
+    assert repaired.verdict == DIFFERS
 
 
 @pytest.mark.parametrize("machine", mapa.MACHINES)
@@ -174,8 +247,15 @@ def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
         "3.11c": (12.33, -1.0),
         "3.12": (1.0, 1.0, 1.0, 0.0, 0.0),
         "3.12 MIN": (1.0, 1.0, 1.05),
+        "3.20": (2.0,),
+        "3.4 sizes": (1e4, 1e7, 1e6, 1e7, 1e4),
+        "3.18": (0.9, 0.9),
+        "3.18 example": (1.0,),
+        "3.8 mixes": (26,),
+        "3.8 held out": (1.0, 1.0, 1.0, 1.0, 3.0),
         "3.14": (-1.0, 1.0),
         "3.14b": (0.3, 1.0, 1.0),
+        "3.14b as published": (0.3, 1.0, 1.0),
         "3.15a": (0.3, 1.0, 1.0),
         "3.15b": (0.7, -1.0),
         "3.15c": (-1.0,),
@@ -195,6 +275,28 @@ def test_what_holds_and_what_does_not(claims: dict[str, Claim]) -> None:
     assert claims["3.2"].verdict == REPRODUCED
     for claim_id in ("3.11b", "3.15a", "3.15c", "3.15c threshold"):
         assert claims[claim_id].verdict == DIFFERS, claims[claim_id]
+
+
+def test_what_eq_2_tells_of_other_bandwidths(claims: dict[str, Claim]) -> None:
+    assert claims["3.8 mixes"].verdict == claims["3.20"].verdict == FITTED
+    assert claims["3.8 fit"].verdict == NOT_COMPARABLE
+    assert claims["3.8 held out"].verdict == claims["3.4 sizes"].verdict == DIFFERS
+    assert claims["3.18"].verdict == claims["3.18 example"].verdict == ORDER_ONLY
+    best, every = bandwidths.ring_mixes()
+    assert (len(best), len(every)) == (26, 39)
+    assert best == set(bandwidths.PLANNED)
+
+
+def test_planned_bandwidths_are_those_of_the_search(shared: Path) -> None:
+    records = json.loads((shared / "data/collectives/nccl_search.json").read_text("utf-8"))["records"]
+    by_mix: dict[tuple[int, ...], list[float]] = {}
+    for record in records:
+        if record["machine"] == "dgx1v" and 2 <= len(record["gpus"]) <= 5:
+            mix = bandwidths.best_of(bandwidths.mixes_of(tuple(record["gpus"])))
+            by_mix.setdefault(mix, []).append(record["nccl_ring_bw"])
+    assert {
+        mix: pytest.approx(np.mean(found), abs=1e-3) for mix, found in by_mix.items()
+    } == bandwidths.PLANNED
 
 
 def test_the_minimum_of_preserve_needs_the_threshold() -> None:

@@ -24,7 +24,7 @@ from topoplace.objectives.authors_utility import (
     system_utility,
 )
 from topoplace.papers import sc17
-from topoplace.papers.claims import IDENTITY, Claim
+from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.papers.runs import Runner
 from topoplace.papers.sc17 import coverage, own_scenarios, rows
@@ -202,6 +202,12 @@ PUBLISHED = [
     (1000, 100, "", "bf", 7464.6, "12d12c4f1a5c"),
     (1000, 20, "", "fcfs", 10985.7, "eaadf29c5bc0"),
     (1000, 20, "", "bf", 9268.6, "78bbcc65da3a"),
+    (1000, 20, "", "topo-aware", 9137.7, "e3e6de269128"),
+    (1000, 20, "", "topo-aware-p", 10655.7, "0e262cca30df"),
+    (1000, 10, "", "fcfs", 17542.8, "482719aca012"),
+    (1000, 10, "", "bf", 17215.0, "250e8abcc5ef"),
+    (1000, 10, "", "topo-aware", 10996.7, "e9d118409550"),
+    (1000, 10, "", "topo-aware-p", 9962.7, "22664f4f517f"),
 ]
 
 
@@ -244,14 +250,16 @@ def claims() -> dict[str, Claim]:
 
 def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
     assert_complete(claims.values())
-    for row in ("1.12", "1.7 code"):
+    for row in ("1.12", "1.12 by breakdown, large", "1.13", "1.14 model", "1.7 code"):
         assert claims[row].verdict == REPRODUCED, claims[row]
     for row in ("1.8", "1.14", "1.18", "1.19", "1.23 own, 10 lists, SLO"):
         assert claims[row].verdict == IDENTITY, claims[row]
-    for row in ("1.17", "1.7", "1.10", "1.11"):
+    for row in ("1.16", "1.17", "1.7", "1.10", "1.11"):
         assert claims[row].verdict == ORDER_ONLY, claims[row]
-    for row in ("1.9", "1.22", "1.23 10 lists GPUs"):
+    for row in ("1.9", "1.12 by times", "1.12 by breakdown", "1.15", "1.22", "1.23 10 lists GPUs"):
         assert claims[row].verdict == DIFFERS, claims[row]
+    for row in ("1.12 fit", "1.13 fit", "1.14 fit"):
+        assert claims[row].verdict == FITTED, claims[row]
     assert claims["1.7 code"].ours == "440.0, 440.0, 433.4, 396.0"
 
 
@@ -275,7 +283,17 @@ def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> N
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
     wrong: dict[str, tuple[object, ...]] = {
         "1.12": (1.27, 1.2, 1.0),
+        "1.12 by times": (1.2, 1.2),
+        "1.12 by breakdown": (1.3, 1.0),
+        "1.12 by breakdown, large": (1.0, 1.1),
+        "1.12 fit": (1.2,),
+        "1.13": (1.15,),
+        "1.13 fit": (1.24, 1.2),
         "1.14": ("1.249",),
+        "1.14 fit": (0.2,),
+        "1.14 model": (1.0, 1.019, 1.009),
+        "1.15": (1.0, 66.0, 0.1, 10.0, 660.0),
+        "1.16": (6.0, 6.0, 1.0),
         "1.17": (0.0, 0.0, 0.0, 30.0),
         "1.18": ("31.8",),
         "1.19": ("5.5",),
@@ -412,6 +430,21 @@ def test_the_published_lists_as_rows(shared: Path, tmp_path: Path) -> None:
     assert claims["1.23 published 100 slowdown"].verdict == ORDER_ONLY
     with pytest.raises(ValueError, match=r"neither workloads-100.json nor"):
         sc17.reproduce(quick=True, lists=tmp_path)
+
+
+def test_equal_arrivals_in_another_order_are_not_the_published_list(shared: Path) -> None:
+    traces = shared / "data" / "traces"
+    jobs = sc17.published_list(traces, 1000, authors_profile())
+    assert jobs is not None
+    makespans, below = rows.published_list(jobs, authors_profile())
+    assert (below.id, below.ours, below.verdict) == (
+        "1.22 code 1000 jobs, below",
+        "104, 158, 275, 0",
+        DIFFERS,
+    )
+    assert makespans.verdict == DIFFERS
+    assert below.rule is not None
+    assert below.rule.verdict(104, 158, 182, 0) == REPRODUCED
 
 
 def test_manifests_and_the_command(tmp_path: Path) -> None:

@@ -412,3 +412,16 @@ def test_limits_that_cannot_be_are_refused(limits: dict[str, float]) -> None:
 def test_the_largest_limit_can_be_used() -> None:
     policy = tp.policies.get("mapa-greedy", max_nodes=(2**63 - 1) // 8)
     assert policy.place(tp.JobGraph.ring(2), tp.Cluster(tp.machines.get("minsky")))
+
+
+def test_without_sockets_it_says_that_it_is_baseline() -> None:
+    topology = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], name="flat")
+    policy, job = tp.policies.MapaTopoAware(), tp.JobGraph.ring(2)
+    with pytest.warns(UserWarning, match=r"'flat' has no sockets: mapa-topo-aware is the policy baseline"):
+        placed = policy.place(job, tp.Cluster(topology))
+    assert placed is not None
+    assert placed.gpus == (0, 1)
+    assert policy.place(job, tp.Cluster(topology)) == placed  # it says so once
+    tp.policies.MapaTopoAware(tie_break="artifact").place(
+        job, tp.Cluster(tp.Topology.from_links(2, [(0, 1, 1.0)]))
+    )

@@ -11,7 +11,9 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from topoplace import __version__
 from topoplace.cli.commands import (
@@ -43,8 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_output()
     try:
         try:
-            parsed = _parser().parse_args(arguments)
-            code: int = parsed.run(parsed) or 0
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                parsed = _parser().parse_args(arguments)
+                code: int = parsed.run(parsed) or 0
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -96,6 +100,11 @@ def _prepare_output() -> None:
 def _discard_output() -> None:
     """Redirect standard output to a null device, so that the final flush of unwritable output cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    """Print a warning of the library as one line, without the place in the code that it names."""
+    print(f"topoplace: {one_line(str(message))}", file=sys.stderr)
 
 
 def _one_line(error: Exception) -> str:

@@ -109,6 +109,11 @@ class JobRequest:
         return sum(weight for _, _, weight in self.job.edges)
 
     @cached_property
+    def mean_weight(self) -> float:
+        """The mean weight of the job graph's edges; 0 without edges."""
+        return self.weight / len(self.job.edges) if self.job.edges else 0.0
+
+    @cached_property
     def classes_that_fit(self) -> list[MachineClass]:
         """The classes of machines whose GPUs can run the whole job when idle; CPUs and memory are not compared.
 

@@ -22,6 +22,7 @@ from topoplace.objectives.links import (
     scores_from,
     scores_of,
 )
+from topoplace.objectives.printed_utility import PrintedUtility
 from topoplace.objectives.utility import Costs, Utility, communication_cost
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Costs",
     "EffectiveBandwidth",
     "LinkTables",
+    "PrintedUtility",
     "Utility",
     "aggregated_bandwidth",
     "bottleneck_bandwidth",

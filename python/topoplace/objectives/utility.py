@@ -24,6 +24,10 @@ paper is ambiguous or contradicts itself in some points. We read them as follows
   then below 0.5 for every job that is slower there; on a single GPU it is never below 0.5. This is how the thresholds
   0.5 and 0.3 of Table 1 act in Fig. 8. Without a profile it is unknown which jobs are slower, and such a pair has
   utility 0.5.
+
+Other readings are options: `PrintedUtility` is eq. 2 as printed, `AuthorsUtility` as coded;
+`Utility(literal_fragmentation=)` is eq. 5 to the letter; `Utility(heaviest=)` keeps the weights of batch sizes, which
+cancel otherwise.
 """
 
 from __future__ import annotations
@@ -67,6 +71,10 @@ class Costs(NamedTuple):
     """Fragmentation of the placement's machines after it is allocated, 0..1 (eq. 5)."""
     disturbed: float = 1.0
     """Lowest ratio of run times (alone on the same GPUs over beside this job) of a job that shares a socket with it."""
+    weight: float = 1.0
+    """Mean weight of the job's edges."""
+    unused: float = 0.0
+    """Mean share of free GPUs over the sockets of the placement's machines after it is allocated, 0..1."""
 
     @property
     def communication_share(self) -> float:
@@ -102,12 +110,18 @@ class Formula(Protocol):
 class Utility:
     """The utility 1 minus the objective of eq. 1, with the weights of its three parts.
 
-    ValueError unless the weights are at least 0 and sum to 1.
+    heaviest: the mean edge weight of the job that communicates most in the mix, such as 4 for the weights 4 to 1 of
+    SC'17. A job's communication then counts by its own mean edge weight over this one, at most 1. None: the weights of
+    a job's edges cancel, as its worst case has the same ones. literal_fragmentation: eq. 5 to the letter: sockets whose
+    GPUs are all free count as fragmented like others. ValueError unless the weights are at least 0 and sum to 1, and
+    `heaviest` is above 0.
     """
 
     communication: float = 1 / 3
     interference: float = 1 / 3
     fragmentation: float = 1 / 3
+    heaviest: float | None = None
+    literal_fragmentation: bool = False
 
     def __post_init__(self) -> None:
         for name in ("communication", "interference", "fragmentation"):
@@ -115,6 +129,9 @@ class Utility:
         total = self.communication + self.interference + self.fragmentation
         if abs(total - 1) > _TOLERANCE:
             raise ValueError(f"the weights of the utility sum to {total:g}: must be 1")
+        if self.heaviest is not None:
+            _checks.positive(self.heaviest, "heaviest", ValueError)
+        _checks.flag(self.literal_fragmentation, "literal_fragmentation", ValueError)
 
     def job(self, costs: Costs) -> float:
         """Return the utility to the job: 1 minus its weighted losses by communication and by suffered interference.
@@ -125,7 +142,7 @@ class Utility:
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
-        lost = self.communication * costs.communication_share
+        lost = self.communication * self._communication(costs)
         lost += self.interference * costs.interference_share(costs.suffered)
         return 1 - lost / own
 
@@ -135,9 +152,14 @@ class Utility:
         The losses are by communication, by interference that the job suffers and causes, and by fragmentation.
         """
         _checks.instance(costs, Costs, "costs", ValueError)
-        lost = self.communication * costs.communication_share
+        lost = self.communication * self._communication(costs)
         lost += self.interference * costs.interference_share(costs.shared)
-        return 1 - lost - self.fragmentation * costs.fragmentation
+        fragmentation = costs.unused if self.literal_fragmentation else costs.fragmentation
+        return 1 - lost - self.fragmentation * fragmentation
+
+    def _communication(self, costs: Costs) -> float:
+        share = costs.communication_share
+        return share if self.heaviest is None else share * min(costs.weight / self.heaviest, 1.0)
 
 
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:

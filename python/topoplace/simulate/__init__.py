@@ -22,6 +22,7 @@ from topoplace.simulate.performance.models import (
     ProfiledTime,
 )
 from topoplace.simulate.performance.remote_copies import RemoteCopies, Share, TransferSpeeds
+from topoplace.simulate.performance.training_step import TrainingStep
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads.generators import SC17_WEIGHTS
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
@@ -41,6 +42,7 @@ __all__ = [
     "Result",
     "Share",
     "SubmittedJob",
+    "TrainingStep",
     "TransferSpeeds",
     "Transfers",
     "Workload",

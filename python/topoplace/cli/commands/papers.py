@@ -198,7 +198,7 @@ def _add_mapa(papers: Any) -> None:
         "--artifact",
         metavar="DIR",
         type=options.path,
-        help="match results-*.txt of the jobs-*.txt in this directory",
+        help="match results-*.txt, and published-*.txt, of the jobs-*.txt in this directory",
     )
     log = parser.add_argument_group("the artifact's log for a job file of your own")
     log.add_argument("--job-lines", metavar="FILE", help="the artifact's job lines")
@@ -208,6 +208,9 @@ def _add_mapa(papers: Any) -> None:
         help="its edge lines, or dgx-v, dgx-p, summit, torus-2d, cubeMesh-16",
     )
     log.add_argument("--policy", help="baseline, topoAware, greedy or preserve")
+    log.add_argument(
+        "--rules", default="paper", help="the queue as in the paper, or as published (default: paper)"
+    )
     log.add_argument("--write", metavar="FILE", default="-", help="write to FILE (default: standard output)")
 
 
@@ -245,8 +248,8 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
     with reading.errors_of(arguments.job_lines):
         Workload.from_mapa(jobs)
     output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write")
-    with flags.named(policy="--policy"):
-        log = mapa.run_artifact(jobs, topology, arguments.policy)
+    with flags.named(policy="--policy", rules="--rules"):
+        log = mapa.run_artifact(jobs, topology, arguments.policy, rules=arguments.rules)
     if output is None:
         sys.stdout.write(log)
     else:

@@ -1,4 +1,4 @@
-"""`topoplace profile` builds a performance profile from measurements, or shows one."""
+"""`topoplace profile` records runs, builds a performance profile from measurements, or shows one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading, writing
+from topoplace.cli import flags, options, reading, recording, writing
 
 if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import JobKind, PerformanceProfile
@@ -16,9 +16,9 @@ _CSV = "CSV with columns kind (solo or collocation), model, batch, gpus, placeme
 
 
 def add(commands: Any) -> None:
-    """Add `topoplace profile` to the command line, with its actions `build` and `show`."""
+    """Add `topoplace profile` to the command line, with its actions `build`, `show` and `record`."""
     profile = options.command(
-        commands, "profile", "build a performance profile from measurements, or show one"
+        commands, "profile", "record runs, build a performance profile from measurements, or show one"
     )
     actions = profile.add_subparsers(metavar="ACTION", required=True)
     build = options.command(
@@ -46,6 +46,7 @@ def add(commands: Any) -> None:
         "profile", metavar="PROFILE", help=f"JSON of `profile build`, or {_CSV}seconds; also gzipped"
     )
     options.add_json(show)
+    recording.add(actions)
 
 
 def _build(arguments: argparse.Namespace) -> None:

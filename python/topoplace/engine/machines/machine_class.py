@@ -146,6 +146,14 @@ class MachineClass:
             known = self._fragmentations[free] = fragmentation_from(shares)
         return known
 
+    def unused(self, free: Mask) -> float:
+        """Return the mean over the machine's sockets of the share of free GPUs, 0..1; `free`: the free GPUs."""
+        known = self._unused.get(free)
+        if known is None:
+            shares = [(free & socket).bit_count() / socket.bit_count() for socket in self.sockets]
+            known = self._unused[free] = sum(shares) / len(shares)
+        return known
+
     def touched(self, gpus: Mask) -> Mask:
         """Return the set of sockets, as a bit mask over socket numbers, that contain any of `gpus`."""
         known = self._touched.get(gpus)
@@ -156,6 +164,10 @@ class MachineClass:
 
     @cached_property
     def _fragmentations(self) -> Memo[Mask, float]:
+        return Memo()
+
+    @cached_property
+    def _unused(self) -> Memo[Mask, float]:
         return Memo()
 
     @cached_property

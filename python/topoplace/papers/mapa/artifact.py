@@ -1,22 +1,25 @@
 """Emulation of MAPA's published simulator (the artifact): reads its job lines and writes its log lines.
 
-The queue is as the paper describes it, not as published: first in, first out, jobs wait until they arrive, and none is
-refused while enough GPUs are free. Links are those of the published code, not of the paper's drawings.
+By default, the queue is as the paper describes it: first in, first out, jobs wait until they arrive, and none is
+refused while enough GPUs are free. `rules="published"` is the queue as published, see `published_queue`. Links are
+those of the published code, not of the paper's drawings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
-from topoplace import machines
+from topoplace import _checks, machines
 from topoplace.errors import TopologyError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import EffectiveBandwidth, LinkTables
+from topoplace.papers.mapa.published_queue import PublishedQueue, QueueJob
+from topoplace.placement import Placement
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
 from topoplace.policies.mapa.artifact_order import candidates_of, edges_of
 from topoplace.policies.mapa.search import MapaPolicy
@@ -65,6 +68,11 @@ HEADER: Final = (
     "nets schedGpus arvlTime topology preserveScore numDouble numSingle numPCIe"
 )
 
+_PUBLISHED_HEADER: Final = HEADER[: HEADER.index(" arvlTime")]
+THRESHOLD: Final = 12.3351
+"""GB/s: eq. 2 without any link is 12.335063, which predictions must exceed for the published Preserve."""
+_CRASHES: Final = ("cubeMesh-16",)
+
 
 def machine_named(name: str) -> str | None:
     """Return the name that MAPA's published code has for a machine; None for an unknown machine.
@@ -110,23 +118,62 @@ def parse_topology(text: str) -> Topology:
     return _assemble(max(v for _, v in pairs) + 1, pairs, "custom")
 
 
-def run_artifact(jobs_text: str, topology_text: str, policy: str) -> str:
+def run_artifact(
+    jobs_text: str, topology_text: str, policy: str, *, rules: Literal["paper", "published"] = "paper"
+) -> str:
     """Simulate jobs under one of MAPA's policies and return the log that MAPA's published code would write.
+
+    rules: of the queue, as the paper describes it or as published. The published log has fewer columns, ends where the
+    program hangs, and exists for no machine called cubeMesh-16, on which the program crashes.
 
     jobs_text: job lines in the published format. topology_text: edge lines as for `parse_topology`, or the name of a
     machine in `MACHINES` (a key or a value). policy: baseline, topoAware, greedy or preserve, or our name for one.
-    Raises ValueError for an unknown policy, an unreadable line, and a job larger than the topology. It is also raised
-    for a pattern or size of job for which we do not know in which order the published code tries GPU sets.
+    Raises ValueError for unknown rules, an unknown policy, an unreadable line, and a job larger than the topology. It
+    is also raised for a pattern or size of job for which the order in which the published code tries GPU sets is
+    unknown.
     """
+    _checks.one_of(rules, "rules", ("paper", "published"), ValueError)
     machine = machine_named(topology_text)
     topology = topology_of(machine) if machine else parse_topology(topology_text)
-    return "".join(f"{line}\n" for line in (HEADER, *_log_lines(jobs_text, topology, policy)))
-
-
-def _log_lines(jobs_text: str, topology: Topology, policy: str) -> Iterator[str]:
     kind = next((kind for name, kind in POLICIES.items() if policy in (name, kind.name)), None)
     if kind is None:
         raise ValueError(f"policy = {policy!r}: the artifact has {', '.join(POLICIES)}")
+    if rules == "published":
+        if machine in _CRASHES:
+            raise ValueError(f"rules = 'published': the published program crashes on {machine}")
+        lines: Iterable[str] = (_PUBLISHED_HEADER, *_published_lines(jobs_text, topology, kind))
+    else:
+        lines = (HEADER, *_log_lines(jobs_text, topology, kind))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def published_run(workload: Workload, topology: Topology, kind: type[MapaPolicy]) -> Iterator[QueueJob]:
+    """Yield the jobs of MAPA's published program in the order in which they end; kind: of the policy."""
+    policy = Preserve(THRESHOLD, tie_break="artifact") if kind is Preserve else kind(tie_break="artifact")
+    return PublishedQueue(workload, topology, policy).run()
+
+
+def _published_lines(jobs_text: str, topology: Topology, kind: type[MapaPolicy]) -> Iterator[str]:
+    ideal = _IdealScores(topology)
+    for done in published_run(Workload.from_mapa(jobs_text), topology, kind):
+        assert done.placement is not None
+        graph = JobGraph.independent(1) if done.is_ghost else done.job
+        scores = _scores(graph, done.placement, topology, ideal)
+        yield " ".join(
+            map(
+                str,
+                (
+                    *(done.index, done.start, done.end, done.arrival - done.start, done.end - done.start),
+                    *scores[:2],
+                    *(int(done.job.bandwidth_sensitive), done.job.num_tasks),
+                    *scores[2:4],
+                    *("" if done.is_ghost else done.job.profile or "", _gpus(done.placement)),
+                ),
+            )
+        )
+
+
+def _log_lines(jobs_text: str, topology: Topology, kind: type[MapaPolicy]) -> Iterator[str]:
     listed = Workload.from_mapa(jobs_text)
     # The artifact reads its list in order: it sees a job only after those above it have arrived.
     seen = Workload(listed.jobs, np.maximum.accumulate(listed.submit_time), listed.base_time)
@@ -144,19 +191,34 @@ def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _Ideal
     submitted, placement = record.submitted, record.placement
     if placement is None:
         raise ValueError(f"job {submitted.job_id} never ran")
-    job, gpus, scores = submitted.job, placement.gpus, placement.scores
-    aggregated = scores["aggregated_bandwidth"]
-    edges = edges_of(job)
-    classes = topology.derived(LinkTables).classes
-    double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b, _ in edges) for kind in range(3))
+    job = submitted.job
+    scores = _scores(job, placement, topology, ideal)
     columns = (
         *(submitted.index, int(record.start), int(record.end), int(record.start) - arrival),
-        *(int(record.end - record.start), int(aggregated), f"{ideal.share(job, aggregated):.6f}"),
-        *(int(job.bandwidth_sensitive), job.num_tasks, f"{other / len(edges) if edges else 0.0:.6f}"),
-        *(f"{scores['effective_bandwidth']:.6f}", job.profile or "", "".join(f"{gpu + 1}," for gpu in gpus)),
-        *(arrival, job.name, int(scores["preserved_bandwidth"]), double, single, other),
+        *(int(record.end - record.start), *scores[:2]),
+        *(int(job.bandwidth_sensitive), job.num_tasks, *scores[2:4]),
+        *(job.profile or "", _gpus(placement), arrival, job.name, *scores[4:]),
     )
     return " ".join(map(str, columns))
+
+
+def _scores(
+    job: JobGraph, placement: Placement, topology: Topology, ideal: _IdealScores
+) -> tuple[object, ...]:
+    """Return lastScore, normLastScore, linkRatio, predictedBW, preserveScore, and the numbers of links by kind."""
+    gpus, scores = placement.gpus, placement.scores
+    aggregated, edges = scores["aggregated_bandwidth"], edges_of(job)
+    classes = topology.derived(LinkTables).classes
+    double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b, _ in edges) for kind in range(3))
+    return (
+        *(int(aggregated), f"{ideal.share(job, aggregated):.6f}"),
+        *(f"{other / len(edges) if edges else 0.0:.6f}", f"{scores['effective_bandwidth']:.6f}"),
+        *(int(scores["preserved_bandwidth"]), double, single, other),
+    )
+
+
+def _gpus(placement: Placement) -> str:
+    return "".join(f"{gpu + 1}," for gpu in placement.gpus)
 
 
 @dataclass(frozen=True)

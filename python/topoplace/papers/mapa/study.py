@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import machines
-from topoplace.papers.mapa.artifact import MACHINES, topology_of
+from topoplace.papers.mapa.artifact import MACHINES, THRESHOLD, topology_of
 from topoplace.papers.runs import Runner
 from topoplace.papers.samples import Sample
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
@@ -19,14 +19,12 @@ from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simula
 from topoplace.simulate.metrics import score_of
 from topoplace.topology.topology import Topology
 
-# Eq. 2 without any link is 12.335063; the artifact's Preserve refuses predictions that do not exceed it.
-ARTIFACT_THRESHOLD: Final = 12.3351
 POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
     "Baseline": lambda tie_break: Baseline(tie_break=tie_break),
     "Topo-aware": lambda tie_break: MapaTopoAware(tie_break=tie_break),
     "Greedy": lambda tie_break: Greedy(tie_break=tie_break),
     "Preserve": lambda tie_break: Preserve(tie_break=tie_break),
-    "Preserve, threshold": lambda tie_break: Preserve(ARTIFACT_THRESHOLD, tie_break=tie_break),
+    "Preserve, threshold": lambda tie_break: Preserve(THRESHOLD, tie_break=tie_break),
 }
 FOUR: Final = tuple(POLICIES)[:4]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from topoplace import machines
 from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.objectives import Utility
 from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.rules import Ranges, ordered
 from topoplace.papers.runs import Runner
@@ -19,7 +20,7 @@ from topoplace.papers.samples import Sample
 from topoplace.papers.sc17.own_prototype import POLICIES, run
 from topoplace.papers.sc17.rows import falling, steps_down
 from topoplace.papers.sc17.scenarios import NOTICED, POLICY_NAMES
-from topoplace.simulate import Result, Workload
+from topoplace.simulate import SC17_WEIGHTS, Result, Workload
 from topoplace.simulate.performance.models import placement_class
 from topoplace.topology.topology import Topology
 
@@ -210,6 +211,55 @@ def protected(
             share,
             note="a job may still choose a place where it is slowed itself, if its utility is enough; slowed by more "
             f"than {_CLEARLY:.0%}: {clearly:.1%}; the worst of a list: {worst:.2f}",
+        )
+
+
+_WEIGHTED: Final = "batch weights 4 to 1, over the heaviest"
+_READINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "as by default": {},
+    "Algorithm 3, utility inside the bipartition": {"utility_in_bipartition": True},
+    "eq. 2 as printed": {"utility": "printed"},
+    "eq. 2 as coded": {"utility": "authors"},
+    "eq. 5 to the letter": {"utility": Utility(literal_fragmentation=True)},
+    _WEIGHTED: {"utility": Utility(heaviest=max(SC17_WEIGHTS.values()))},
+}
+"""Readings of the paper, with the options of TOPO-AWARE and TOPO-AWARE-P that follow them."""
+
+
+def readings(
+    lists: Sequence[Workload],
+    weighted: Sequence[Workload],
+    count: int,
+    profile: PerformanceProfile,
+    runner: Runner,
+) -> Iterator[Claim]:
+    """Compare section 5.5.1 with TOPO-AWARE and TOPO-AWARE-P under other readings of their equations.
+
+    lists: of jobs. weighted: the same jobs with edges of weights 4 to 1 by batch size, for the last reading. count:
+    machines.
+    """
+    name, size = f"{len(lists)} lists", len(lists)
+    calls: list[tuple[object, ...]] = [
+        (each, count, policy, profile, {}) for policy in POLICIES[:2] for each in lists
+    ]
+    for reading, options in _READINGS.items():
+        jobs = weighted if reading == _WEIGHTED else lists
+        calls += [(each, count, policy, profile, options) for policy in POLICIES[2:] for each in jobs]
+    found = runner.results(_figures, calls)
+    by_list = [found[begin : begin + size] for begin in range(0, len(found), size)]
+    for number, reading in enumerate(_READINGS, 1):
+        runs = (*by_list[:2], *by_list[2 * number : 2 * number + 2])
+        slowdowns, waits, missed, apart = (_of(runs, key) for key in ("slowdown", "wait", "missed", "apart"))
+        yield Quantity(
+            f"1.23 own, {name}, reading: {reading}",
+            f"{reading}, mean QoS slowdown: {POLICY_NAMES}",
+            "falls in this order",
+        ).judged(
+            listed(slowdowns, 4),
+            ordered("if none is above the one before it by more than 0.001", *falling(len(slowdowns), 0.001)),
+            *steps_down(slowdowns),
+            note=f"of the last two: mean waits {listed(waits[2:], 1)} s; jobs started below their min_utility "
+            f"{listed(missed[2:], 1)}; pairs that span sockets {listed(apart[2:], 1)}",
         )
 
 

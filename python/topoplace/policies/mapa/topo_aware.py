@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from topoplace.policies.mapa.search import MapaPolicy
@@ -23,6 +24,9 @@ class MapaTopoAware(MapaPolicy):
     Tasks are assigned to these GPUs for the largest aggregated bandwidth. MAPA's paper cites SC'17's recursive
     bipartitioning but says that it "in effect" selects GPUs of one socket, and MAPA's artifact does just that. So this
     policy is first fit, without a partitioner. GPUs of one machine whose socket is unknown count as one group.
+
+    On one machine without any socket it is the policy Baseline, and says so once with a UserWarning. With
+    `tie_break="artifact"` sockets do not matter: groups are consecutive ids, as in MAPA's published code.
     """
 
     name = "mapa-topo-aware"
@@ -36,6 +40,8 @@ class MapaTopoAware(MapaPolicy):
         The GPUs must have a link for every edge of the job. If no socket has enough such GPUs, return the placement on
         the lowest ones of all of `free`; None if there is none.
         """
+        if self.tie_break != "artifact":
+            cluster.topology.derived(_warn_without_sockets)
         found: Placement | None = None
         for group in sorted(_by_socket(cluster.topology, free), key=min):
             if found and min(found.gpus) < min(group):
@@ -48,6 +54,19 @@ class MapaTopoAware(MapaPolicy):
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of a placement, smaller is better: 0 for GPUs of one socket, else 1."""
         return (float(len(_by_socket(placement.topology, placement.gpus)) != 1),)
+
+
+def _warn_without_sockets(topology: Topology) -> None:
+    """Issue a UserWarning if all GPUs are on one machine, and none has a socket.
+
+    `Topology.derived` calls this once per topology.
+    """
+    if topology.num_machines == 1 and all(gpu.socket is None for gpu in topology.gpus):
+        warnings.warn(
+            f"topology {topology.name!r} has no sockets: mapa-topo-aware is the policy baseline on it",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _by_socket(topology: Topology, gpus: Iterable[int]) -> list[GpuSet]:

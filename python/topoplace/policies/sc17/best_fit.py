@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.utility import Costs, Formula
+    from topoplace.policies.sc17.costs import FormulaName
 
 
 class BestFit(UtilityPolicy):
@@ -46,7 +47,7 @@ class BestFit(UtilityPolicy):
         self,
         *,
         profile: PerformanceProfile | None = None,
-        utility: Formula | Literal["authors"] | None = None,
+        utility: Formula | FormulaName | None = None,
         memory_bandwidth: float | None = None,
         reading: Literal["sockets", "domains"] = "sockets",
     ) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from topoplace import _checks
 from topoplace.engine.admission import why_no_memory_bandwidth
@@ -18,6 +18,7 @@ from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
+from topoplace.objectives.printed_utility import PrintedUtility
 from topoplace.objectives.utility import Costs, Formula, Utility, job_communication_cost
 
 if TYPE_CHECKING:
@@ -29,8 +30,13 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
 
+FormulaName = Literal["authors", "printed"]
 Ratios = tuple[float, float, float]
 """Ratios of run times, 0..1: 1 means no interference."""
+_FORMULAS: Final[Mapping[str, type[AuthorsUtility | PrintedUtility]]] = {
+    "authors": AuthorsUtility,
+    "printed": PrintedUtility,
+}
 _ROUNDING = 1e-9
 _MAX_KNOWN = 1 << 12
 """Maximum number of choices and options that are kept per request."""
@@ -67,12 +73,14 @@ class Costing:
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
-        suffered, shared, disturbed = self._beside(request, others, where)
+        suffered, shared, disturbed = self.beside(request, others, where)
         return Costs(
             *(request.size, communication, *request.communication_range),
-            *(suffered, shared, self._worst_of(request)),
+            *(suffered, shared, self.worst_of(request)),
             fragmentation=machine_class.fragmentation(left),
             disturbed=disturbed,
+            weight=request.mean_weight,
+            unused=machine_class.unused(left),
         )
 
     def on_machines(
@@ -89,8 +97,7 @@ class Costing:
         job.
         """
         parts = self._parts(request, gpus, view)
-        suffered, shared, disturbed = zip(*(ratios for ratios, _ in parts), strict=True)
-        fragments = [fragmentation for _, fragmentation in parts]
+        suffered, shared, disturbed = zip(*(ratios for ratios, *_ in parts), strict=True)
         return Costs(
             num_gpus=request.size,
             communication=job_communication_cost(request.job, gpus, view.cluster.topology),
@@ -98,27 +105,30 @@ class Costing:
             most=communication_range[1],
             suffered=min(suffered),
             shared=sum(shared) / len(shared),
-            worst=self._worst_of(request),
-            fragmentation=sum(fragments) / len(fragments),
+            worst=self.worst_of(request),
+            fragmentation=sum(fragmentation for _, fragmentation, _ in parts) / len(parts),
             disturbed=min(disturbed),
+            weight=request.mean_weight,
+            unused=sum(unused for *_, unused in parts) / len(parts),
         )
 
     def _parts(
         self, request: JobRequest, gpus: Sequence[int], view: ClusterView
-    ) -> list[tuple[Ratios, float]]:
-        """Return, for each machine of `gpus`, the ratios of `_interference` and the fragmentation afterwards.
+    ) -> list[tuple[Ratios, float, float]]:
+        """Return, for each machine of `gpus`, the ratios of `_interference`, and its fragmentation and `unused` then.
 
         They are computed once for machines in one condition that give the same GPUs.
         """
         conditions = view.conditions(sees_jobs=self.sees_jobs)
-        known: dict[tuple[int, Mask], tuple[Ratios, float]] = {}
-        parts: list[tuple[Ratios, float]] = []
+        known: dict[tuple[int, Mask], tuple[Ratios, float, float]] = {}
+        parts: list[tuple[Ratios, float, float]] = []
         for machine, mask in view.classes.by_machine(gpus).items():
             key = conditions.native.condition_of(machine), mask
             if key not in known:
                 machine_class, state = conditions.of(key[0])
                 ratios = self._interference(request, machine_class.touched(mask), state, "inter-machine")
-                known[key] = ratios, machine_class.fragmentation(state.free & ~mask)
+                left = state.free & ~mask
+                known[key] = ratios, machine_class.fragmentation(left), machine_class.unused(left)
             parts.append(known[key])
         return parts
 
@@ -129,7 +139,8 @@ class Costing:
         """
         least, most = request.communication_range
         suffered, *_ = interference_ratios(self.profile, (request.profile, request.size), "inter-machine", ())
-        return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
+        worst, weight = self.worst_of(request), request.mean_weight
+        return Costs(request.size, most, least, most, suffered, suffered, worst, 0.0, weight=weight)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
         """Return for how many of the job's tasks one machine has enough host memory bandwidth.
@@ -151,7 +162,8 @@ class Costing:
             request.job, self.memory_bandwidth, self.max_tasks(request.job), suitable
         )
 
-    def _worst_of(self, request: JobRequest) -> float:
+    def worst_of(self, request: JobRequest) -> float:
+        """Return the worst known ratio of run times of a job of this name and size, or of a job beside it."""
         job = (request.profile, request.size)
         if job not in self._worst:
             self._worst[job] = worst_ratio(self.profile, job)
@@ -164,10 +176,10 @@ class Costing:
         return tuple([one[:2] for one in state.neighbours if one.sockets & sockets])
 
     def _interference(self, request: JobRequest, sockets: Mask, state: MachineState, where: str) -> Ratios:
-        """Return what `_beside` returns, for a job on `sockets` of a machine in the given state."""
-        return self._beside(request, self.neighbours(state, sockets), where)
+        """Return what `beside` returns, for a job on `sockets` of a machine in the given state."""
+        return self.beside(request, self.neighbours(state, sockets), where)
 
-    def _beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> Ratios:
+    def beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> Ratios:
         """Return the job's own ratio of run times, the mean over it and `others` (eq. 4), and the lowest of `others`.
 
         others: jobs with which it shares a socket. where: placement class of the job.
@@ -195,16 +207,17 @@ class UtilityPolicy(MachinePolicy):
 
     profile: measured run times and interference of jobs; without it, no job is assumed to interfere with another.
     utility: the formula of the scores "utility" and "system_utility". It is a `Formula`, such as a `Utility` with the
-    weights of the parts of eq. 1 (by default equal ones), or "authors" for the published code's formula, which differs
-    from the paper's. memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for
-    some (the paper's t_bw <= p_bw); with None it is unknown, and jobs that ask for some are refused.
+    weights of the parts of eq. 1 (by default equal ones), "authors" for the published code's formula, which differs
+    from the paper's, or "printed" for eq. 2 as printed. memory_bandwidth: GB/s of host memory bandwidth of each
+    machine, which limits jobs that ask for some (the paper's t_bw <= p_bw); with None it is unknown, and jobs that ask
+    for some are refused.
     """
 
     def __init__(
         self,
         *,
         profile: PerformanceProfile | None = None,
-        utility: Formula | Literal["authors"] | None = None,
+        utility: Formula | FormulaName | None = None,
         memory_bandwidth: float | None = None,
     ) -> None:
         self.costing = Costing(profile, memory_bandwidth)
@@ -230,19 +243,28 @@ class UtilityPolicy(MachinePolicy):
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterator[Option]:
-        """Yield an option for each of `mappings` in which all communicating tasks have a path between their GPUs."""
-        known = request.table((self, _Options), lambda: _Options(Memo(_MAX_KNOWN), Memo(_MAX_KNOWN)))
-        mappings = known.mappings.get((machine_class, free))
-        if mappings is None:
-            mappings = tuple(self.mappings(request, machine_class, free))
-            known.mappings[machine_class, free] = mappings
-        for gpus in mappings:
+        """Yield an option for each of `mappings_in` in which all communicating tasks have a path between their GPUs."""
+        known = self._known(request)
+        for gpus in self.mappings_in(request, machine_class, state, free):
             taken = mask_of(gpus)
             others = self.costing.neighbours(state, machine_class.touched(taken))
             key = machine_class, gpus, state.free & ~taken, others
             option = known.options.get_or_build(key, partial(self._option, request, *key))
             if option is not None:
                 yield option
+
+    def mappings_in(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterable[tuple[int, ...]]:
+        """Return the candidate GPU choices on a machine in this state: by default `mappings`, whatever runs there."""
+        known = self._known(request).mappings
+        mappings = known.get((machine_class, free))
+        if mappings is None:
+            mappings = known[machine_class, free] = tuple(self.mappings(request, machine_class, free))
+        return mappings
+
+    def _known(self, request: JobRequest) -> _Options:
+        return request.table((self, _Options), lambda: _Options(Memo(_MAX_KNOWN), Memo(_MAX_KNOWN)))
 
     def _option(
         self,
@@ -290,8 +312,8 @@ class UtilityPolicy(MachinePolicy):
 
     def max_split_utility(self, request: JobRequest) -> float:
         """Return an upper bound on the utility of splitting the job over machines; infinity if it fits on none."""
-        if not request.classes_that_fit:
-            return math.inf
+        if not request.classes_that_fit or isinstance(self.utility, PrintedUtility):
+            return math.inf  # eq. 2 as printed has no such bound: it grows with interference
         return self.utility.job(self.costing.across_at_best(request))
 
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
@@ -304,10 +326,10 @@ class UtilityPolicy(MachinePolicy):
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 
 
-def _formula(utility: Formula | Literal["authors"] | None) -> Formula:
+def _formula(utility: Formula | FormulaName | None) -> Formula:
     if utility is None:
         return Utility()
-    if utility == "authors":
-        return AuthorsUtility()
+    if isinstance(utility, str):
+        return _FORMULAS[_checks.one_of(utility, "utility", _FORMULAS, ValueError)]()
     _checks.instance(utility, Formula, "utility", ValueError)
     return utility

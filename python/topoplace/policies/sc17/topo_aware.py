@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.engine.gangs.assignments import least_communication
 from topoplace.engine.gangs.splits import nearest
+from topoplace.engine.memo import Memo
 from topoplace.placement import Refusal
+from topoplace.policies.sc17.bipartition import UtilityBipartition
 from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
+    from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.utility import Costs, Formula
+    from topoplace.policies.sc17.costs import FormulaName
 
+_MAX_KNOWN = 1 << 12
 _ROUNDING = 1e-9
 _MAX_SOCKETS = 4
 """Up to this many sockets with free GPUs, every set of sockets is tried; above it, only single sockets and all."""
@@ -37,9 +42,26 @@ class TopoAware(UtilityPolicy):
     bipartitioning (Algorithms 2 and 3), or by exact search for up to 8 GPUs. If no machine has room for the whole job,
     it is split over the fewest machines, as close together as possible. Jobs are tried in order of submission; a job
     that does not fit does not block younger ones.
+
+    utility_in_bipartition: utility decides inside the bipartition, task by task, as Algorithm 3 is printed
+    (`UtilityBipartition`), and not among complete mappings; then a machine has one mapping only. Jobs on several
+    machines, and machines with fixed partitions, are mapped as without it. Other arguments are those of
+    `UtilityPolicy`.
     """
 
     name = "topo-aware"
+
+    def __init__(
+        self,
+        *,
+        profile: PerformanceProfile | None = None,
+        utility: Formula | FormulaName | None = None,
+        memory_bandwidth: float | None = None,
+        utility_in_bipartition: bool = False,
+    ) -> None:
+        super().__init__(profile=profile, utility=utility, memory_bandwidth=memory_bandwidth)
+        _checks.flag(utility_in_bipartition, "utility_in_bipartition", ValueError)
+        self.bipartition = UtilityBipartition(self.costing, self.utility) if utility_in_bipartition else None
 
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
@@ -53,6 +75,22 @@ class TopoAware(UtilityPolicy):
         else:
             regions = _unions(machine_class, free, request.size)
         return {request.mapped(machine_class, region) for region in regions}
+
+    def mappings_in(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterable[tuple[int, ...]]:
+        """Return the candidate GPU choices on a machine in this state, only one with `utility_in_bipartition`."""
+        rules = self.bipartition
+        if rules is None or machine_class.partitions or free.bit_count() < request.size:
+            return super().mappings_in(request, machine_class, state, free)
+        found: Memo[object, tuple[int, ...]] = request.table(
+            (self, UtilityBipartition), lambda: Memo(_MAX_KNOWN)
+        )
+        key = machine_class, free, state.free, state.neighbours
+        gpus = found.get_or_build(key, lambda: rules.mapped(request, machine_class, state, free))
+        if request.communication(machine_class, gpus) == math.inf:  # task by task, no path may be left
+            return super().mappings_in(request, machine_class, state, free)
+        return (gpus,)
 
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
@@ -81,7 +119,8 @@ class TopoAwareP(TopoAware):
     Younger jobs may overtake a waiting one. max_postponements: after this many deferrals the job accepts any placement;
     None for no limit. protect_running: the most that a placement may slow a job that runs already: 1.0 not at all, 1.05
     by 5 %. A job waits rather than slowing another job more than that; None for no limit, as in the paper. ValueError
-    unless it is at least 1 and there is a `profile`, by which slowdowns are known.
+    unless it is at least 1 and there is a `profile`, by which slowdowns are known. Other arguments are those of
+    `TopoAware`.
     """
 
     name = "topo-aware-p"
@@ -90,12 +129,18 @@ class TopoAwareP(TopoAware):
         self,
         *,
         profile: PerformanceProfile | None = None,
-        utility: Formula | Literal["authors"] | None = None,
+        utility: Formula | FormulaName | None = None,
         memory_bandwidth: float | None = None,
+        utility_in_bipartition: bool = False,
         max_postponements: int | None = None,
         protect_running: float | None = None,
     ) -> None:
-        super().__init__(profile=profile, utility=utility, memory_bandwidth=memory_bandwidth)
+        super().__init__(
+            profile=profile,
+            utility=utility,
+            memory_bandwidth=memory_bandwidth,
+            utility_in_bipartition=utility_in_bipartition,
+        )
         if max_postponements is not None:
             _checks.integer(max_postponements, "max_postponements", ValueError, low=0, high=1 << 30)
         if protect_running is not None:

@@ -1,0 +1,34 @@
+"""Utility by eq. 2 of Amaral et al. (SC'17) as it is printed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topoplace import _checks
+from topoplace.objectives.utility import Costs
+
+_LEAST: Final = 0.01
+
+
+class PrintedUtility:
+    """Eq. 2 as a `Formula`, for `TopoAware(utility="printed")`: U = (1/t + 1/I + 1/omega) / 3, over its largest value.
+
+    t is the communication cost over the worst one (eq. 1), I the ratio of run times alone over beside other jobs (eq.
+    4), and omega the share of free GPUs (eq. 5, to the letter). Each is at least 0.01, the least cost of the published
+    code, as the equation divides by zero without it. The utility to the job has no omega. As 1/I grows with
+    interference, the formula prefers GPUs beside jobs that slow the job down.
+    """
+
+    def job(self, costs: Costs) -> float:
+        """Return the utility to the job, above 0 and up to 1."""
+        _checks.instance(costs, Costs, "costs", ValueError)
+        return _mean_inverse(costs.communication_share, costs.suffered)
+
+    def system(self, costs: Costs) -> float:
+        """Return the utility to the system, above 0 and up to 1."""
+        _checks.instance(costs, Costs, "costs", ValueError)
+        return _mean_inverse(costs.communication_share, costs.shared, costs.unused)
+
+
+def _mean_inverse(*costs: float) -> float:
+    return sum(_LEAST / max(cost, _LEAST) for cost in costs) / len(costs)
