@@ -1,6 +1,9 @@
 // What the two searches over targets share: a label for every target reached, and a queue of targets by
 // distance.
 //
+// Two searches towards each other may be linked. Where both have a label, their paths meet; how long the
+// shortest path is on which they do limits both.
+//
 // Dijkstra's algorithm with a binary heap. Targets at the distance of the one taken last stand on a stack
 // beside the heap, the last first, as many prices are equal. An event is a target or, as ~target or ~hub, the
 // rest of a target's neighbours, which stand ready in the order of their distances.
@@ -45,12 +48,20 @@ class SearchState {
         reached_ = -kFar;
         limit_ = kFar;
         goal_ = kAbsent;
+        opposite_ = nullptr;
+        meeting_ = {.distance = kFar, .target = kAbsent};
+    }
+    // Links two searches that go towards each other, the second of which has no labels yet.
+    void link(SearchState& opposite) {
+        opposite_ = &opposite;
+        opposite.opposite_ = this;
     }
 
     const Label& label(std::int32_t target) const {
         TOPOPLACE_ASSERT(labels_[index(target)].search == searches_);
         return labels_[index(target)];
     }
+    bool is_labelled(std::int32_t target) const { return labels_[index(target)].search == searches_; }
     // True if this search has already been at the target at no greater distance.
     bool is_labelled(std::int32_t target, std::int64_t distance) const {
         const Label& label = labels_[index(target)];
@@ -65,6 +76,11 @@ class SearchState {
         label = from;
         label.search = searches_;
         label.distance = distance;
+        if (opposite_ != nullptr && opposite_->is_labelled(target)) {
+            const Event at{.distance = distance + opposite_->label(target).distance, .target = target};
+            meet(at);
+            opposite_->meet(at);
+        }
         return label;
     }
 
@@ -112,10 +128,24 @@ class SearchState {
     }
     std::int64_t limit() const { return limit_; }
     std::int64_t reached() const { return reached_; }  // distance of the event taken last
+    // Everything nearer than this is done.
+    std::int64_t radius() const { return std::min(std::max(reached_, std::int64_t{0}), limit_); }
+    // Absent: there is none, or the paths of the two searches meet before it.
     std::int32_t goal() const { return goal_; }
+    // The target at which the two searches meet on the shortest path known, and the length of that path.
+    const Event& meeting() const { return meeting_; }
+    // True if nothing is nearer than the meeting.
+    bool is_meeting() const { return meeting_.target >= 0 && limit_ == meeting_.distance && goal_ < 0; }
     const std::vector<std::int32_t>& done() const { return done_; }
 
   private:
+    void meet(const Event& at) {
+        if (at.distance < meeting_.distance) meeting_ = at;
+        if (at.distance >= limit_) return;
+        limit_ = at.distance;
+        goal_ = kAbsent;
+    }
+
     std::vector<Label> labels_;  // by target
     std::vector<Event> heap_;
     std::vector<Event> tied_;  // at the distance of the one taken last
@@ -124,6 +154,8 @@ class SearchState {
     std::int64_t reached_ = 0;
     std::int64_t limit_ = kFar;
     std::int32_t goal_ = kAbsent;
+    SearchState* opposite_ = nullptr;
+    Event meeting_;
 };
 
 }  // namespace topoplace::flow
