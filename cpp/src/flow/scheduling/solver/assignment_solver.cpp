@@ -183,7 +183,7 @@ void AssignmentSolver::set_exit_cost(std::int32_t place, std::int64_t cost) {
     const bool exit = assignment_.is_exit(place);
     assignment_.set_exit_cost(place, cost);
     std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) assignment_.mark_moved(task);
+    for (; task >= 0; task = assignment_.next_task(task)) assignment_.mark_moved(task);
     if (exit) {
         assignment_.set_value(place, cost);
         reconsider_entrances(place);
@@ -209,7 +209,7 @@ void AssignmentSolver::reconsider_entrances(std::int32_t place) {
 void AssignmentSolver::reconsider_all_at(std::int32_t place) {
     std::vector<std::int32_t> tasks;
     std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) tasks.push_back(task);
+    for (; task >= 0; task = assignment_.next_task(task)) tasks.push_back(task);
     for (const std::int32_t each : tasks) assignment_.reconsider(each);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // Tasks at places to scan between two checks of the clock.
 constexpr std::uint64_t kMostScanned = 1 << 15;
-// Members of a hub to go on to in one step.
+// Members of a hub, or tasks at a place, to go on to together.
 constexpr std::size_t kMostAtOnce = 16;
 
 }  // namespace
@@ -77,10 +77,19 @@ void InsertionSearch::scan_place(std::int32_t place) {
     TOPOPLACE_ASSERT(assignment_.place(place).full());
     const std::int64_t distance = state_.label(place).distance;
     const std::int64_t base = distance - assignment_.value(place);
-    std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) {
-        scan_options(task, base - assignment_.task(task).cost);
-        if (state_.limit() <= distance) return;
+    std::int32_t next = assignment_.place(place).first_task;
+    while (next >= 0) {
+        std::array<std::int32_t, kMostAtOnce> tasks{};
+        std::size_t number = 0;
+        for (; next >= 0 && number < tasks.size(); next = assignment_.next_task(next)) {
+            tasks[number++] = next;
+            assignment_.prefetch(next);
+        }
+        for (std::size_t i = 0; i < number; ++i) assignment_.prefetch_options(tasks[i]);
+        for (std::size_t i = 0; i < number; ++i) {
+            scan_options(tasks[i], base - assignment_.task(tasks[i]).cost);
+            if (state_.limit() <= distance) return;
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 // Two searches towards each other may be linked. Where both have a label, their paths meet; how long the
 // shortest path is on which they do limits both.
 //
-// Dijkstra's algorithm with a binary heap. Targets at the distance of the one taken last stand on a stack
+// Dijkstra's algorithm with a binary heap; events that are far stay outside until their turn comes. Targets at the distance of the one taken last stand on a stack
 // beside the heap, the last first, as many prices are equal. An event is a target or, as ~target or ~hub, the
 // rest of a target's neighbours, which stand ready in the order of their distances.
 #pragma once
@@ -44,6 +44,8 @@ class SearchState {
         ++searches_;
         heap_.clear();
         tied_.clear();
+        far_.clear();
+        near_ = kNear;
         done_.clear();
         reached_ = -kFar;
         limit_ = kFar;
@@ -86,10 +88,13 @@ class SearchState {
 
     void push(std::int64_t distance, std::int32_t event) {
         TOPOPLACE_ASSERT(distance >= reached_);
+        const Event added{.distance = distance, .target = event};
         if (distance == reached_) {
-            tied_.push_back({.distance = distance, .target = event});
+            tied_.push_back(added);
+        } else if (distance > near_) {
+            far_.push_back(added);
         } else {
-            heap_.push_back({.distance = distance, .target = event});
+            heap_.push_back(added);
             std::push_heap(heap_.begin(), heap_.end());
         }
     }
@@ -101,7 +106,7 @@ class SearchState {
             event = tied_.back();
             tied_.pop_back();
         } else {
-            if (heap_.empty()) return std::nullopt;
+            if (heap_.empty() && !look_farther()) return std::nullopt;
             event = heap_.front();
             std::pop_heap(heap_.begin(), heap_.end());
             heap_.pop_back();
@@ -139,6 +144,20 @@ class SearchState {
     const std::vector<std::int32_t>& done() const { return done_; }
 
   private:
+    static constexpr std::int64_t kNear = 8;
+
+    // Moves the nearest of the events that are far to the heap; false if there are none.
+    bool look_farther() {
+        std::erase_if(far_, [&](const Event& event) { return event.distance >= limit_; });
+        if (far_.empty()) return false;
+        near_ = std::max(4 * near_, std::max_element(far_.begin(), far_.end())->distance);
+        const auto rest = std::partition(far_.begin(), far_.end(),
+                                         [&](const Event& event) { return event.distance > near_; });
+        heap_.assign(rest, far_.end());
+        far_.erase(rest, far_.end());
+        std::make_heap(heap_.begin(), heap_.end());
+        return true;
+    }
     void meet(const Event& at) {
         if (at.distance < meeting_.distance) meeting_ = at;
         if (at.distance >= limit_) return;
@@ -148,6 +167,8 @@ class SearchState {
 
     std::vector<Label> labels_;  // by target
     std::vector<Event> heap_;
+    std::vector<Event> far_;  // farther than near_: most searches end before
+    std::int64_t near_ = kNear;
     std::vector<Event> tied_;  // at the distance of the one taken last
     std::vector<std::int32_t> done_;
     std::uint64_t searches_ = 0;

@@ -10,7 +10,7 @@ namespace topoplace::flow {
 namespace {
 
 // Steps of the forward search before the backward search starts: most ways are short.
-constexpr std::uint64_t kStepsAlone = 32;
+constexpr std::uint64_t kStepsAlone = 16;
 
 }  // namespace
 
