@@ -29,12 +29,18 @@ void InsertionSearch::start(std::int32_t task) {
     TOPOPLACE_ASSERT(!assignment_.task(task).assigned());
     root_ = task;
     state_.start(assignment_.num_targets());
-    scan_options(task, -(assignment_.best_choice(task).key >> 1));
+    best_ = assignment_.best_choice(task).key >> 1;
+    scan_options(task, -best_);
 }
 
 bool InsertionSearch::step(WorkMeter& meter) {
     const std::optional<SearchState::Event> event = state_.pop();
-    if (!event || meter.visit()) return false;
+    if (meter.visit()) return false;
+    if (!event) {
+        const bool more = state_.look_farther();
+        if (more) scan_again();
+        return more;
+    }
     if (event->target < 0) {
         scan_hub(~event->target);
         return true;
@@ -52,8 +58,24 @@ bool InsertionSearch::step(WorkMeter& meter) {
     return true;
 }
 
+void InsertionSearch::complete(std::int64_t distance) {
+    if (state_.left_out() >= distance) return;
+    state_.widen(distance);
+    scan_again();
+}
+
+// Relaxes what was too far before.
+void InsertionSearch::scan_again() {
+    scan_options(root_, -best_);
+    for (const std::int32_t target : state_.done()) {
+        const std::int32_t hub = assignment_.hub_of(target);
+        if (hub < 0) scan_place(target);
+        if (hub >= 0 && exits_.is_open()) scan_exits(hub);
+    }
+}
+
 void InsertionSearch::relax(std::int32_t target, std::int64_t distance, const Label& from) {
-    if (distance >= state_.limit() || state_.is_labelled(target, distance)) return;
+    if (!state_.takes(distance) || state_.is_labelled(target, distance)) return;
     state_.set_label(target, distance, from);
     if (!assignment_.is_hub(target) && !assignment_.place(target).full()) {
         state_.set_goal(target, distance);

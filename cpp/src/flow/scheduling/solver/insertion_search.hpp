@@ -31,6 +31,8 @@ class InsertionSearch {
     void start(std::int32_t task);
     // False once the search is over, or `meter` stops. It has found a way if its state has a goal.
     bool step(WorkMeter& meter);
+    // Labels everything that is nearer than this to what is done.
+    void complete(std::int64_t distance);
     SearchState& state() { return state_; }
     const SearchState& state() const { return state_; }
     // Raises the values of the targets nearer than this by what they are nearer.
@@ -43,6 +45,7 @@ class InsertionSearch {
   private:
     using Label = SearchState::Label;
 
+    void scan_again();
     void relax(std::int32_t target, std::int64_t distance, const Label& from);
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);
@@ -55,6 +58,7 @@ class InsertionSearch {
     ExitIndex& exits_;
     SearchState state_;
     std::int32_t root_ = kAbsent;  // the task that is inserted
+    std::int64_t best_ = 0;        // what its best option costs: distances are from there
     bool use_exits_ = false;
     std::uint64_t scanned_ = 0;  // tasks since the last check of the clock
 };

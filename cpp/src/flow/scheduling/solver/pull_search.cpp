@@ -31,7 +31,12 @@ void PullSearch::start(std::int32_t root, SearchState* opposite) {
 
 bool PullSearch::step(WorkMeter& meter) {
     const std::optional<SearchState::Event> event = state_.pop();
-    if (!event || meter.visit()) return false;
+    if (meter.visit()) return false;
+    if (!event) {
+        const bool more = state_.look_farther();
+        if (more) offer_again();
+        return more;
+    }
     if (event->target < 0) {
         offer_hub(~event->target);
     } else if (state_.finish(*event)) {
@@ -43,6 +48,23 @@ bool PullSearch::step(WorkMeter& meter) {
         }
     }
     return true;
+}
+
+void PullSearch::complete(std::int64_t distance) {
+    if (state_.left_out() >= distance) return;
+    state_.widen(distance);
+    offer_again();
+}
+
+// Offers what was too far before.
+void PullSearch::offer_again() {
+    for (const std::int32_t target : state_.done()) {
+        if (!assignment_.is_hub(target)) {
+            offer_place(target);
+        } else if (entrances_.losses(target) == nullptr) {
+            offer_hub(target);
+        }
+    }
 }
 
 // Labels the place of a task that would lose `distance` in all by leaving for where `from` says.
@@ -59,7 +81,7 @@ void PullSearch::offer_all(std::int32_t target, std::int64_t base, const Label& 
     Label label = from;
     for (const EntranceIndex::Entrance& entrance : entrances_.entrances(target)) {
         const std::int64_t distance = base + entrance.cost - entrances_.current_cost(entrance.task);
-        if (distance >= state_.limit()) continue;
+        if (!state_.takes(distance)) continue;
         label.route.option = entrance.option;
         offer(entrance.task, distance, label);
     }
@@ -76,7 +98,7 @@ void PullSearch::offer_place(std::int32_t place) {
         const Assignment::Hub& hub = assignment_.hub(membership.hub);
         const Member& member = hub.members[index(membership.leaf)];
         const std::int64_t distance = base + member.distance - assignment_.value(hub.target);
-        if (distance >= state_.limit() || state_.is_labelled(hub.target, distance)) continue;
+        if (!state_.takes(distance) || state_.is_labelled(hub.target, distance)) continue;
         Label& at = state_.set_label(hub.target, distance, label);
         at.route = {.hub = membership.hub, .leaf = membership.leaf};
         state_.push(distance, hub.target);

@@ -29,6 +29,8 @@ class PullSearch {
     void start(std::int32_t root, SearchState* opposite = nullptr);
     // False once the search is over, or `meter` stops.
     bool step(WorkMeter& meter);
+    // Labels everything that is nearer than this to what is done.
+    void complete(std::int64_t distance);
     const SearchState& state() const { return state_; }
     std::int32_t root() const { return root_; }
     // Lowers the values of the targets nearer than this by what they are nearer.
@@ -41,6 +43,7 @@ class PullSearch {
   private:
     using Label = SearchState::Label;
 
+    void offer_again();
     void offer(std::int32_t task, std::int64_t distance, const Label& from);
     void offer_all(std::int32_t target, std::int64_t base, const Label& from);
     void offer_place(std::int32_t place);

@@ -4,7 +4,9 @@
 // Two searches towards each other may be linked. Where both have a label, their paths meet; how long the
 // shortest path is on which they do limits both.
 //
-// Dijkstra's algorithm with a binary heap; events that are far stay outside until their turn comes. Targets at the distance of the one taken last stand on a stack
+// Dijkstra's algorithm with a binary heap. What is farther than some distance gets no label and no place in
+// the queue until nothing nearer is left; then all targets done so far are looked at again. Most searches end
+// before. Targets at the distance of the one taken last stand on a stack
 // beside the heap, the last first, as many prices are equal. An event is a target or, as ~target or ~hub, the
 // rest of a target's neighbours, which stand ready in the order of their distances.
 #pragma once
@@ -46,6 +48,7 @@ class SearchState {
         tied_.clear();
         far_.clear();
         near_ = kNear;
+        left_out_ = kFar;
         done_.clear();
         reached_ = -kFar;
         limit_ = kFar;
@@ -98,7 +101,7 @@ class SearchState {
             std::push_heap(heap_.begin(), heap_.end());
         }
     }
-    // The next event nearer than the limit.
+    // The next event nearer than the limit; nothing if there is none, or not before `look_farther`.
     std::optional<Event> pop() {
         if (limit_ <= reached_) return std::nullopt;
         Event event;
@@ -106,7 +109,7 @@ class SearchState {
             event = tied_.back();
             tied_.pop_back();
         } else {
-            if (heap_.empty() && !look_farther()) return std::nullopt;
+            if (heap_.empty()) return std::nullopt;
             event = heap_.front();
             std::pop_heap(heap_.begin(), heap_.end());
             heap_.pop_back();
@@ -143,21 +146,39 @@ class SearchState {
     bool is_meeting() const { return meeting_.target >= 0 && limit_ == meeting_.distance && goal_ < 0; }
     const std::vector<std::int32_t>& done() const { return done_; }
 
+    // False for what is not worth a label: it is not nearer than the limit, or too far for now.
+    bool takes(std::int64_t distance) {
+        if (distance <= near_) return distance < limit_;
+        left_out_ = std::min(left_out_, distance);
+        return false;
+    }
+    // The least distance not taken.
+    std::int64_t left_out() const { return left_out_; }
+    // After the last event: true if there is more farther on. What was not taken has to be offered again.
+    bool look_farther() {
+        const auto nearest = std::max_element(far_.begin(), far_.end());  // by their order in the queue
+        const std::int64_t next =
+            std::min(left_out_, nearest == far_.end() ? kFar : nearest->distance);
+        if (next >= limit_) return false;
+        TOPOPLACE_ASSERT(heap_.empty() && tied_.empty() && next >= reached_);
+        reached_ = next;
+        widen(next);
+        return true;
+    }
+    // Takes distances up to this one at least.
+    void widen(std::int64_t least) {
+        near_ = std::max(4 * near_, least);
+        left_out_ = kFar;
+        const auto rest = std::partition(far_.begin(), far_.end(),
+                                         [&](const Event& event) { return event.distance > near_; });
+        heap_.insert(heap_.end(), rest, far_.end());
+        far_.erase(rest, far_.end());
+        std::make_heap(heap_.begin(), heap_.end());
+    }
+
   private:
     static constexpr std::int64_t kNear = 8;
 
-    // Moves the nearest of the events that are far to the heap; false if there are none.
-    bool look_farther() {
-        std::erase_if(far_, [&](const Event& event) { return event.distance >= limit_; });
-        if (far_.empty()) return false;
-        near_ = std::max(4 * near_, std::max_element(far_.begin(), far_.end())->distance);
-        const auto rest = std::partition(far_.begin(), far_.end(),
-                                         [&](const Event& event) { return event.distance > near_; });
-        heap_.assign(rest, far_.end());
-        far_.erase(rest, far_.end());
-        std::make_heap(heap_.begin(), heap_.end());
-        return true;
-    }
     void meet(const Event& at) {
         if (at.distance < meeting_.distance) meeting_ = at;
         if (at.distance >= limit_) return;
@@ -167,8 +188,9 @@ class SearchState {
 
     std::vector<Label> labels_;  // by target
     std::vector<Event> heap_;
-    std::vector<Event> far_;  // farther than near_: most searches end before
+    std::vector<Event> far_;  // farther than near_
     std::int64_t near_ = kNear;
+    std::int64_t left_out_ = kFar;
     std::vector<Event> tied_;  // at the distance of the one taken last
     std::vector<std::int32_t> done_;
     std::uint64_t searches_ = 0;

@@ -85,11 +85,17 @@ TwoSidedSearch::Outcome TwoSidedSearch::finish_forward() {
 }
 
 // True if no path from the task to the place, nor from either to anywhere else, is shorter than the meeting.
-bool TwoSidedSearch::have_met() const {
+bool TwoSidedSearch::have_met() {
     const SearchState& there = forward_.state();
     const SearchState& back = backward_.state();
-    return there.is_meeting() && back.is_meeting() &&
-           there.radius() + back.radius() >= there.meeting().distance;
+    const auto touching = [&] {
+        return there.is_meeting() && back.is_meeting() &&
+               there.radius() + back.radius() >= there.meeting().distance;
+    };
+    if (!touching()) return false;
+    forward_.complete(there.meeting().distance);
+    backward_.complete(there.meeting().distance);
+    return touching();
 }
 
 TwoSidedSearch::Outcome TwoSidedSearch::meet(std::int64_t forward_radius) {

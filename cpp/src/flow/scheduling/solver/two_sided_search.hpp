@@ -48,7 +48,7 @@ class TwoSidedSearch {
     bool search_forward(std::uint64_t most, WorkMeter& meter);
     Outcome search_both(std::int32_t place, WorkMeter& meter);
     Outcome finish_forward();
-    bool have_met() const;
+    bool have_met();
     Outcome meet(std::int64_t forward_radius);
     std::int32_t join();
 
