@@ -59,19 +59,25 @@ bool TwoSidedSearch::search_forward(std::uint64_t most, WorkMeter& meter) {
 }
 
 TwoSidedSearch::Outcome TwoSidedSearch::search_both(std::int32_t place, WorkMeter& meter) {
-    const SearchState& from_place = backward_.state();
     backward_.start(place, &forward_.state());
     while (!have_met()) {
-        if (!backward_.step(meter)) {
-            if (meter.stopped()) return Outcome::none;
-            if (from_place.is_meeting()) return meet(0);
-            backward_.pull();
-            return Outcome::pulled;
-        }
+        if (!backward_.step(meter)) return meter.stopped() ? Outcome::none : finish_backward(meter);
         if (have_met()) break;
         if (!forward_.step(meter)) return meter.stopped() ? Outcome::none : finish_forward();
     }
-    return meet(std::min(forward_.state().radius(), from_place.meeting().distance));
+    return meet(std::min(forward_.state().radius(), forward_.state().meeting().distance));
+}
+
+// After a backward search that is over: it knows all ways, but for the first step of the task.
+TwoSidedSearch::Outcome TwoSidedSearch::finish_backward(WorkMeter& meter) {
+    if (!backward_.state().is_meeting()) {
+        backward_.pull();
+        return Outcome::pulled;
+    }
+    forward_.complete(backward_.state().meeting().distance);
+    if (forward_.state().is_meeting()) return meet(0);
+    search_forward(std::numeric_limits<std::uint64_t>::max(), meter);
+    return meter.stopped() ? Outcome::none : finish_forward();
 }
 
 // After a forward search that is over.
