@@ -34,13 +34,9 @@ void InsertionSearch::start(std::int32_t task) {
 }
 
 bool InsertionSearch::step(WorkMeter& meter) {
-    const std::optional<SearchState::Event> event = state_.pop();
-    if (meter.visit()) return false;
-    if (!event) {
-        const bool more = state_.look_farther();
-        if (more) scan_again();
-        return more;
-    }
+    std::optional<SearchState::Event> event = state_.pop();
+    for (; !event && state_.look_farther(); event = state_.pop()) scan_again();
+    if (!event || meter.visit()) return false;
     if (event->target < 0) {
         scan_hub(~event->target);
         return true;
@@ -62,6 +58,18 @@ void InsertionSearch::complete(std::int64_t distance) {
     if (state_.left_out() >= distance) return;
     state_.widen(distance);
     scan_again();
+}
+
+void InsertionSearch::label_options() {
+    const Assignment::Task& from = assignment_.task(root_);
+    Label label;
+    label.task = root_;
+    for (std::int32_t option = from.first; option < from.end(); ++option) {
+        const Option& to = assignment_.option(option);
+        const std::int64_t distance = to.cost + assignment_.value(to.target) - best_;
+        label.route.option = option;
+        if (!state_.is_labelled(to.target, distance)) state_.set_label(to.target, distance, label);
+    }
 }
 
 // Relaxes what was too far before.

@@ -31,6 +31,8 @@ class InsertionSearch {
     void start(std::int32_t task);
     // False once the search is over, or `meter` stops. It has found a way if its state has a goal.
     bool step(WorkMeter& meter);
+    // Labels the targets of the task's own options, however far.
+    void label_options();
     // Labels everything that is nearer than this to what is done.
     void complete(std::int64_t distance);
     SearchState& state() { return state_; }

@@ -30,13 +30,9 @@ void PullSearch::start(std::int32_t root, SearchState* opposite) {
 }
 
 bool PullSearch::step(WorkMeter& meter) {
-    const std::optional<SearchState::Event> event = state_.pop();
-    if (meter.visit()) return false;
-    if (!event) {
-        const bool more = state_.look_farther();
-        if (more) offer_again();
-        return more;
-    }
+    std::optional<SearchState::Event> event = state_.pop();
+    for (; !event && state_.look_farther(); event = state_.pop()) offer_again();
+    if (!event || meter.visit()) return false;
     if (event->target < 0) {
         offer_hub(~event->target);
     } else if (state_.finish(*event)) {

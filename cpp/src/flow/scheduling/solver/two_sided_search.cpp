@@ -61,23 +61,21 @@ bool TwoSidedSearch::search_forward(std::uint64_t most, WorkMeter& meter) {
 TwoSidedSearch::Outcome TwoSidedSearch::search_both(std::int32_t place, WorkMeter& meter) {
     backward_.start(place, &forward_.state());
     while (!have_met()) {
-        if (!backward_.step(meter)) return meter.stopped() ? Outcome::none : finish_backward(meter);
+        if (!backward_.step(meter)) return meter.stopped() ? Outcome::none : finish_backward();
         if (have_met()) break;
         if (!forward_.step(meter)) return meter.stopped() ? Outcome::none : finish_forward();
     }
     return meet(std::min(forward_.state().radius(), forward_.state().meeting().distance));
 }
 
-// After a backward search that is over: it knows all ways, but for the first step of the task.
-TwoSidedSearch::Outcome TwoSidedSearch::finish_backward(WorkMeter& meter) {
-    if (!backward_.state().is_meeting()) {
-        backward_.pull();
-        return Outcome::pulled;
+// After a backward search that is over: what it does not know of is the task's own first step.
+TwoSidedSearch::Outcome TwoSidedSearch::finish_backward() {
+    if (backward_.state().is_meeting()) {
+        forward_.label_options();
+        return meet(0);
     }
-    forward_.complete(backward_.state().meeting().distance);
-    if (forward_.state().is_meeting()) return meet(0);
-    search_forward(std::numeric_limits<std::uint64_t>::max(), meter);
-    return meter.stopped() ? Outcome::none : finish_forward();
+    backward_.pull();
+    return Outcome::pulled;
 }
 
 // After a forward search that is over.

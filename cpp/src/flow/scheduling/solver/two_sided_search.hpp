@@ -48,7 +48,7 @@ class TwoSidedSearch {
     bool search_forward(std::uint64_t most, WorkMeter& meter);
     Outcome search_both(std::int32_t place, WorkMeter& meter);
     Outcome finish_forward();
-    Outcome finish_backward(WorkMeter& meter);
+    Outcome finish_backward();
     bool have_met();
     Outcome meet(std::int64_t forward_radius);
     std::int32_t join();
