@@ -18,16 +18,11 @@ bool TwoSidedSearch::insert(std::int32_t task, WorkMeter& meter) {
     for (;;) {
         if (forward_.insert_directly(task)) return true;
         forward_.start(task);
-        Outcome outcome = Outcome::none;
-        if (!search_forward(kStepsAlone, meter)) {
-            outcome = finish_forward();
-        } else if (const std::int32_t place = last_unsettled(); place >= 0) {
-            outcome = search_both(place, meter);
-        } else {
-            search_forward(std::numeric_limits<std::uint64_t>::max(), meter);
-            outcome = finish_forward();
-        }
-        if (meter.stopped() && outcome == Outcome::none) return false;
+        const bool goes_on = search_forward(kStepsAlone, meter);
+        const std::int32_t place = goes_on ? last_unsettled() : kAbsent;
+        if (goes_on && place < 0) search_forward(std::numeric_limits<std::uint64_t>::max(), meter);
+        if (meter.stopped()) return false;
+        const Outcome outcome = place >= 0 ? search_both(place, meter) : finish_forward();
         if (outcome != Outcome::pulled) return outcome == Outcome::inserted;
     }
 }
