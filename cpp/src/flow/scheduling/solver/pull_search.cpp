@@ -14,7 +14,6 @@ constexpr std::size_t kMostAtOnce = 16;
 
 }  // namespace
 
-
 // ---- search -----------------------------------------------------------------------------------------------
 
 void PullSearch::start(std::int32_t root, SearchState* opposite) {
@@ -114,8 +113,7 @@ void PullSearch::offer_hub(std::int32_t target) {
         distance = base + (losses->next_key() >> 1);
         if (distance > state_.reached() || number == tasks.size()) break;
     }
-    if (losses->next_key() != Tournament::kNoKey && distance < state_.limit())
-        state_.push(distance, ~target);
+    if (losses->next_key() != Tournament::kNoKey && distance < state_.limit()) state_.push(distance, ~target);
     for (std::size_t i = 0; i < number && state_.reached() < state_.limit(); ++i) {
         label.route.option = cheapest_option(tasks[i], target);
         offer(tasks[i], state_.reached(), label);

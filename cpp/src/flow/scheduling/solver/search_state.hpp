@@ -157,8 +157,7 @@ class SearchState {
     // After the last event: true if there is more farther on. What was not taken has to be offered again.
     bool look_farther() {
         const auto nearest = std::max_element(far_.begin(), far_.end());  // by their order in the queue
-        const std::int64_t next =
-            std::min(left_out_, nearest == far_.end() ? kFar : nearest->distance);
+        const std::int64_t next = std::min(left_out_, nearest == far_.end() ? kFar : nearest->distance);
         if (next >= limit_) return false;
         TOPOPLACE_ASSERT(heap_.empty() && tied_.empty() && next >= reached_);
         reached_ = next;
