@@ -223,7 +223,13 @@ def mapping_peers() -> Iterator[Bar]:
 
 
 # Machines, load, ms. If places are short, every change moves the prices of all of them.
-KEPT_LIMITS = ((1_000, 0.95, 15), (10_000, 0.95, 15), (10_000, 1.5, 100), (bench_flow.LARGEST, 8 / 9, 100))
+KEPT_LIMITS = (
+    (1_000, 0.95, 15),
+    (10_000, 0.95, 15),
+    (10_000, 1.5, 70),
+    (bench_flow.LARGEST, 8 / 9, 100),
+    (bench_flow.LARGEST, 1, 250),
+)
 
 
 def flow_networks() -> Iterator[Bar]:

@@ -74,11 +74,13 @@ def powers(family: str, most: int = POWERS[-1]) -> list[BUILD]:
 # ---- re-solved networks ------------------------------------------------------------------------------------------
 
 LARGEST = 12_500  # machines: Firmament's scale (Gog et al., OSDI 2016)
+LARGEST_TASKS = 100_000
 
 
 def kept(machines: int, load: float) -> Workload:
-    """Return a workload to change and re-solve; the largest has 9 slots per machine, and 100,000 tasks fill 89 %."""
-    return workload("scheduling", machines, load, slots=9 if machines == LARGEST else SLOTS)
+    """Return a workload to change and re-solve; on the most machines, 100,000 tasks at any load."""
+    slots = round(LARGEST_TASKS / (LARGEST * load)) if machines == LARGEST else SLOTS
+    return workload("scheduling", machines, load, slots=slots)
 
 
 def over_cold(rounds: Rounds, peers: Sequence[str]) -> float:
@@ -134,7 +136,7 @@ def report(title: str, builds: Sequence[BUILD], libraries: Sequence[str]) -> lis
     return rows
 
 
-KEPT = [*((machines, load) for machines in MACHINES for load in LOADS), (LARGEST, 8 / 9)]
+KEPT = [*((machines, load) for machines in MACHINES for load in LOADS), (LARGEST, 8 / 9), (LARGEST, 1)]
 
 
 def report_kept(peers: Sequence[str], cases: Sequence[tuple[int, float]]) -> None:

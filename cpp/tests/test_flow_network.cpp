@@ -207,6 +207,44 @@ TEST(a_limited_node_that_becomes_an_exit_competes_with_the_others) {
     }
 }
 
+// Ways to the last places with room are long, and are searched from both ends.
+TEST(a_full_cluster_stays_right_as_tasks_come_and_go) {
+    // In the last four, what one of the searches leaves out as too far would make a difference.
+    for (const int seed : {0, 1, 2, 3, 4, 5, 461, 614, 638, 809}) {
+        topoplace::Random random(seed);
+        const std::int32_t dearest = seed % 3 == 0 ? 6 : seed % 3 == 1 ? 40 : 1 << 16;
+        Kept kept;
+        const std::int32_t sink = kept.node(-1000), aggregator = kept.node(0), waiting = kept.node(0);
+        Rows machines, tasks;
+        kept.arc(waiting, sink, kInfinite, 0);
+        for (int i = 0; i < 120; ++i) {
+            machines.push_back(kept.node(0));
+            kept.arc(machines.back(), sink, 2, random.below(dearest));
+            kept.arc(aggregator, machines.back(), 2, random.below(2) * random.below(dearest));
+        }
+        const auto add = [&] {
+            tasks.push_back(kept.node(1));
+            kept.arc(tasks.back(), aggregator, 1, dearest / 2 + random.below(dearest));
+            kept.arc(tasks.back(), waiting, 1, 3 * dearest + random.below(2 * dearest));
+            for (int i = random.below(4); i > 0; --i)
+                kept.arc(tasks.back(), machines[static_cast<std::size_t>(random.below(120))], 1,
+                         random.below(dearest));
+        };
+        while (tasks.size() < 238 + static_cast<std::size_t>(seed % 5)) add();
+        CHECK(kept.right());
+        for (int round = 0; round < 5; ++round) {
+            for (int i = 0; i < 12; ++i) {
+                const auto gone =
+                    static_cast<std::size_t>(random.below(static_cast<std::int32_t>(tasks.size())));
+                kept.network.remove_nodes(Rows{std::exchange(tasks[gone], tasks.back())});
+                tasks.pop_back();
+                add();
+            }
+            CHECK(kept.right());
+        }
+    }
+}
+
 TEST(changes_of_what_is_not_there_are_refused_by_name) {
     Kept kept;
     const std::int32_t sink = kept.node(-1), gone = kept.node(0);

@@ -353,8 +353,7 @@ std::vector<std::int64_t> Infrastructure::potentials(const Network& network, con
     for (std::int32_t i = 0; i < assignment.num_tasks(); ++i) {
         const Assignment::Task& task = assignment.task(i);
         if (!task.assigned()) continue;
-        const Option& option = assignment.option(task.option);
-        potential[index(node_of[index(i)])] = -option.cost - assignment.value(option.target);
+        potential[index(node_of[index(i)])] = -assignment.current_cost(i);
     }
     set_dead_potentials(network, potential);
     set_spare_potentials(network, potential);

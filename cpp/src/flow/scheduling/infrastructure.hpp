@@ -38,6 +38,11 @@ struct UnitPath {
     std::int32_t leaf = kAbsent;   // if the target is a hub: by which member
     std::int32_t place = kAbsent;  // absent: it has not left
     std::int64_t cost = 0;         // in all
+
+    // True if the unit takes the same arcs.
+    bool same_way(const UnitPath& other) const {
+        return arc == other.arc && leaf == other.leaf && place == other.place;
+    }
 };
 
 UnitPath path_of(const Assignment& assignment, std::int32_t task);

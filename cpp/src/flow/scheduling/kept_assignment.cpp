@@ -269,9 +269,15 @@ void KeptAssignment::update(const ArcLists& lists) {
     result_.potential = infrastructure_.potentials(network, solver_->assignment(), node_of_);
     set_spare_potentials(lists);
     for (const std::int32_t task : solver_->assignment().take_moved()) {
-        subtract_path(task);
         const UnitPath path = path_of(solver_->assignment(), task);
-        path_of_[index(task)] = path;
+        UnitPath& before = grown(path_of_, task, UnitPath{});
+        if (path.same_way(before)) {
+            result_.cost += path.cost - before.cost;
+            before = path;
+            continue;
+        }
+        subtract_path(task);
+        before = path;
         if (path.place < 0) continue;
         infrastructure_.add_flow(path, 1, result_.flow);
         result_.cost += path.cost;

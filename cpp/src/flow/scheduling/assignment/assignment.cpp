@@ -67,6 +67,8 @@ void Assignment::add_tasks(std::span<const std::int32_t> counts, std::vector<Opt
     TOPOPLACE_ASSERT(tasks_.empty());
     options_ = std::move(options);
     tasks_.resize(counts.size());
+    next_.resize(counts.size(), kAbsent);
+    previous_.resize(counts.size(), kAbsent);
     std::int32_t first = 0;
     for (std::size_t task = 0; task < counts.size(); ++task) {
         TOPOPLACE_ASSERT(counts[task] > 0);
@@ -106,6 +108,8 @@ std::int32_t Assignment::add_task(std::span<const Option> options) {
     std::int32_t task = num_tasks();
     if (free_tasks_.empty()) {
         tasks_.emplace_back();
+        next_.push_back(kAbsent);
+        previous_.push_back(kAbsent);
     } else {
         task = free_tasks_.back();
         free_tasks_.pop_back();
@@ -162,7 +166,7 @@ void Assignment::assign(std::int32_t task, std::int32_t place, const Route& rout
     TOPOPLACE_ASSERT(!moved.assigned() && !is_hub(place));
     TOPOPLACE_ASSERT(moved.first <= route.option && route.option < moved.end());
     TOPOPLACE_ASSERT(at.load <= at.capacity);  // full only while tasks move along a path (pull_search.cpp)
-    moved_.push_back(task);
+    mark_moved(task);
     moved.place = place;
     moved.option = route.option;
     moved.leaf = route.leaf;
@@ -175,9 +179,9 @@ void Assignment::assign(std::int32_t task, std::int32_t place, const Route& rout
     } else {
         TOPOPLACE_ASSERT(options_[index(route.option)].target == place);
     }
-    moved.previous = kAbsent;
-    moved.next = at.first_task;
-    if (at.first_task >= 0) tasks_[index(at.first_task)].previous = task;
+    previous_[index(task)] = kAbsent;
+    next_[index(task)] = at.first_task;
+    if (at.first_task >= 0) previous_[index(at.first_task)] = task;
     at.first_task = task;
     if (++at.load == at.capacity) refresh(place);
     for (AssignmentListener* listener : listeners_) listener->task_assigned(task);
@@ -189,14 +193,11 @@ void Assignment::unassign(std::int32_t task) {
     TOPOPLACE_ASSERT(place.load > 0);
     for (AssignmentListener* listener : listeners_) listener->task_leaves(task);
     --place.load;
-    if (leaving.previous >= 0) {
-        TOPOPLACE_ASSERT(tasks_[index(leaving.previous)].next == task);
-        tasks_[index(leaving.previous)].next = leaving.next;
-    } else {
-        TOPOPLACE_ASSERT(place.first_task == task);
-        place.first_task = leaving.next;
-    }
-    if (leaving.next >= 0) tasks_[index(leaving.next)].previous = leaving.previous;
+    const std::int32_t previous = previous_[index(task)];
+    const std::int32_t next = next_[index(task)];
+    TOPOPLACE_ASSERT(previous >= 0 ? next_[index(previous)] == task : place.first_task == task);
+    (previous >= 0 ? next_[index(previous)] : place.first_task) = next;
+    if (next >= 0) previous_[index(next)] = previous;
     leaving.place = kAbsent;
 }
 
@@ -206,7 +207,7 @@ void Assignment::withdraw(std::int32_t task) {
     for (AssignmentListener* listener : listeners_) listener->task_withdrawn(task);
     refresh(place);
     worklist_.unsettled.push_back(place);
-    moved_.push_back(task);
+    mark_moved(task);
 }
 
 void Assignment::reconsider(std::int32_t task) {
@@ -214,6 +215,11 @@ void Assignment::reconsider(std::int32_t task) {
     if (current_cost(task) <= best_choice(task).key >> 1) return;
     withdraw(task);
     worklist_.waiting.push_back(task);
+}
+
+std::vector<std::int32_t> Assignment::take_moved() {
+    for (const std::int32_t task : moved_) tasks_[index(task)].moved = false;
+    return std::exchange(moved_, {});
 }
 
 void Assignment::unassign_all() {
@@ -224,7 +230,7 @@ void Assignment::unassign_all() {
         if (!is_hub(place)) key_[index(place)] = key(at.exit_cost, at.full());
     }
     for (std::int32_t task = 0; task < num_tasks(); ++task) {
-        if (tasks_[index(task)].assigned()) moved_.push_back(task);
+        if (tasks_[index(task)].assigned()) mark_moved(task);
         tasks_[index(task)].place = kAbsent;
     }
     rebuild_hubs();
@@ -274,7 +280,7 @@ void Assignment::set_option_cost(std::int32_t task, std::int32_t option, std::in
     Option& changed = options_[index(option)];
     if (of.assigned() && of.option == option) {
         of.cost += cost - changed.cost;
-        moved_.push_back(task);
+        mark_moved(task);
     }
     changed.cost = cost;
 }
@@ -331,9 +337,9 @@ void Assignment::assert_place(std::int32_t place, bool settled) const {
     const Place& at = places_[index(place)];
     std::int32_t tasks = 0;
     std::int32_t previous = kAbsent;
-    for (std::int32_t task = at.first_task; task >= 0; task = tasks_[index(task)].next) {
+    for (std::int32_t task = at.first_task; task >= 0; task = next_[index(task)]) {
         TOPOPLACE_ASSERT(tasks_[index(task)].place == place);
-        TOPOPLACE_ASSERT(tasks_[index(task)].previous == previous);
+        TOPOPLACE_ASSERT(previous_[index(task)] == previous);
         previous = task;
         ++tasks;
     }

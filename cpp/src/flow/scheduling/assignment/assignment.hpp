@@ -21,6 +21,7 @@
 
 #include "flow/scheduling/assignment/tournament.hpp"
 #include "graph/index.hpp"
+#include "graph/prefetch.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
@@ -68,9 +69,8 @@ class Assignment {
         std::int32_t place = kAbsent;  // where it is, by which option and, through a hub, as which member
         std::int32_t option = kAbsent;
         std::int32_t leaf = kAbsent;
-        std::int32_t next = kAbsent;  // at the same place
-        std::int32_t previous = kAbsent;
         std::int64_t cost = 0;  // from the task to its place
+        bool moved = false;     // since `take_moved` was last called
 
         bool assigned() const { return place >= 0; }
         std::int32_t end() const { return first + count; }
@@ -165,6 +165,15 @@ class Assignment {
     }
 
     const Task& task(std::int32_t task) const { return tasks_[index(task)]; }
+    // The tasks of a place: from Place::first_task on; kAbsent after the last.
+    std::int32_t next_task(std::int32_t task) const { return next_[index(task)]; }
+    // Have a task, and then its options, loaded that are read soon.
+    void prefetch(std::int32_t task) const { topoplace::prefetch(tasks_.data() + task); }
+    void prefetch_options(std::int32_t task) const {
+        const Option* const first = options_.data() + tasks_[index(task)].first;
+        topoplace::prefetch(first);
+        topoplace::prefetch(first + kCacheLine / sizeof(Option));
+    }
     const Option& option(std::int32_t option) const { return options_[index(option)]; }
     const Place& place(std::int32_t place) const { return places_[index(place)]; }
     const Membership& membership(std::int32_t membership) const { return memberships_[index(membership)]; }
@@ -185,9 +194,12 @@ class Assignment {
     Worklist& worklist() { return worklist_; }
     const Worklist& worklist() const { return worklist_; }
     // Records that the cost or place of a task has changed.
-    void mark_moved(std::int32_t task) { moved_.push_back(task); }
-    // Returns the tasks that have moved since the last call, some of them more than once.
-    std::vector<std::int32_t> take_moved() { return std::exchange(moved_, {}); }
+    void mark_moved(std::int32_t task) {
+        if (!std::exchange(tasks_[index(task)].moved, true)) moved_.push_back(task);
+    }
+    // Returns the tasks that have moved since the last call; those whose numbers were reused may be there
+    // more than once.
+    std::vector<std::int32_t> take_moved();
 
     // Checks both invariants and the links between tasks, places and hubs. Does nothing unless assertions are
     // on; takes one pass over everything.
@@ -211,6 +223,8 @@ class Assignment {
     std::vector<Hub> hubs_;
     std::vector<Membership> memberships_;
     std::vector<Task> tasks_;
+    std::vector<std::int32_t> next_;  // by task: at the same place
+    std::vector<std::int32_t> previous_;
     std::vector<Option> options_;
 
     Worklist worklist_;

@@ -20,9 +20,15 @@ void EntranceIndex::open() {
         entrances_[target].reserve(index(assignment_.places()[target].in_degree));
     current_cost_.assign(assignment_.tasks().size(), -kFar);
     open_popular_hubs();
+    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) link(task);
+    update_costs();
+}
+
+void EntranceIndex::update_costs() {
+    if (!open_) return;
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
-        link(task);
-        if (assignment_.task(task).assigned()) current_cost_[index(task)] = assignment_.current_cost(task);
+        const bool assigned = assignment_.task(task).assigned();
+        current_cost_[index(task)] = assigned ? assignment_.current_cost(task) : -kFar;
     }
     for (PopularHub& hub : popular_hubs_) fill_losses(hub);
 }
@@ -39,7 +45,7 @@ void EntranceIndex::open_popular_hubs() {
 }
 
 void EntranceIndex::fill_losses(PopularHub& hub) const {
-    std::vector<std::int64_t> loss(assignment_.tasks().size(), Tournament::kNoKey);
+    std::vector<std::int64_t> loss(hub.cost.size(), Tournament::kNoKey);
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
         const std::int64_t cost = hub.cost[index(task)];
         if (cost == Tournament::kNoKey || !assignment_.task(task).assigned()) continue;
@@ -151,7 +157,7 @@ void EntranceIndex::place_added() {
 void EntranceIndex::price_changed(std::int32_t place) {
     if (!open_) return;
     std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) update_loss(task);
+    for (; task >= 0; task = assignment_.next_task(task)) update_loss(task);
 }
 
 void EntranceIndex::task_withdrawn(std::int32_t task) {

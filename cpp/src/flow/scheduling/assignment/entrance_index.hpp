@@ -25,6 +25,8 @@ class EntranceIndex final : public AssignmentListener {
     bool is_open() const { return open_; }
     void open();
     void close() { open_ = false; }
+    // After prices have changed unnoticed, as by Assignment::shift_prices; nothing while closed.
+    void update_costs();
 
     // The options that name a target.
     std::span<const Entrance> entrances(std::int32_t target) const {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -70,40 +69,39 @@ class Tournament {
         TOPOPLACE_ASSERT(tree_[1] <= key);
     }
 
-    // Leaves by rising key, all of one key at a time; keys must not change from `rewind` to the last `visit`.
+    // Leaves by rising key, one at a time; keys must not change from `rewind` to the last `next`.
     void rewind() {
         TOPOPLACE_ASSERT(!empty());
         open_.assign(1, {tree_[1], 1});
+        tied_.clear();
     }
-    std::int64_t next_key() const { return open_.empty() ? kNoKey : open_.front().first; }
-    // Calls visit(leaf) for the leaves of the next key until it returns false.
-    template <std::predicate<std::int32_t> Visit>
-    void visit(Visit&& visit) {
-        const std::int64_t key = next_key();
-        TOPOPLACE_ASSERT(key != kNoKey);
-        while (next_key() == key) {
+    // Key of the next leaf, or kNoKey.
+    std::int64_t next_key() const {
+        if (!tied_.empty()) return tied_key_;
+        return open_.empty() ? kNoKey : open_.front().first;
+    }
+    std::int32_t next() {
+        TOPOPLACE_ASSERT(next_key() != kNoKey);
+        if (tied_.empty()) {
             std::pop_heap(open_.begin(), open_.end(), std::greater<>());
-            TOPOPLACE_ASSERT(tree_[open_.back().second] == key);  // no key changed since `rewind`
-            tied_.assign(1, open_.back().second);
+            tied_key_ = open_.back().first;
+            tied_.push_back(open_.back().second);
             open_.pop_back();
-            while (!tied_.empty()) {
-                const std::size_t node = tied_.back();
-                tied_.pop_back();
-                if (node < leaves_) {
-                    open(2 * node + 1, key);
-                    open(2 * node, key);
-                } else if (!visit(static_cast<std::int32_t>(node - leaves_))) {
-                    return;
-                }
-            }
         }
-        TOPOPLACE_ASSERT(next_key() > key);
+        for (;;) {
+            const std::size_t node = tied_.back();
+            tied_.pop_back();
+            TOPOPLACE_ASSERT(tree_[node] == tied_key_);  // no key changed since `rewind`
+            if (node >= leaves_) return static_cast<std::int32_t>(node - leaves_);
+            open(2 * node + 1);
+            open(2 * node);
+        }
     }
 
   private:
-    void open(std::size_t node, std::int64_t key) {
-        TOPOPLACE_ASSERT(tree_[node] >= key);
-        if (tree_[node] == key) {
+    void open(std::size_t node) {
+        TOPOPLACE_ASSERT(tree_[node] >= tied_key_);
+        if (tree_[node] == tied_key_) {
             tied_.push_back(node);
         } else if (tree_[node] != kNoKey) {
             open_.emplace_back(tree_[node], node);
@@ -114,7 +112,8 @@ class Tournament {
     std::size_t leaves_ = 1;
     std::vector<std::int64_t> tree_;  // node i over 2i and 2i + 1, leaves from leaves_ on
     std::vector<std::pair<std::int64_t, std::size_t>> open_;  // a heap: subtrees not visited yet
-    std::vector<std::size_t> tied_;                           // with the key that is being visited
+    std::vector<std::size_t> tied_;                           // ... of the key that is being visited
+    std::int64_t tied_key_ = kNoKey;
 };
 
 }  // namespace topoplace::flow

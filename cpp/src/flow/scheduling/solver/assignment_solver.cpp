@@ -39,7 +39,7 @@ void AssignmentSolver::assign_directly() {
     auto& waiting = assignment_.worklist().waiting;
     waiting.clear();
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
-        if (!insertion_.insert_directly(task)) waiting.push_back(task);
+        if (!search_.insert_directly(task)) waiting.push_back(task);
     }
     std::reverse(waiting.begin(), waiting.end());  // taken from the end, first come first
 }
@@ -69,7 +69,7 @@ void AssignmentSolver::start(bool tight, WorkMeter& meter) {
 
 bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
     const bool tight = short_of_room();
-    insertion_.use_exits(tight);
+    search_.use_exits(tight);
     start(tight, meter);
     list_unsettled();
     const std::uint64_t before = meter.nodes();
@@ -119,7 +119,7 @@ bool AssignmentSolver::repair(WorkMeter& meter) {
 bool AssignmentSolver::repair_all(WorkMeter& meter) {
     const Assignment::Worklist& worklist = assignment_.worklist();
     const bool tight = short_of_room();
-    insertion_.use_exits(tight);
+    search_.use_exits(tight);
     if (tight && worklist.waiting.size() + worklist.unsettled.size() >= kManyChanges) leveller_.level();
     const std::uint64_t enough = meter.nodes() + std::max<std::uint64_t>(assignment_.options().size() * 3 / 4,
                                                                          2 * nodes_from_scratch_);
@@ -135,22 +135,18 @@ bool AssignmentSolver::repair_all(WorkMeter& meter) {
 
 // Inserts a task or, if none waits, pulls one.
 bool AssignmentSolver::repair_one(WorkMeter& meter) {
-    auto& [waiting, unsettled] = assignment_.worklist();
-    TOPOPLACE_ASSERT(!waiting.empty() || !unsettled.empty());
+    std::vector<std::int32_t>& waiting = assignment_.worklist().waiting;
+    TOPOPLACE_ASSERT(!assignment_.worklist().empty());
     if (!waiting.empty()) {
         const std::int32_t task = waiting.back();
         waiting.pop_back();
         const Assignment::Task& of = assignment_.task(task);
-        if (of.count == 0 || of.assigned() || insertion_.insert(task, meter)) return true;
+        if (of.count == 0 || of.assigned() || search_.insert(task, meter)) return true;
         waiting.push_back(task);
         return false;
     }
-    const std::int32_t place = unsettled.back();
-    if (assignment_.is_hub(place) || assignment_.place(place).full() || assignment_.price(place) == 0) {
-        unsettled.pop_back();
-    } else {
-        pull_.pull(place, meter);
-    }
+    const std::int32_t place = search_.last_unsettled();
+    if (place >= 0) search_.pull(place, meter);
     return !meter.stopped();
 }
 
@@ -187,7 +183,7 @@ void AssignmentSolver::set_exit_cost(std::int32_t place, std::int64_t cost) {
     const bool exit = assignment_.is_exit(place);
     assignment_.set_exit_cost(place, cost);
     std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) assignment_.mark_moved(task);
+    for (; task >= 0; task = assignment_.next_task(task)) assignment_.mark_moved(task);
     if (exit) {
         assignment_.set_value(place, cost);
         reconsider_entrances(place);
@@ -213,7 +209,7 @@ void AssignmentSolver::reconsider_entrances(std::int32_t place) {
 void AssignmentSolver::reconsider_all_at(std::int32_t place) {
     std::vector<std::int32_t> tasks;
     std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) tasks.push_back(task);
+    for (; task >= 0; task = assignment_.next_task(task)) tasks.push_back(task);
     for (const std::int32_t each : tasks) assignment_.reconsider(each);
 }
 

@@ -14,9 +14,8 @@
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/entrance_index.hpp"
 #include "flow/scheduling/assignment/exit_index.hpp"
-#include "flow/scheduling/solver/insertion_search.hpp"
 #include "flow/scheduling/solver/price_leveller.hpp"
-#include "flow/scheduling/solver/pull_search.hpp"
+#include "flow/scheduling/solver/two_sided_search.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
@@ -58,8 +57,7 @@ class AssignmentSolver {
     Assignment assignment_;
     ExitIndex exits_{assignment_};
     EntranceIndex entrances_{assignment_};
-    InsertionSearch insertion_{assignment_, exits_};
-    PullSearch pull_{assignment_, entrances_};
+    TwoSidedSearch search_{assignment_, exits_, entrances_};
     PriceLeveller leveller_{assignment_, exits_, entrances_};
     std::uint64_t nodes_from_scratch_ = 0;  // that the last `solve` took
 };

@@ -1,6 +1,7 @@
 // Inserting a task: the search forward from it, then the raise of prices and the moves along the path.
 #include "flow/scheduling/solver/insertion_search.hpp"
 
+#include <array>
 #include <optional>
 
 #include "topoplace/assert.hpp"
@@ -10,6 +11,8 @@ namespace {
 
 // Tasks at places to scan between two checks of the clock.
 constexpr std::uint64_t kMostScanned = 1 << 15;
+// Members of a hub, or tasks at a place, to go on to together.
+constexpr std::size_t kMostAtOnce = 16;
 
 }  // namespace
 
@@ -20,43 +23,67 @@ bool InsertionSearch::insert_directly(std::int32_t task) {
     return true;
 }
 
-bool InsertionSearch::insert(std::int32_t task, WorkMeter& meter) {
+// ---- search -----------------------------------------------------------------------------------------------
+
+void InsertionSearch::start(std::int32_t task) {
     TOPOPLACE_ASSERT(!assignment_.task(task).assigned());
-    if (insert_directly(task)) return true;
+    root_ = task;
     state_.start(assignment_.num_targets());
-    scan_options(task, 0);
-    if (!search(meter)) return false;
-    raise_values();
-    augment(task);
+    best_ = assignment_.best_choice(task).key >> 1;
+    scan_options(task, -best_);
+}
+
+bool InsertionSearch::step(WorkMeter& meter) {
+    std::optional<SearchState::Event> event = state_.pop();
+    for (; !event && state_.look_farther(); event = state_.pop()) scan_again();
+    if (!event || meter.visit()) return false;
+    if (event->target < 0) {
+        scan_hub(~event->target);
+        return true;
+    }
+    if (!state_.finish(*event)) return true;
+    const std::int32_t hub = assignment_.hub_of(event->target);
+    if (hub < 0) {
+        scan_place(event->target);
+        return !stops_after(event->target, meter);
+    }
+    if (!exits_.is_open() && use_exits_) exits_.open();
+    if (exits_.is_open()) scan_exits(hub);
+    assignment_.best_members(hub).rewind();
+    scan_hub(hub);
     return true;
 }
 
-// ---- search -----------------------------------------------------------------------------------------------
+void InsertionSearch::complete(std::int64_t distance) {
+    if (state_.left_out() >= distance) return;
+    state_.widen(distance);
+    scan_again();
+}
 
-bool InsertionSearch::search(WorkMeter& meter) {
-    while (const std::optional<SearchState::Event> event = state_.pop()) {
-        if (meter.visit()) return false;
-        if (event->target < 0) {
-            scan_hub(~event->target);
-            continue;
-        }
-        if (!state_.finish(*event)) continue;
-        const std::int32_t hub = assignment_.hub_of(event->target);
-        if (hub >= 0) {
-            if (!exits_.is_open() && use_exits_) exits_.open();
-            if (exits_.is_open()) scan_exits(hub);
-            assignment_.best_members(hub).rewind();
-            scan_hub(hub);
-        } else {
-            scan_place(event->target);
-            if (stops_after(event->target, meter)) return false;
-        }
+void InsertionSearch::label_options() {
+    const Assignment::Task& from = assignment_.task(root_);
+    Label label;
+    label.task = root_;
+    for (std::int32_t option = from.first; option < from.end(); ++option) {
+        const Option& to = assignment_.option(option);
+        const std::int64_t distance = to.cost + assignment_.value(to.target) - best_;
+        label.route.option = option;
+        if (!state_.is_labelled(to.target, distance)) state_.set_label(to.target, distance, label);
     }
-    return state_.goal() >= 0;
+}
+
+// Relaxes what was too far before.
+void InsertionSearch::scan_again() {
+    scan_options(root_, -best_);
+    for (const std::int32_t target : state_.done()) {
+        const std::int32_t hub = assignment_.hub_of(target);
+        if (hub < 0) scan_place(target);
+        if (hub >= 0 && exits_.is_open()) scan_exits(hub);
+    }
 }
 
 void InsertionSearch::relax(std::int32_t target, std::int64_t distance, const Label& from) {
-    if (distance >= state_.limit() || state_.is_labelled(target, distance)) return;
+    if (!state_.takes(distance) || state_.is_labelled(target, distance)) return;
     state_.set_label(target, distance, from);
     if (!assignment_.is_hub(target) && !assignment_.place(target).full()) {
         state_.set_goal(target, distance);
@@ -80,10 +107,19 @@ void InsertionSearch::scan_place(std::int32_t place) {
     TOPOPLACE_ASSERT(assignment_.place(place).full());
     const std::int64_t distance = state_.label(place).distance;
     const std::int64_t base = distance - assignment_.value(place);
-    std::int32_t task = assignment_.place(place).first_task;
-    for (; task >= 0; task = assignment_.task(task).next) {
-        scan_options(task, base - assignment_.task(task).cost);
-        if (state_.limit() <= distance) return;
+    std::int32_t next = assignment_.place(place).first_task;
+    while (next >= 0) {
+        std::array<std::int32_t, kMostAtOnce> tasks{};
+        std::size_t number = 0;
+        for (; next >= 0 && number < tasks.size(); next = assignment_.next_task(next)) {
+            tasks[number++] = next;
+            assignment_.prefetch(next);
+        }
+        for (std::size_t i = 0; i < number; ++i) assignment_.prefetch_options(tasks[i]);
+        for (std::size_t i = 0; i < number; ++i) {
+            scan_options(tasks[i], base - assignment_.task(tasks[i]).cost);
+            if (state_.limit() <= distance) return;
+        }
     }
 }
 
@@ -95,15 +131,17 @@ void InsertionSearch::scan_hub(std::int32_t hub) {
     label.task = at.task;
     label.route = {.option = at.route.option, .hub = hub};
     const std::int64_t offset = at.distance - assignment_.value(through.target);
-    while (best.next_key() != Tournament::kNoKey) {
-        const std::int64_t distance = offset + (best.next_key() >> 1);
-        if (distance >= state_.limit()) return;
-        if (distance > state_.reached()) return state_.push(distance, ~hub);
-        best.visit([&](std::int32_t leaf) {
-            label.route.leaf = leaf;
-            relax(through.members[index(leaf)].place, distance, label);
-            return state_.limit() > distance;
-        });
+    std::array<std::int32_t, kMostAtOnce> leaves{};
+    std::size_t number = 0;
+    std::int64_t distance = kFar;
+    for (; best.next_key() != Tournament::kNoKey; leaves[number++] = best.next()) {
+        distance = offset + (best.next_key() >> 1);
+        if (distance > state_.reached() || number == leaves.size()) break;
+    }
+    if (best.next_key() != Tournament::kNoKey && distance < state_.limit()) state_.push(distance, ~hub);
+    for (std::size_t i = 0; i < number; ++i) {
+        label.route.leaf = leaves[i];
+        relax(through.members[index(leaves[i])].place, state_.reached(), label);
     }
 }
 
@@ -146,28 +184,29 @@ bool InsertionSearch::stops_after(std::int32_t place, WorkMeter& meter) {
 
 // ---- augmentation -----------------------------------------------------------------------------------------
 
-void InsertionSearch::raise_values() {
+void InsertionSearch::raise_values(std::int64_t radius) {
     for (const std::int32_t target : state_.done()) {
-        const std::int64_t raise = state_.limit() - state_.label(target).distance;
+        const std::int64_t raise = radius - state_.label(target).distance;
         if (raise <= 0 || assignment_.is_hub(target)) continue;
         TOPOPLACE_ASSERT(assignment_.place(target).full());  // others keep a price of zero
         assignment_.set_value(target, assignment_.value(target) + raise);
     }
 }
 
-// Each task on the path that was found goes one place on; `root` comes in at its beginning.
-void InsertionSearch::augment(std::int32_t root) {
-    std::int32_t place = state_.goal();
-    TOPOPLACE_ASSERT(!assignment_.place(place).full());
+void InsertionSearch::augment_to(std::int32_t place) {
     for (;;) {
         const Label label = state_.label(place);
         const std::int32_t left = assignment_.task(label.task).place;
-        TOPOPLACE_ASSERT((left < 0) == (label.task == root));
+        TOPOPLACE_ASSERT((left < 0) == (label.task == root_));
         if (left >= 0) assignment_.unassign(label.task);
         assignment_.assign(label.task, place, label.route);
-        if (label.task == root) return;
+        if (label.task == root_) return;
         place = left;
     }
+}
+
+void InsertionSearch::list_path(std::int32_t target, std::vector<std::int32_t>& places) const {
+    for (; target >= 0; target = assignment_.task(state_.label(target).task).place) places.push_back(target);
 }
 
 }  // namespace topoplace::flow

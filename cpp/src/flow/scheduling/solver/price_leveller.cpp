@@ -38,7 +38,7 @@ std::int64_t PriceLeveller::common_shift() const {
     TOPOPLACE_ASSERT(least >= 0);
     std::vector<std::int64_t> margins;
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
-        if (assignment_.task(task).count > 0) margins.push_back(exit_margin(task));
+        if (assignment_.task(task).count > 0) margins.push_back(margins_[index(task)]);
     }
     const std::int64_t room = assignment_.limited_room();
     if (least == 0 || static_cast<std::int64_t>(margins.size()) <= room) return 0;
@@ -50,18 +50,22 @@ std::int64_t PriceLeveller::common_shift() const {
 void PriceLeveller::level() {
     // An unknown exit would keep its price while those of its competitors change.
     if (!exits_.is_complete()) exits_.open();
+    margins_.assign(assignment_.tasks().size(), kFar);
+    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
+        if (assignment_.task(task).count > 0) margins_[index(task)] = exit_margin(task);
+    }
     const std::int64_t by = common_shift();
     if (by == 0) return;
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
         const std::int32_t place = assignment_.task(task).place;
         if (place < 0) continue;
-        const std::int64_t margin = exit_margin(task);
+        const std::int64_t margin = margins_[index(task)];
         if (assignment_.is_exit(place) ? margin <= by : margin >= by) continue;
         assignment_.withdraw(task);
         assignment_.worklist().waiting.push_back(task);
     }
     assignment_.shift_prices(by);
-    if (entrances_.is_open()) entrances_.open();  // all of them have changed
+    entrances_.update_costs();
 }
 
 }  // namespace topoplace::flow

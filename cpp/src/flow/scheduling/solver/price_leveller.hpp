@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/entrance_index.hpp"
@@ -28,6 +29,7 @@ class PriceLeveller {
     Assignment& assignment_;
     ExitIndex& exits_;
     EntranceIndex& entrances_;
+    std::vector<std::int64_t> margins_;  // by task: exit_margin before the shift
 };
 
 }  // namespace topoplace::flow

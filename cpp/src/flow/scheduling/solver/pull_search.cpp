@@ -1,43 +1,65 @@
 // Pulling a task: the search backward from the place, then the fall of prices and the moves along the path.
 #include "flow/scheduling/solver/pull_search.hpp"
 
+#include <array>
 #include <optional>
 
 #include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
+namespace {
 
-void PullSearch::pull(std::int32_t root, WorkMeter& meter) {
-    TOPOPLACE_ASSERT(!assignment_.is_hub(root) && !assignment_.place(root).full());
-    TOPOPLACE_ASSERT(assignment_.price(root) > 0);
-    if (!entrances_.is_open()) entrances_.open();
-    state_.start(assignment_.num_targets());
-    state_.set_label(root, 0, {});
-    state_.set_goal(root, assignment_.price(root));
-    state_.push(0, root);
-    if (!search(meter)) return;
-    lower_values();
-    move_along(root);
-}
+// Tasks of a hub to go on to in one step.
+constexpr std::size_t kMostAtOnce = 16;
+
+}  // namespace
 
 // ---- search -----------------------------------------------------------------------------------------------
 
-bool PullSearch::search(WorkMeter& meter) {
-    while (const std::optional<SearchState::Event> event = state_.pop()) {
-        if (meter.visit()) return false;
-        if (event->target < 0) {
-            offer_hub(~event->target);
-            continue;
-        }
-        if (!state_.finish(*event)) continue;
-        if (assignment_.is_hub(event->target)) {
+void PullSearch::start(std::int32_t root, SearchState* opposite) {
+    TOPOPLACE_ASSERT(!assignment_.is_hub(root) && !assignment_.place(root).full());
+    TOPOPLACE_ASSERT(assignment_.price(root) > 0);
+    if (!entrances_.is_open()) entrances_.open();
+    root_ = root;
+    state_.start(assignment_.num_targets());
+    if (opposite != nullptr) state_.link(*opposite);
+    state_.set_goal(root, assignment_.price(root));
+    state_.set_label(root, 0, {});
+    state_.push(0, root);
+}
+
+bool PullSearch::step(WorkMeter& meter) {
+    std::optional<SearchState::Event> event = state_.pop();
+    for (; !event && state_.look_farther(); event = state_.pop()) offer_again();
+    if (!event || meter.visit()) return false;
+    if (event->target < 0) {
+        offer_hub(~event->target);
+    } else if (state_.finish(*event)) {
+        if (!assignment_.is_hub(event->target)) {
+            offer_place(event->target);
+        } else {
             if (Tournament* losses = entrances_.losses(event->target)) losses->rewind();
             offer_hub(event->target);
-        } else {
-            offer_place(event->target);
         }
     }
     return true;
+}
+
+void PullSearch::complete(std::int64_t distance) {
+    if (state_.left_out() >= distance) return;
+    state_.widen(distance);
+    offer_again();
+}
+
+// Offers what was too far before.
+void PullSearch::offer_again() {
+    for (const std::int32_t target : state_.done()) {
+        if (!assignment_.is_hub(target)) {
+            offer_place(target);
+        } else if (entrances_.losses(target) == nullptr) {
+            offer_hub(target);
+        }
+    }
 }
 
 // Labels the place of a task that would lose `distance` in all by leaving for where `from` says.
@@ -54,7 +76,7 @@ void PullSearch::offer_all(std::int32_t target, std::int64_t base, const Label& 
     Label label = from;
     for (const EntranceIndex::Entrance& entrance : entrances_.entrances(target)) {
         const std::int64_t distance = base + entrance.cost - entrances_.current_cost(entrance.task);
-        if (distance >= state_.limit()) continue;
+        if (!state_.takes(distance)) continue;
         label.route.option = entrance.option;
         offer(entrance.task, distance, label);
     }
@@ -71,7 +93,7 @@ void PullSearch::offer_place(std::int32_t place) {
         const Assignment::Hub& hub = assignment_.hub(membership.hub);
         const Member& member = hub.members[index(membership.leaf)];
         const std::int64_t distance = base + member.distance - assignment_.value(hub.target);
-        if (distance >= state_.limit() || state_.is_labelled(hub.target, distance)) continue;
+        if (!state_.takes(distance) || state_.is_labelled(hub.target, distance)) continue;
         Label& at = state_.set_label(hub.target, distance, label);
         at.route = {.hub = membership.hub, .leaf = membership.leaf};
         state_.push(distance, hub.target);
@@ -84,15 +106,17 @@ void PullSearch::offer_hub(std::int32_t target) {
     const std::int64_t base = label.distance + assignment_.value(target);
     Tournament* const losses = entrances_.losses(target);
     if (losses == nullptr) return offer_all(target, base, label);
-    while (losses->next_key() != Tournament::kNoKey) {
-        const std::int64_t distance = base + (losses->next_key() >> 1);
-        if (distance >= state_.limit()) return;
-        if (distance > state_.reached()) return state_.push(distance, ~target);
-        losses->visit([&](std::int32_t task) {
-            label.route.option = cheapest_option(task, target);
-            offer(task, distance, label);
-            return state_.limit() > distance;
-        });
+    std::array<std::int32_t, kMostAtOnce> tasks{};
+    std::size_t number = 0;
+    std::int64_t distance = kFar;
+    for (; losses->next_key() != Tournament::kNoKey; tasks[number++] = losses->next()) {
+        distance = base + (losses->next_key() >> 1);
+        if (distance > state_.reached() || number == tasks.size()) break;
+    }
+    if (losses->next_key() != Tournament::kNoKey && distance < state_.limit()) state_.push(distance, ~target);
+    for (std::size_t i = 0; i < number && state_.reached() < state_.limit(); ++i) {
+        label.route.option = cheapest_option(tasks[i], target);
+        offer(tasks[i], state_.reached(), label);
     }
 }
 
@@ -109,27 +133,31 @@ std::int32_t PullSearch::cheapest_option(std::int32_t task, std::int32_t target)
 
 // ---- augmentation -----------------------------------------------------------------------------------------
 
-void PullSearch::lower_values() {
+void PullSearch::lower_values(std::int64_t radius) {
     for (const std::int32_t target : state_.done()) {
-        const std::int64_t lower = state_.limit() - state_.label(target).distance;
+        const std::int64_t lower = radius - state_.label(target).distance;
         if (lower <= 0 || assignment_.is_hub(target)) continue;
         TOPOPLACE_ASSERT(assignment_.price(target) >= lower);
         assignment_.set_value(target, assignment_.value(target) - lower);
     }
 }
 
-// The tasks on the path that was found each go one place on; the last to `root`.
-void PullSearch::move_along(std::int32_t root) {
-    const std::int32_t goal = state_.goal();
-    for (std::int32_t place = goal; place != root;) {
+void PullSearch::move_along(std::int32_t place) {
+    while (place != root_) {
         const Label label = state_.label(place);
         TOPOPLACE_ASSERT(assignment_.task(label.task).place == place);
         assignment_.unassign(label.task);
         assignment_.assign(label.task, label.next_place, label.route);
         place = label.next_place;
     }
+}
+
+void PullSearch::pull() {
+    const std::int32_t goal = state_.goal();
+    lower_values(state_.limit());
+    move_along(goal);
     TOPOPLACE_ASSERT(assignment_.price(goal) == 0);
-    if (goal != root) assignment_.refresh(goal);  // it may have room now
+    if (goal != root_) assignment_.refresh(goal);  // it may have room now
 }
 
 }  // namespace topoplace::flow

@@ -24,25 +24,36 @@ class PullSearch {
     PullSearch(Assignment& assignment, EntranceIndex& entrances)
         : assignment_(assignment), entrances_(entrances) {}
 
-    // Pulls one task to a place with room and a price, or lowers its price to zero. Nothing changes if
-    // `meter` stops.
-    void pull(std::int32_t root, WorkMeter& meter);
+    // A search in steps, and what becomes of it; nothing changes before `lower_values`. May be linked with a
+    // search that comes towards it.
+    void start(std::int32_t root, SearchState* opposite = nullptr);
+    // False once the search is over, or `meter` stops.
+    bool step(WorkMeter& meter);
+    // Labels everything that is nearer than this to what is done.
+    void complete(std::int64_t distance);
+    const SearchState& state() const { return state_; }
+    std::int32_t root() const { return root_; }
+    // Lowers the values of the targets nearer than this by what they are nearer.
+    void lower_values(std::int64_t radius);
+    // The tasks on the path from a place each go one place on; the last to the root.
+    void move_along(std::int32_t place);
+    // Pulls one task to the root, or lowers its price to zero, after a search that is over.
+    void pull();
 
   private:
     using Label = SearchState::Label;
 
-    bool search(WorkMeter& meter);
+    void offer_again();
     void offer(std::int32_t task, std::int64_t distance, const Label& from);
     void offer_all(std::int32_t target, std::int64_t base, const Label& from);
     void offer_place(std::int32_t place);
     void offer_hub(std::int32_t target);
     std::int32_t cheapest_option(std::int32_t task, std::int32_t target) const;
-    void lower_values();
-    void move_along(std::int32_t root);
 
     Assignment& assignment_;
     EntranceIndex& entrances_;
     SearchState state_;
+    std::int32_t root_ = kAbsent;
 };
 
 }  // namespace topoplace::flow

@@ -52,7 +52,7 @@ class HubPacking {
         const std::int32_t target = assignment_.hub(hub_).target;
         std::int32_t task = place(from).first_task;
         while (task >= 0 && assignment_.option(assignment_.task(task).option).target != target) {
-            task = assignment_.task(task).next;
+            task = assignment_.next_task(task);
         }
         if (task < 0) return false;
         const std::int32_t left = assignment_.task(task).place;
