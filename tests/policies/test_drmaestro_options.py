@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies.drmaestro.decision import Decision
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
-from topoplace.policies.drmaestro.policy import DRMaestro
+from topoplace.policies.drmaestro.phases import room
+from topoplace.policies.drmaestro.policy import DRMaestro, free_columns
 
 
 @pytest.mark.parametrize(
@@ -95,3 +97,53 @@ def test_memory_decides_between_gpus_that_are_equally_near() -> None:
     assert of_two_sizes((0.0, 0.0)).gpus == (1,)
     assert of_two_sizes((0.0, 0.0009)).gpus == (1,)  # a step of memory is worth a slowdown of 0.1 %
     assert of_two_sizes((0.0, 0.0012)).gpus == (0,)
+
+
+def cluster_with_cpus(*cpus: int) -> tp.Cluster:
+    """Machines of four GPUs, with as many logical CPUs free as given."""
+    machine = tp.Topology.from_links(4, [], 12.0, model="K80", memory_gb=12.0)
+    return tp.Cluster(
+        tp.Topology.cluster(machine, count=len(cpus)), [tp.HostResources(each, 512.0) for each in cpus]
+    )
+
+
+def test_jobs_without_a_place_are_asked_about_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    run = Decision.run
+
+    def counted(self: Decision, batch: Any) -> Any:
+        batches.append(len(batch))
+        return run(self, batch)
+
+    monkeypatch.setattr(Decision, "run", counted)
+    kinds = [tp.JobGraph.independent(1).with_(cpus=cpus) for cpus in (9, 10, 12)]
+    queue = [QueuedJob(str(i), kinds[i % 3], float(i)) for i in range(300)]
+    policy = DRMaestro(disaggregate=False)
+    assert policy.plan(queue, cluster_with_cpus(8, 8), 1000.0).start == ()
+    assert batches == []  # eight GPUs are free, but no machine has nine CPUs
+    started = [name for name, _ in policy.plan(queue, cluster_with_cpus(24, 10), 1000.0).start]
+    assert started == ["0", "1", "2"]
+    assert sum(batches) < 20
+
+
+@pytest.mark.parametrize("disaggregate", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_as_many_jobs_start_as_there_is_room(disaggregate: bool, size: int) -> None:
+    """For jobs of one process with local GPUs, the bound on a batch is exact; with remote ones it is a bound."""
+    cluster = cluster_with_cpus(24, 9, 40, 5)
+    policy = DRMaestro(disaggregate=disaggregate)
+    job = tp.JobGraph.independent(size).with_(cpus=8, processes=1)
+    view = cluster.view(ClusterView)
+    most = room(free_columns(view).free(), policy.bundles(view.request(job), view))
+    queue = [QueuedJob(str(i), job, float(i)) for i in range(20)]
+    assert len(policy.plan(queue, cluster, 100.0).start) == most
+    assert most == ({1: 9, 2: 8, 3: 5} if disaggregate else {1: 8, 2: 5, 3: 3})[size]
+
+
+def test_jobs_that_disturbed_each_other_are_retried_oldest_first() -> None:
+    """Two jobs fit on the machine with CPUs; the flow does not see that jobs of different sizes share its CPUs."""
+    cluster = cluster_with_cpus(20)
+    kinds = [tp.JobGraph.independent(1).with_(cpus=cpus) for cpus in (10, 9, 8, 7)]
+    queue = [QueuedJob(str(i), kinds[i], float(i)) for i in range(4)]
+    plan = DRMaestro(disaggregate=False).plan(queue, cluster, 1.0)
+    assert [name for name, _ in plan.start] == ["0", "1"]

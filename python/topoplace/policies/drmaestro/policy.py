@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,11 @@ from topoplace.policies.drmaestro.costs import Costs
 from topoplace.policies.drmaestro.decision import Candidate, Decision
 from topoplace.policies.drmaestro.free_resources import FreeColumns
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
+from topoplace.policies.drmaestro.phases import room
 
 if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
-    from topoplace.policies.drmaestro.free_resources import FreeResources, Ints
+    from topoplace.policies.drmaestro.free_resources import FreeResources
 
 
 class DRMaestro:
@@ -230,6 +231,13 @@ def free_columns(view: ClusterView) -> FreeColumns:
     return view.listener(FreeColumns, lambda: FreeColumns(view.cluster))
 
 
+class _Group(NamedTuple):
+    """Interchangeable jobs: they have the same needs, and all or none of them may still be deferred."""
+
+    needs: JobBundles
+    last_chance: bool
+
+
 class _BatchRule:
     """DRMaestro's rule for the batches of one plan; it works on copies of the free resources and the network load."""
 
@@ -239,20 +247,33 @@ class _BatchRule:
         self._view = cluster.view(ClusterView)
         self._free = free_columns(self._view).free()
         self._network = policy.network(self._view)
+        self._asks: dict[tuple[int, bool], Ask | Refusal] = {}
+        """By the identity of a job graph, and whether its job may still be deferred."""
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
         """Return the amounts a job takes, or why it can never run."""
+        key = id(entry.job), entry.postponed >= self._policy.max_postponements
+        ask = self._asks.get(key)
+        if ask is None:
+            ask = self._asks[key] = self._ask(entry, last_chance=key[1])
+        return ask
+
+    def _ask(self, entry: QueuedJob, *, last_chance: bool) -> Ask | Refusal:
         if refusal := cannot_honour(entry.job, self._view.cluster, self._policy.name, self._policy.honours):
             return refusal
         needs = self._bundles(entry)
         if needs.refusal:
             return needs.refusal
-        group = needs, entry.postponed >= self._policy.max_postponements
-        return Ask(group, needs.job.num_tasks, needs.needs)
+        return Ask(_Group(needs, last_chance), needs.job.num_tasks, tuple(needs.needs.tolist()))
 
-    def free(self) -> tuple[int, Ints]:
+    def free(self) -> tuple[int, Sequence[int]]:
         """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
-        return self._free.num_free, np.maximum(self._free.hosts, 0).sum(axis=0)
+        return self._free.num_free, np.maximum(self._free.hosts, 0).sum(axis=0).tolist()
+
+    def room(self, group: Hashable) -> int:
+        """Return at most how many jobs of a group find a place: machines with CPUs and memory free, and GPUs."""
+        assert isinstance(group, _Group)
+        return room(self._free, group.needs)
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
         """Decide a batch of jobs: return the decided ones with their outcomes, and True if jobs disturbed each other.
