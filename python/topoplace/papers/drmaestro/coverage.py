@@ -46,8 +46,8 @@ PARTS: Final = (
         "eqs. 12 and 13",
         "costs, and waiting",
         ("policies/drmaestro/costs.py",),
-        ("5.5", "5.6"),
-        "waiting counts seconds, not rounds",
+        ("5.5", "5.6", "5.5 reading rounds"),
+        "waiting counts seconds; rounds, as in the text, are an option with rows of its own",
     ),
     Part(
         "Table 8",
@@ -79,5 +79,23 @@ PARTS: Final = (
         ("5.6",),
     ),
     Part("Fig. 31", "slowdowns", ("papers/drmaestro/study.py",), ("5.6 slowdown",)),
-    Part("section 6.2", "GPU topology inside DRMaestro", note="future work of the thesis; not built yet"),
+    Part(
+        "section 5.6.5.1",
+        "costs by network load, normalised by the fullest machine",
+        ("policies/drmaestro/network.py", "policies/drmaestro/costs.py"),
+        ("5.5 reading fullest",),
+    ),
+    Part(
+        "section 5.4, applications without a model",
+        "an unknown application has a neutral cost",
+        ("jobs/network_profile.py",),
+        ("5.5 reading hotspot", "5.5 reading all three"),
+    ),
+    Part(
+        "chapters 4 and 5 joined",
+        "GPU topology inside DRMaestro",
+        ("policies/drmaestro/gpu_topology.py", "papers/drmaestro/gpu_topology.py"),
+        ("6.2",),
+        "the thesis joins them neither in its text nor in its future work (section 6.2)",
+    ),
 )

@@ -124,7 +124,13 @@ class Study:
 
 
 def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_aware: bool, seed: int) -> Run:
-    policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
+    return simulated(
+        num_jobs, num_machines, Timed(disaggregate=disaggregate, network_aware=network_aware), seed
+    )
+
+
+def simulated(num_jobs: int, num_machines: int, policy: DRMaestro, seed: int) -> Run:
+    """Simulate random jobs on the testbed under a policy; the plans of a `Timed` one are timed."""
     result = simulate(
         rodinia.machines(num_machines),
         rodinia.workload(num_jobs, num_machines, seed),
@@ -133,4 +139,4 @@ def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_awa
         seed=seed,
         hosts=rodinia.MACHINE,
     )
-    return Run.of(result, policy.seconds)
+    return Run.of(result, policy.seconds if isinstance(policy, Timed) else [])

@@ -228,7 +228,9 @@ def offer_hosts(
     near, some = _near(free, job, bundle)
     near = np.minimum(near, fits)
     far = np.zeros_like(fits) if bundle.gpus_local else fits - near
-    here, there = prices.local(job.profile) + _cost_of_memory(free, job, bundle), prices.remote(job.profile)
+    apart = job.gpu_topology.shares(free) if job.gpu_topology else 0.0
+    here = prices.local(job.profile, apart=apart) + _cost_of_memory(free, job, bundle)
+    there = prices.remote(job.profile)
     partly = np.rint(there + (here - there) * some).astype(np.int64)
     mixed = np.where(some > 0, np.minimum(far, 1), 0)
     far = far - mixed
@@ -318,7 +320,7 @@ def local_gpus(
     includes the load at the GPU's machine. A place is a machine and a GPU make.
     """
     makes = free.gpus.shape[1]
-    more = prices.network.slowdown(job.profile, hosts, remote=True) - 1
+    more = prices.slowdown(job.profile, hosts, remote=True) - 1
     far = units(more / prices.costs.goal * REMOTE).tolist()
     near = prices.local(job.profile, hosts).tolist()
     usable = free.gpus * job.suits > 0
