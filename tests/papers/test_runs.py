@@ -49,7 +49,7 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(seconds: float) -> 
         start_new_session=True,
     )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while len(children.read_text().split()) < 2:  # one of them is not a worker
+    while len(children.read_text(encoding="utf-8").split()) < 2:  # one of them is not a worker
         time.sleep(0.01)
     time.sleep(seconds)
     os.killpg(process.pid, signal.SIGINT)
