@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topoplace.papers.claims import Claim
-from topoplace.papers.drmaestro import gpu_topology, readings, rows, scale
+from topoplace.papers.drmaestro import gpu_topology, readings, rows, scale, virtual_environments
 from topoplace.papers.drmaestro.study import Study
 from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
 
@@ -35,10 +35,12 @@ def reproduce(
         study.run_all(runner)
     read_otherwise = readings.measure(runner, small)
     linked = gpu_topology.measure(runner, seeds)
+    environments = list(virtual_environments.rows(runner, seeds))
     scaled = scale.measure(scale.MACHINES[:2] if quick else scale.MACHINES, seed)
     if output:
         _draw(output, scaled)
     return [
+        *environments,
         *rows.shares(),
         *rows.experiment_1(first),
         *rows.overhead("5.4", large, slower=False),
