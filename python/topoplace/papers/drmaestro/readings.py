@@ -5,6 +5,7 @@
   interface's capacity, and also counts what a job causes to others.
 - hotspot: the only application without a measured share is unknown, so its cost is neutral (section 5.4); ours has the
   medians of the other applications. In the simulation, its network time is the same in both.
+- every second: the scheduler is called periodically (section 5.4.4, without the interval), not at every event.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from topoplace.policies.drmaestro.costs import Costs
 
 Found = dict[tuple[str, bool], list[tuple[float, float]]]
 """Makespan and mean slowdown for each seed, by reading and by whether GPUs may be remote."""
-READINGS: Final = ("rounds", "fullest", "hotspot", "all three")
+_EVERY_SECOND: Final = "every second"
+_UNAWARE: Final = "every second, not network-aware"
+READINGS: Final = ("rounds", "fullest", "hotspot", "all three", _EVERY_SECOND)
 
 
 def policy(reading: str, *, disaggregate: bool) -> DRMaestro:
-    """Return the network-aware policy with one of `READINGS`."""
+    """Return the network-aware policy with one of `READINGS`, or for `_UNAWARE` the policy that is not."""
     every = reading == "all three"
     costs = Costs(
         waiting="rounds" if every or reading == "rounds" else "seconds",
@@ -36,12 +39,13 @@ def policy(reading: str, *, disaggregate: bool) -> DRMaestro:
     profiles = dict(rodinia.PROFILES)
     if every or reading == "hotspot":
         del profiles["hotspot"]
-    return DRMaestro(disaggregate=disaggregate, network_aware=True, profiles=profiles, costs=costs)
+    aware = reading != _UNAWARE
+    return DRMaestro(disaggregate=disaggregate, network_aware=aware, profiles=profiles, costs=costs)
 
 
 def measure(runner: Runner, study: Study) -> Found:
     """Simulate every reading for each seed of the study, without and with remote GPUs."""
-    ways = list(product(READINGS, (False, True)))
+    ways = list(product((*READINGS, _UNAWARE), (False, True)))
     calls = [(study.num_jobs, study.num_machines, *way, seed) for way in ways for seed in study.seeds]
     found, count = runner.results(_measured, calls), len(study.seeds)
     return {way: found[i * count : (i + 1) * count] for i, way in enumerate(ways)}
@@ -50,7 +54,8 @@ def measure(runner: Runner, study: Study) -> Found:
 def _measured(
     num_jobs: int, num_machines: int, reading: str, disaggregate: bool, seed: int
 ) -> tuple[float, float]:
-    run = simulated(num_jobs, num_machines, policy(reading, disaggregate=disaggregate), seed)
+    every = 1.0 if reading in (_EVERY_SECOND, _UNAWARE) else None
+    run = simulated(num_jobs, num_machines, policy(reading, disaggregate=disaggregate), seed, every)
     return run.makespan, run.mean_slowdown
 
 
@@ -72,8 +77,11 @@ def compare(study: Study, found: Found) -> Iterator[Claim]:
 
 
 def _ratio(study: Study, found: Found, reading: str, *, disaggregate: bool) -> Sample:
-    off, on = study.runs(disaggregate=disaggregate), found[reading, disaggregate]
-    return Sample.of(before.makespan / makespan for before, (makespan, _) in zip(off, on, strict=True))
+    off = [run.makespan for run in study.runs(disaggregate=disaggregate)]
+    if reading == _EVERY_SECOND:
+        off = [makespan for makespan, _ in found[_UNAWARE, disaggregate]]
+    on = [makespan for makespan, _ in found[reading, disaggregate]]
+    return Sample.of(before / after for before, after in zip(off, on, strict=True))
 
 
 def _slowdowns(study: Study, found: Found, reading: str) -> str:

@@ -129,8 +129,13 @@ def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_awa
     )
 
 
-def simulated(num_jobs: int, num_machines: int, policy: DRMaestro, seed: int) -> Run:
-    """Simulate random jobs on the testbed under a policy; the plans of a `Timed` one are timed."""
+def simulated(
+    num_jobs: int, num_machines: int, policy: DRMaestro, seed: int, decide_every: float | None = None
+) -> Run:
+    """Simulate random jobs on the testbed under a policy; the plans of a `Timed` one are timed.
+
+    decide_every: as of `simulate`.
+    """
     result = simulate(
         rodinia.machines(num_machines),
         rodinia.workload(num_jobs, num_machines, seed),
@@ -138,5 +143,6 @@ def simulated(num_jobs: int, num_machines: int, policy: DRMaestro, seed: int) ->
         performance=NetworkContention(rodinia.PROFILES),
         seed=seed,
         hosts=rodinia.MACHINE,
+        decide_every=decide_every,
     )
     return Run.of(result, policy.seconds if isinstance(policy, Timed) else [])

@@ -6,7 +6,7 @@ G is the queue without remote GPUs, R the queue with them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -48,7 +48,7 @@ _YEAR: Final = 360 * 86_400.0
 _LAB_GB_PER_S: Final = 6.38
 """Network bandwidth of the laboratory's machines, measured on FDR InfiniBand (section 2.1)."""
 _LAB_NATIVE_GB_PER_S: Final = 172.0
-_LAB: Final[Mapping[str, tuple[tuple[int, float], ...]]] = {
+_LAB: Final = {
     "Jacobi": ((7, 1.01),),
     "LAMMPS": ((7, 1.17), (9, 1.78)),
 }
@@ -106,7 +106,9 @@ def copies() -> Iterator[Claim]:
 
 def _lammps() -> Claim:
     """Predict LAMMPS beside 8 streams from its slowdown beside 6, without hidden transfers, as we simulate."""
-    (few, slow), (many, slower) = _LAB["LAMMPS"]
+    slowdown = dict(_LAB["LAMMPS"])
+    few, many = sorted(slowdown)
+    slow, slower = slowdown[few], slowdown[many]
     predicted = 1 + (many - 1) * (slow - 1) / (few - 1)
     hidden = many - (slower - 1) * (many - few) / (slower - slow)
     return Quantity(
