@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from topoplace.cli import main
 from topoplace.papers import tsubame
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.tsubame import congestion, coverage, generator, machine, rows
+from topoplace.papers.tsubame import congestion, coverage, generator, machine, rows, schedules
 from topoplace.papers.tsubame.generator import Habits
 from topoplace.papers.tsubame.study import GivenLog, Log, Outcome, Study
 from topoplace.simulate import Workload
@@ -45,6 +46,11 @@ def test_r_queue_shortens_the_wait_and_hardly_lengthens_the_execution(
         assert claims[number].verdict == NOT_COMPARABLE, number
     assert claims["2.14"].verdict == REPRODUCED
     assert claims["2.15"].verdict == FITTED
+    assert claims["2.3 LAMMPS"].verdict == ORDER_ONLY
+    assert claims["2.16 G"].verdict == IDENTITY
+    assert claims["2.16 R"].verdict == ORDER_ONLY
+    assert float(claims["2.16 longer"].ours.split()[0]) > 1
+    assert 0.9 < float(claims["2.14 flows"].ours.split()[0]) < 1.1
     for number in ("2.7a", "2.7b", "2.7c", "2.8a", "2.9", "2.10", "2.11", "2.15"):
         assert "fitted by `generator.Habits`" in claims[number].why
 
@@ -52,6 +58,7 @@ def test_r_queue_shortens_the_wait_and_hardly_lengthens_the_execution(
 WRONG = {
     "2.1": (0.17, 0.35, 0.69, 1.38),
     "2.2": (2.0,),
+    "2.3 LAMMPS": (1.0,),
     "2.4": (8, 3, 24, 10.0, 1.2, 171.0, 3.47),
     "2.5": (100.0, 45_000.0, 99_999.0, 1.0),
     "2.7a": (0.0,),
@@ -69,6 +76,10 @@ WRONG = {
     "2.12": (0.5,),
     "2.14": (0.0,),
     "2.15": (0.0,),
+    "2.16 G": (0.1,),
+    "2.16 R": (0.0,),
+    "2.16 more": (0.4,),
+    "2.16 longer": (1.0,),
 }
 
 
@@ -82,7 +93,45 @@ def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:
 
 
 def test_a_plot_of_the_differences(quick: tuple[dict[str, Claim], Path]) -> None:
-    assert (quick[1] / "tsubame-differences.png").stat().st_size > 1000
+    for name in ("differences", "g-queue", "r-queue"):
+        assert (quick[1] / f"tsubame-{name}.png").stat().st_size > 1000
+
+
+# ---- schedules -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["g-queue", "r-queue"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_schedules_slot_by_slot(policy: str, seed: int) -> None:
+    """In every slot, what jobs hold fits into each node, and colours say who placed a part."""
+    result = schedules.schedule(policy, seed)
+    found = schedules.slots(result)
+    assert len(result.records) == schedules.JOBS
+    assert all(slot.end == after.begin for slot, after in pairwise(found))
+    machine_of = result.topology.machine_of.tolist()
+    for slot in found:
+        running = [each for each in result.records if each.start <= slot.begin and slot.end <= each.end]
+        assert slot.jobs == len(running)
+        placements = {each.job_id: each.placement for each in running if each.placement}
+        gpus = [gpu for placement in placements.values() for gpu in placement.gpus]
+        assert len(gpus) == len(set(gpus))
+        for node, parts in slot.nodes.items():
+            hosts = [share for placement in placements.values() for share in placement.hosts]
+            here = [share for share in hosts if share.machine == node]
+            assert sum(share.cpus for share in here) <= machine.NODE.cpus
+            assert sum(share.memory_gb for share in here) <= machine.NODE.memory_gb + 1e-6
+            for job, colour in parts.items():
+                placement = placements[job]
+                has_process = any(share.machine == node for share in placement.hosts)
+                lends = any(machine_of[gpu] == node for gpu in placement.remote)
+                assert (colour == schedules.GREEN) == (lends and not has_process)
+                assert colour != schedules.RED or placement.remote
+        if policy == "g-queue":
+            assert all(set(parts.values()) == {schedules.BLUE} for parts in slot.nodes.values())
+            assert slot.shared == 0
+    if policy == "r-queue":
+        colours = {colour for slot in found for parts in slot.nodes.values() for colour in parts.values()}
+        assert colours == {schedules.BLUE, schedules.RED, schedules.GREEN}
 
 
 # ---- the generated log ---------------------------------------------------------------------------------------

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import topoplace as tp
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.network_profile import NetworkProfile
+from topoplace.policies.drmaestro.costs import Costs, Prices
 from topoplace.policies.drmaestro.decision import Decision
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
-from topoplace.policies.drmaestro.policy import DRMaestro
+from topoplace.policies.drmaestro.phases import room
+from topoplace.policies.drmaestro.policy import DRMaestro, free_columns
+from topoplace.testing import check_policy
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,7 @@ from topoplace.policies.drmaestro.policy import DRMaestro
         {"costs": 1.0},
         {"max_postponements": -1},
         {"window": 0},
+        {"gpu_topology": 1},
     ],
     ids=str,
 )
@@ -95,3 +100,146 @@ def test_memory_decides_between_gpus_that_are_equally_near() -> None:
     assert of_two_sizes((0.0, 0.0)).gpus == (1,)
     assert of_two_sizes((0.0, 0.0009)).gpus == (1,)  # a step of memory is worth a slowdown of 0.1 %
     assert of_two_sizes((0.0, 0.0012)).gpus == (0,)
+
+
+def cluster_with_cpus(*cpus: int) -> tp.Cluster:
+    """Machines of four GPUs, with as many logical CPUs free as given."""
+    machine = tp.Topology.from_links(4, [], 12.0, model="K80", memory_gb=12.0)
+    return tp.Cluster(
+        tp.Topology.cluster(machine, count=len(cpus)), [tp.HostResources(each, 512.0) for each in cpus]
+    )
+
+
+def test_jobs_without_a_place_are_asked_about_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    run = Decision.run
+
+    def counted(self: Decision, batch: Any) -> Any:
+        batches.append(len(batch))
+        return run(self, batch)
+
+    monkeypatch.setattr(Decision, "run", counted)
+    kinds = [tp.JobGraph.independent(1).with_(cpus=cpus) for cpus in (9, 10, 12)]
+    queue = [QueuedJob(str(i), kinds[i % 3], float(i)) for i in range(300)]
+    policy = DRMaestro(disaggregate=False)
+    assert policy.plan(queue, cluster_with_cpus(8, 8), 1000.0).start == ()
+    assert batches == []  # eight GPUs are free, but no machine has nine CPUs
+    started = [name for name, _ in policy.plan(queue, cluster_with_cpus(24, 10), 1000.0).start]
+    assert started == ["0", "1", "2"]
+    assert sum(batches) < 20
+
+
+@pytest.mark.parametrize("disaggregate", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_as_many_jobs_start_as_there_is_room(disaggregate: bool, size: int) -> None:
+    """For jobs of one process with local GPUs, the bound on a batch is exact; with remote ones it is a bound."""
+    cluster = cluster_with_cpus(24, 9, 40, 5)
+    policy = DRMaestro(disaggregate=disaggregate)
+    job = tp.JobGraph.independent(size).with_(cpus=8, processes=1)
+    view = cluster.view(ClusterView)
+    most = room(free_columns(view).free(), policy.bundles(view.request(job), view))
+    queue = [QueuedJob(str(i), job, float(i)) for i in range(20)]
+    assert len(policy.plan(queue, cluster, 100.0).start) == most
+    assert most == ({1: 9, 2: 8, 3: 5} if disaggregate else {1: 8, 2: 5, 3: 3})[size]
+
+
+def test_jobs_that_disturbed_each_other_are_retried_oldest_first() -> None:
+    """Two jobs fit on the machine with CPUs; the flow does not see that jobs of different sizes share its CPUs."""
+    cluster = cluster_with_cpus(20)
+    kinds = [tp.JobGraph.independent(1).with_(cpus=cpus) for cpus in (10, 9, 8, 7)]
+    queue = [QueuedJob(str(i), kinds[i], float(i)) for i in range(4)]
+    plan = DRMaestro(disaggregate=False).plan(queue, cluster, 1.0)
+    assert [name for name, _ in plan.start] == ["0", "1"]
+
+
+def dgx_cluster(*busy: tuple[int, ...]) -> tp.Cluster:
+    """DGX-1 machines with these GPUs busy on each, by their numbers on the machine."""
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=len(busy)))
+    for machine, gpus in enumerate(busy):
+        if gpus:
+            cluster.allocate(f"other-{machine}", tuple(8 * machine + gpu for gpu in gpus))
+    return cluster
+
+
+@pytest.mark.parametrize("disaggregate", [True, False])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_job_gets_the_gpus_of_its_machine_that_are_nearest_to_each_other(
+    disaggregate: bool, size: int
+) -> None:
+    cluster, job = dgx_cluster((0, 5)), tp.JobGraph.ring(size)
+    linked = DRMaestro(gpu_topology=True, disaggregate=disaggregate).place(job, cluster)
+    best = tp.policies.TopoAware().place(job, cluster)
+    assert linked is not None
+    assert best is not None
+    cost = [tp.objectives.communication_cost(job, each.gpus, cluster.topology) for each in (linked, best)]
+    assert cost[0] == cost[1]
+    assert linked.remote == ()
+
+
+def test_the_machine_with_gpus_near_to_each_other_costs_less() -> None:
+    cluster, job = dgx_cluster((1, 2, 3, 4, 5, 6), (1, 2, 4, 5, 6, 7), ()), tp.JobGraph.ring(2)
+    assert DRMaestro().place(job, cluster).gpus == (0, 7)  # type: ignore[union-attr]  # without a link
+    policy = DRMaestro(gpu_topology=True)
+    assert policy.place(job, cluster).gpus == (8, 11)  # type: ignore[union-attr]  # a double NVLink
+    queue = [QueuedJob(str(i), job, 0.0) for i in range(6)]
+    plan = policy.plan(queue, cluster, 0.0)
+    assert len(plan.start) == 6
+    assert len({gpu for _, placement in plan.start for gpu in placement.gpus}) == 12
+
+
+def test_links_do_not_count_for_jobs_that_they_do_not_change() -> None:
+    cluster = dgx_cluster((0, 5))
+    for job in (tp.JobGraph.independent(3), tp.JobGraph.ring(1), tp.JobGraph.ring(4).with_(processes=2)):
+        assert DRMaestro(gpu_topology=True).place(job, cluster) == DRMaestro().place(job, cluster)
+
+
+def test_near_gpus_are_chosen_among_those_of_the_least_memory_that_is_enough() -> None:
+    described = [tp.Gpu(i, f"GPU{i}", memory_gb=24.0 if i == 1 else 12.0) for i in range(4)]
+    links = [(0, 1, 50.0), (2, 3, 50.0)]
+    topology = replace(tp.Topology.from_links(4, links, 12.0), gpus=tuple(described))
+    job = tp.JobGraph.ring(2).with_(gpu_memory_gb=8.0)
+    placement = DRMaestro(gpu_topology=True).place(job, tp.Cluster(topology))
+    assert placement is not None
+    assert sorted(placement.gpus) == [2, 3]
+
+
+@pytest.mark.parametrize(("waiting", "first"), [("seconds", "early"), ("rounds", "late")])
+def test_waiting_in_rounds_counts_the_plans_that_left_a_job_waiting(
+    waiting: Literal["seconds", "rounds"], first: str
+) -> None:
+    """Two machines have CPUs for a job each, and one of them has GPUs; the job that waited longer goes first."""
+    cluster = cluster_with_cpus(12, 12)
+    cluster.allocate("other", (4, 5, 6, 7))
+    kinds = [tp.JobGraph.independent(1).with_(cpus=cpus, memory_gb=400.0) for cpus in (10, 9)]
+    early, late = QueuedJob("early", kinds[0], 0.0), QueuedJob("late", kinds[1], 5.0)
+    policy = DRMaestro(disaggregate=False, costs=Costs(waiting=waiting))
+    cluster.allocate("others", (0, 1, 2, 3))
+    for _ in range(3):
+        assert policy.plan([late], cluster, 9.0).start == ()
+    cluster.release("others")
+    rounds = policy.rounds(cluster.view(ClusterView))
+    assert rounds.waited == ({"late": 3} if waiting == "rounds" else {})
+    assert [name for name, _ in policy.plan([early, late], cluster, 9.0).start] == [first]
+    assert rounds.waited == ({"early": 1} if waiting == "rounds" else {})
+
+
+def test_load_over_that_of_the_fullest_machine() -> None:
+    load = NetworkLoad(np.array([0.1, 0.2, 0.0]), np.array([5.0, 5.0, 5.0]))
+    profile = NetworkProfile(0.1, 0.4)
+    sensitivity = profile.sensitivity(remote=True)
+    prices = Prices(Costs(load="fullest"), load)
+    assert prices.slowdown(profile, remote=True).tolist() == pytest.approx(
+        [1 + sensitivity / 2, 1 + sensitivity, 1.0]
+    )
+    assert prices.shared(profile, remote=True) == 0
+    idle = Prices(Costs(load="fullest"), NetworkLoad.none(2))
+    assert idle.slowdown(profile, remote=True).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"gpu_topology": True}, {"costs": Costs(waiting="rounds", load="fullest"), "network_aware": True}],
+    ids=str,
+)
+def test_the_contract_holds_with_the_options(options: dict[str, Any]) -> None:
+    assert check_policy(lambda: DRMaestro(**options)).placed > 200

@@ -16,10 +16,12 @@ from topoplace.capacity.online.dispatch import (
 )
 from topoplace.capacity.online.result import CapacityResult
 from topoplace.capacity.online.simulation import simulate_online
+from topoplace.capacity.online.sizing import fewest_controllers
 from topoplace.capacity.planners.capacity_planner import CapacityPlanner
 from topoplace.capacity.planners.first_principles import FirstPrinciplePlanner
 from topoplace.capacity.planners.local_search import SearchPlanner
 from topoplace.capacity.planners.share_planner import SharePlanner
+from topoplace.capacity.planners.variant_planner import VariantPlanner
 from topoplace.capacity.problem.catalogue import TABLE_II, Catalogue, VMType
 from topoplace.capacity.problem.generate import generate_jobs
 from topoplace.capacity.problem.job import CapacityJob, jobs_from_csv, time_table
@@ -48,7 +50,9 @@ __all__ = [
     "SharePlanner",
     "SizeAware",
     "VMType",
+    "VariantPlanner",
     "audit_events",
+    "fewest_controllers",
     "generate_jobs",
     "jobs_from_csv",
     "plan_of",

@@ -6,11 +6,9 @@ jobs that fit may overtake. `BatchWalk` decides several jobs at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from topoplace import _checks
 from topoplace.engine.plan import Plan, QueuedJob
@@ -31,6 +29,9 @@ def checked_queue(queue: object) -> tuple[QueuedJob, ...]:
 
 def refuse_duplicates(entries: Sequence[QueuedJob]) -> None:
     """Raise ValueError if a job id is not a string or occurs twice in the queue."""
+    ids = [entry.job_id for entry in entries]
+    if set(map(type, ids)) <= {str} and len(set(ids)) == len(ids):
+        return
     known: set[str] = set()
     for i, entry in enumerate(entries):
         job_id = _checks.text(entry.job_id, f"queue[{i}].job_id", ValueError)
@@ -94,7 +95,7 @@ class Ask(NamedTuple):
     """Equal for interchangeable jobs: if one of them does not fit, no other does."""
     gpus: int
     """Number of GPUs the job needs."""
-    needs: NDArray[np.int64]
+    needs: tuple[int, ...]
     """CPUs, MB of memory and drives the job needs, the columns of `Hosts.free`."""
 
 
@@ -108,8 +109,12 @@ class BatchRule(Protocol):
         """Return the resources a job needs; if it can never run, return the refusal instead."""
         ...
 
-    def free(self) -> tuple[int, NDArray[np.int64]]:
+    def free(self) -> tuple[int, Sequence[int]]:
         """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
+        ...
+
+    def room(self, group: Hashable) -> int:
+        """Return at most how many jobs of this group find a place among what is free now; this takes little time."""
         ...
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
@@ -121,29 +126,40 @@ class BatchRule(Protocol):
         ...
 
 
+class _Group(NamedTuple):
+    """The waiting jobs of one group, oldest first, each with its number in the queue."""
+
+    ask: Ask
+    jobs: list[tuple[int, QueuedJob]]
+
+
+_Member = tuple[QueuedJob, _Group]
+"""A job with the group that it belongs to."""
+
+
 class BatchWalk:
     """A walk along a queue in batches. A batch takes jobs, oldest first, and skips those that exceed what is left free.
 
     A job that cannot be placed is not tried again in this walk, and nor are jobs with the same request. But if jobs of
-    its batch disturbed each other, it is first tried once more in a batch of its own.
+    its batch disturbed each other, it is first tried once more in a batch of its own. A batch has no more jobs of one
+    group than the rule sees room for. So its size depends on what is free, and not on how many jobs wait.
     """
 
     def __init__(self, entries: Sequence[QueuedJob], rule: BatchRule) -> None:
         self._rule = rule
         self._outcomes = Outcomes()
-        self._waiting: list[QueuedJob] = []
-        self._asks: dict[str, Ask] = {}
-        self._failed: set[Hashable] = set()
-        """The groups of jobs that do not fit or were deferred; their jobs are not tried again."""
-        self._alone: list[QueuedJob] = []
-        """Jobs that found no place together with others of their batch, and are retried in a batch of their own."""
-        for entry in entries:
+        self._groups: dict[Hashable, _Group] = {}
+        """The groups of jobs that wait and may find a place; those that do not fit or were deferred are dropped."""
+        self._alone: list[_Member] = []
+        """Jobs that found no place together with others of their batch, the oldest last; each is retried alone."""
+        for number, entry in enumerate(entries):
             ask = rule.ask(entry)
             if isinstance(ask, Refusal):
                 self._outcomes.note(entry, ask)
+            elif ask.group in self._groups:
+                self._groups[ask.group].jobs.append((number, entry))
             else:
-                self._waiting.append(entry)
-                self._asks[entry.job_id] = ask
+                self._groups[ask.group] = _Group(ask, [(number, entry)])
 
     def plan(self) -> Plan:
         """Return the plan that results from deciding batch after batch until no job is left to try."""
@@ -151,34 +167,61 @@ class BatchWalk:
             self._decide(batch)
         return self._outcomes.plan()
 
-    def _next_batch(self) -> list[QueuedJob]:
-        gpus, left = self._rule.free()
-        batch: list[QueuedJob] = []
-        alone = self._alone.pop() if self._alone else None
-        for entry in self._waiting:
-            if alone is not None and entry is not alone:
-                continue
-            ask = self._asks[entry.job_id]
-            if gpus <= 0 and ask.gpus:
-                continue
-            asks_too_much = ask.gpus > gpus or (ask.needs > left).any()
-            if not asks_too_much and ask.group not in self._failed:
-                gpus, left = gpus - ask.gpus, left - ask.needs
-                batch.append(entry)
-        return batch if batch or alone is None else self._next_batch()
+    def _next_batch(self) -> list[_Member]:
+        while self._alone:
+            entry, group = self._alone.pop()
+            if self._batch({group.ask.group: _Group(group.ask, [(0, entry)])}):
+                return [(entry, group)]
+        return self._batch(self._groups)
 
-    def _decide(self, batch: Sequence[QueuedJob]) -> None:
-        results, disturbed = self._rule.decide(batch)
-        for entry, outcome in results:
-            if self._outcomes.note(entry, outcome) and outcome is not None:
-                self._failed.add(self._asks[entry.job_id].group)
+    def _batch(self, groups: Mapping[Hashable, _Group]) -> list[_Member]:
+        """Return the oldest jobs of these groups whose requests together do not exceed what is free."""
+        gpus, (cpus, memory, drives) = self._rule.free()
+        heads = [(group.jobs[0][0], 0, group) for group in groups.values() if group.jobs]
+        heapify(heads)
+        batch: list[_Member] = []
+        rooms: dict[Hashable, int] = {}
+        while heads:
+            _, at, group = heappop(heads)
+            asked, (own_cpus, own_memory, own_drives) = group.ask.gpus, group.ask.needs
+            if asked > gpus or own_cpus > cpus or own_memory > memory or own_drives > drives:
+                continue
+            if at == 0:
+                rooms[group.ask.group] = self._rule.room(group.ask.group)
+            if at == rooms[group.ask.group]:
+                continue
+            gpus, cpus, memory, drives = (
+                *(gpus - asked, cpus - own_cpus),
+                *(memory - own_memory, drives - own_drives),
+            )
+            batch.append((group.jobs[at][1], group))
+            if at + 1 < len(group.jobs):
+                heappush(heads, (group.jobs[at + 1][0], at + 1, group))
+        for key in [key for key, room in rooms.items() if room == 0]:
+            self._groups.pop(key, None)
+        return batch
+
+    def _decide(self, batch: Sequence[_Member]) -> None:
+        results, disturbed = self._rule.decide([entry for entry, _ in batch])
+        self._record(batch, {entry.job_id: outcome for entry, outcome in results})
         found = {entry.job_id for entry, _ in results}
-        lost = {
-            self._asks[entry.job_id].group: entry for entry in reversed(batch) if entry.job_id not in found
-        }
+        lost: dict[Hashable, _Member] = {}
+        for entry, group in batch:
+            if entry.job_id not in found:
+                lost.setdefault(group.ask.group, (entry, group))
         if disturbed and len(batch) > 1:
-            self._alone += lost.values()
+            self._alone += reversed(lost.values())
         else:
-            self._failed.update(lost)
-        decided = {entry.job_id for entry, outcome in results if outcome is not None}
-        self._waiting = [entry for entry in self._waiting if entry.job_id not in decided]
+            for key in lost:
+                self._groups.pop(key, None)
+
+    def _record(self, batch: Sequence[_Member], outcomes: Mapping[str, Outcome]) -> None:
+        """Note the outcomes of a batch's jobs, in the order of decision; forget these jobs, and groups that wait."""
+        members = {entry.job_id: (entry, group) for entry, group in batch}
+        decided = {job_id: outcome for job_id, outcome in outcomes.items() if outcome is not None}
+        for job_id, outcome in decided.items():
+            entry, group = members[job_id]
+            if self._outcomes.note(entry, outcome):
+                self._groups.pop(group.ask.group, None)
+        for group in {id(group): group for _, group in members.values()}.values():
+            group.jobs[:] = [(number, entry) for number, entry in group.jobs if entry.job_id not in decided]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import TypeVar
 
 from topoplace import _checks
@@ -49,5 +53,40 @@ class Runner:
         if self.processes == 1 or len(calls) <= 1:
             yield from (function(*call) for call in calls)
             return
-        with ProcessPoolExecutor(self.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield from pool.map(function, *zip(*calls, strict=True))
+        others = multiprocessing.active_children()
+        pool = ProcessPoolExecutor(self.processes, mp_context=multiprocessing.get_context("spawn"))
+        try:
+            with _interrupts_held():
+                results = pool.map(function, *zip(*calls, strict=True))
+            yield from results
+        except BaseException:
+            for worker in set(multiprocessing.active_children()).difference(others):
+                worker.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Generator[None]:
+    """Hold back Ctrl-C until the end of the `with` block, and for ever in the processes that it starts.
+
+    The terminal sends it to every process. Workers that get it while they import print tracebacks, and so do those
+    whose start it cuts short. So it is left to this process to end them. Where signals cannot be held back (Windows,
+    or outside the main thread), nothing is done.
+    """
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    resource_tracker.ensure_running()  # its start would let interrupts through again
+    interrupted: list[int] = []
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Threads of numpy do not hold it back, so this process may get it all the same.
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupted.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if interrupted:
+            signal.raise_signal(signal.SIGINT)

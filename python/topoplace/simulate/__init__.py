@@ -12,6 +12,7 @@ from typing import Any
 
 from topoplace.simulate.event_loop import simulate
 from topoplace.simulate.metrics import JobRecord, Result
+from topoplace.simulate.performance.environments import ENVIRONMENTS, Environment, ExecutionEnvironment
 from topoplace.simulate.performance.models import (
     ColocationModel,
     FixedTime,
@@ -29,8 +30,11 @@ from topoplace.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.simulate.workloads.workload import Workload
 
 __all__ = [
+    "ENVIRONMENTS",
     "SC17_WEIGHTS",
     "ColocationModel",
+    "Environment",
+    "ExecutionEnvironment",
     "FixedTime",
     "JobRecord",
     "LinkModel",

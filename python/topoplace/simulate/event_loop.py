@@ -43,24 +43,31 @@ def simulate(
     seed: int = 0,
     progress: bool = False,
     hosts: GivenHosts | None = None,
+    decide_every: float | None = None,
 ) -> Result:
     """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
 
     hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none. performance:
     model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
     progress: show a progress bar on standard error if the run takes over a second and the package rich is installed.
+    decide_every: ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does; None
+    to ask it whenever a job arrives or ends.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
     recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
-    gives a job a wrong number of GPUs, or if a run time of the model is negative or not finite. Raises AllocationError
-    if the policy allocates what is not free, or if `hosts` does not match the machines.
+    gives a job a wrong number of GPUs, if a run time of the model is negative or not finite, or if `decide_every` is
+    not above 0 or so small that the clock cannot tell its multiples apart. Raises AllocationError if the policy
+    allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
     _checks.flag(progress, "progress", ValueError)
     model = FixedTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
+    if decide_every is not None:
+        _checks.positive(decide_every, "decide_every", ValueError, high=MAX_NUMBER)
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
+    run.interval = decide_every
     with Progress(len(workload), enabled=progress) as shown:
         while run.step():
             if progress:
@@ -84,12 +91,18 @@ class _Run:
         self.queue = queue_of(policy, cluster)
         self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
+        self.interval: float | None = None
+        """Seconds between the times at which the policy may be asked; None if it is asked at every event."""
+        self.next_number = 0
+        """The next time at which the policy may be asked, as a multiple of `interval`."""
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
         running, queue, times = self.running, self.queue, self.arrival_times
         end, arrival = running.next_end(), times[-1]
         now = min(end, arrival)
+        if self.interval is not None and queue.num_waiting:
+            now = min(now, self.next_number * self.interval)
         if now == math.inf:
             return False
         if end == now:
@@ -99,10 +112,26 @@ class _Run:
         while times[-1] == now:
             times.pop()
             queue.submit(self.arrivals.pop())
-        if queue.num_waiting:
+        if queue.num_waiting and self._may_decide(now):
             self._schedule(now)
         running.update(now)
         return True
+
+    def _may_decide(self, now: float) -> bool:
+        """Return True if the policy may be asked at `now`; either way, set the next time at which it may.
+
+        ValueError if the clock cannot tell that time from `now`.
+        """
+        if self.interval is None:
+            return True
+        number = max(self.next_number, math.floor(now / self.interval))
+        while number * self.interval < now:
+            number += 1
+        may = number * self.interval == now
+        self.next_number = number + may
+        if self.next_number * self.interval <= now:
+            raise ValueError(f"decide_every = {self.interval:g} is too small at {now:g} s")
+        return may
 
     def _schedule(self, now: float) -> None:
         queue = self.queue

@@ -16,13 +16,16 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.capacity.problem.catalogue import Catalogue
 from topoplace.capacity.problem.job import CapacityJob
 from topoplace.capacity.problem.plan import Node, Plan, Planner, plan_of
 from topoplace.capacity.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from topoplace.capacity.problem.problem import Floats
 
 SAME_TIME: Final = 1e-9
 """Tolerance in hours: jobs that end or arrive at most this long after an event are handled together with it."""
@@ -52,6 +55,9 @@ class _Active:
 
     index: int
     job: CapacityJob
+    """The job as planners see it."""
+    hours: Floats
+    """Its true run times, of the shape of `job.hours`."""
     left: float = 1.0
     """Fraction of the job's work left at the time of the last decision."""
     end: float = math.inf
@@ -80,7 +86,7 @@ class Controller:
         self.catalogue = catalogue
         self.planner = planner
         self.settings = settings
-        self.arrivals: deque[tuple[int, CapacityJob]] = deque()
+        self.arrivals: deque[tuple[int, CapacityJob, Floats]] = deque()
         self.active: dict[int, _Active] = {}
         self.nodes: list[_RentedNode | None] = [None] * num_nodes
         self.decided = 0.0
@@ -92,12 +98,13 @@ class Controller:
         self.num_decisions = 0
         self.idle_decisions = 0
 
-    def submit(self, index: int, job: CapacityJob) -> None:
+    def submit(self, index: int, job: CapacityJob, hours: Floats) -> None:
         """Schedule the arrival of `job` at its submission time, which must not be before an event already handled.
 
-        index: the job's number in the log of events.
+        index: the job's number in the log of events. hours: the run times that it really has; planners are shown those
+        of `job`.
         """
-        self.arrivals.append((index, job))
+        self.arrivals.append((index, job, hours))
 
     def next_event(self) -> float:
         """Return the time in hours of the next event: an arrival, a job's end or a periodic decision; else infinity."""
@@ -128,7 +135,7 @@ class Controller:
         There must be no event between the last decision and `now`.
         """
         jobs = [(active.job, self._left(active, now)) for active in self.active.values()]
-        return [*(one for one in jobs if one[1] > 0.0), *((job, 1.0) for _, job in self.arrivals)]
+        return [*(one for one in jobs if one[1] > 0.0), *((job, 1.0) for _, job, _ in self.arrivals)]
 
     def _left(self, active: _Active, now: float) -> float:
         if active.end == math.inf:
@@ -146,13 +153,13 @@ class Controller:
                 self._end(active, now)
         self.decided = now
         while self.arrivals and self.arrivals[0][1].submit <= now + SAME_TIME:
-            index, job = self.arrivals.popleft()
-            self.active[index] = _Active(index, job)
+            index, job, hours = self.arrivals.popleft()
+            self.active[index] = _Active(index, job, hours)
             self._note(now, "submit", job=index)
         self._decide(now)
         for _, vm_type, index, gpus in _placed(self.nodes):
             active = self.active[index]
-            active.end = now + active.left * float(active.job.hours[vm_type, gpus - 1])
+            active.end = now + active.left * float(active.hours[vm_type, gpus - 1])
 
     def _end(self, active: _Active, now: float) -> None:
         place, node = next((place, node) for place, node in self._rented() if active.index in node.jobs)

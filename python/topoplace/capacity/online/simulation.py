@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from topoplace import _checks
 from topoplace.capacity.online.controller import Controller, OnlineSettings
@@ -12,9 +15,12 @@ from topoplace.capacity.online.dispatch import ControllerView, DispatchRule, Rou
 from topoplace.capacity.online.executors import map_on
 from topoplace.capacity.online.result import DECISION_FIELDS, EVENT_FIELDS, CapacityResult, table
 from topoplace.capacity.problem.catalogue import Catalogue
-from topoplace.capacity.problem.job import MAX_HOURS, CapacityJob, same_shape
+from topoplace.capacity.problem.job import MAX_HOURS, CapacityJob, checked_hours, same_shape
 from topoplace.capacity.problem.plan import Planner
 from topoplace.capacity.problem.problem import MAX_NODES
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _ROUND_ROBIN: Final = RoundRobin()
 
@@ -34,6 +40,7 @@ def simulate_online(
     postponement: float = 100.0,
     idle: float = 1.0,
     max_decisions: int = 1_000_000,
+    estimates: Sequence[ArrayLike] | None = None,
 ) -> CapacityResult:
     """Simulate all `jobs` to their end on at most `num_nodes` rented nodes (VMs), and return events, decisions, costs.
 
@@ -41,7 +48,8 @@ def simulate_online(
     for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change events and costs.
     periodic: plan every `interval` hours as well as at arrivals and ends. preemptive: running jobs may be stopped,
     moved and resized; None reads the planner's attribute of this name, True if it has none. interval, postponement,
-    idle: as in `Problem`. max_decisions: limit for each controller.
+    idle: as in `Problem`. max_decisions: limit for each controller. estimates: the run times by which planners and the
+    dispatch rule decide, one array like `CapacityJob.hours` per job; None if they know the true ones.
 
     Raises ValueError for an argument out of range, two jobs with one id, jobs that do not fit the catalogue, or an
     impossible plan. Raises RuntimeError if the planner leaves jobs waiting for ever, or after too many decisions.
@@ -66,7 +74,7 @@ def simulate_online(
         Controller(k, catalogue, nodes, planner, settings)
         for k, nodes in enumerate(_shares(num_nodes, num_controllers))
     ]
-    done = _run(controllers, submitted, dispatch, executor)
+    done = _run(controllers, submitted, _estimated(submitted, estimates), dispatch, executor)
     return _joined(done, planner.name, catalogue, submitted)
 
 
@@ -83,24 +91,45 @@ def _refuse_twins(jobs: Sequence[CapacityJob]) -> None:
             raise ValueError(f"jobs[{i}]: {job.job_id!r} is also the id of jobs[{first[job.job_id]}]")
 
 
+def _estimated(jobs: Sequence[CapacityJob], estimates: Sequence[ArrayLike] | None) -> Sequence[CapacityJob]:
+    """Return the jobs with estimated run times; ValueError unless each has one for every way to run, and no other."""
+    if estimates is None:
+        return jobs
+    given = _checks.sequence(estimates, "estimates", ValueError)
+    if len(given) != len(jobs):
+        raise ValueError(f"estimates has {len(given)} entries for {len(jobs)} jobs")
+    seen: list[CapacityJob] = []
+    for i, (job, hours) in enumerate(zip(jobs, given, strict=True)):
+        known = checked_hours(hours, f"estimates[{i}]", dimensions=2)
+        if known.shape != job.hours.shape or (np.isfinite(known) != np.isfinite(job.hours)).any():
+            raise ValueError(f"estimates[{i}] is not for the VM types and numbers of GPUs of jobs[{i}]")
+        seen.append(replace(job, hours=known))
+    return seen
+
+
 def _run(
-    controllers: list[Controller], jobs: Sequence[CapacityJob], dispatch: DispatchRule, executor: Any
+    controllers: list[Controller],
+    jobs: Sequence[CapacityJob],
+    seen: Sequence[CapacityJob],
+    dispatch: DispatchRule,
+    executor: Any,
 ) -> list[Controller]:
     """Send the jobs to controllers in order of arrival, and return the controllers after all jobs have ended.
 
-    If the rule needs state, the controllers are advanced to each job's arrival first.
+    seen: the jobs as planners and the rule see them. If the rule needs state, the controllers are advanced to each
+    job's arrival first.
     """
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, i))
     arrived: list[CapacityJob] = []
     for index in order:
-        job = jobs[index]
+        job = seen[index]
         if dispatch.needs_state:
             controllers = _advanced(controllers, job.submit, executor)
         arrived.append(job)
         views = [_view(controller, job.submit, dispatch) for controller in controllers]
         which = dispatch.choose(arrived, views)
         _checks.integer(which, f"dispatch {dispatch.name!r}", ValueError, low=0, high=len(views) - 1)
-        controllers[which].submit(index, job)
+        controllers[which].submit(index, job, jobs[index].hours)
     return _advanced(controllers, float("inf"), executor)
 
 

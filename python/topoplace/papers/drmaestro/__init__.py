@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topoplace.papers.claims import Claim
-from topoplace.papers.drmaestro import rows, scale
+from topoplace.papers.drmaestro import gpu_topology, readings, rows, scale, virtual_environments
 from topoplace.papers.drmaestro.study import Study
 from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
 
@@ -30,19 +30,26 @@ def reproduce(
     seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
     small, first = Study(64, 4, seeds), Study(512, 4, seeds)
     large = Study(512, 16, seeds) if quick else Study(4096, 128, seeds)
+    runner = runner or Runner()
     for study in (small, first, large):
-        study.run_all(runner or Runner())
+        study.run_all(runner)
+    read_otherwise = readings.measure(runner, small)
+    linked = gpu_topology.measure(runner, seeds)
+    environments = list(virtual_environments.rows(runner, seeds))
     scaled = scale.measure(scale.MACHINES[:2] if quick else scale.MACHINES, seed)
     if output:
         _draw(output, scaled)
     return [
+        *environments,
         *rows.shares(),
         *rows.experiment_1(first),
         *rows.overhead("5.4", large, slower=False),
         *rows.table("5.5", small, rows.TABLE_9),
         *rows.slowdowns("5.5", small),
+        *readings.compare(small, read_otherwise),
         *rows.table("5.6", large, rows.TABLE_10),
         *rows.slowdowns("5.6", large),
+        *gpu_topology.rows(linked),
         *scale.rows(scaled),
     ]
 

@@ -117,7 +117,7 @@ def slowdowns(number: str, study: Study) -> Iterator[Claim]:
         worst = [Sample.of(float(run.slowdowns[0]) for run in runs) for runs in (off, aware)]
         ratio = _ratio(off, aware, lambda run: run.mean_slowdown)
         yield Quantity(
-            f"{number} slowdown, {_way(way)}",
+            f"{number} slowdown, {way_of(way)}",
             f"{study.where}: mean slowdown of jobs, network-aware policy off and on (in brackets the worst)",
             "lower with it (figure without numbers)",
         ).judged(
@@ -148,7 +148,7 @@ def _speedup(
         f"{paper[0]:.0f}, {paper[1]:.0f}, {theirs:.2f}",
     ).judged(
         f"{listed(makespans, 0)}, {ratio:.2f}",
-        _rule(theirs),
+        rule_of(theirs),
         ratio,
         note="the ratio is compared; the CPUs of the long jobs are known for experiment 1 only",
         fitted=fitted,
@@ -161,7 +161,7 @@ def _policy_speedup(
     theirs = paper[False][disaggregate] / paper[True][disaggregate]
     off, aware = (study.runs(disaggregate=disaggregate, network_aware=value) for value in (False, True))
     title = f"{study.where}: makespan with the network-aware policy off over on"
-    return _ratio_row(f"{number} policy, {_way(disaggregate)}", title, theirs, _ratio(off, aware))
+    return _ratio_row(f"{number} policy, {way_of(disaggregate)}", title, theirs, _ratio(off, aware))
 
 
 def _both(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Claim:
@@ -173,10 +173,10 @@ def _both(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Claim:
 
 
 def _ratio_row(number: str, title: str, theirs: float, ratio: Sample) -> Claim:
-    return Quantity(number, title, f"{theirs:.2f}").judged(f"{ratio:.2f}", _rule(theirs), ratio)
+    return Quantity(number, title, f"{theirs:.2f}").judged(f"{ratio:.2f}", rule_of(theirs), ratio)
 
 
-def _rule(theirs: float) -> Ranges:
+def rule_of(theirs: float) -> Ranges:
     """Return the rule for a ratio of makespans; a ratio of 1 is never near the paper's."""
     side = ("above 1", _ABOVE_1) if theirs > 1 else ("below 1", _BELOW_1)
     return near(theirs, tolerance=min(_NEAR, abs(theirs - 1) / 2)).or_order(*side)
@@ -196,5 +196,6 @@ def _mean_seconds(run: Run) -> float:
     return sum(run.seconds) / len(run.seconds)
 
 
-def _way(disaggregate: bool) -> str:
+def way_of(disaggregate: bool) -> str:
+    """Return what runs with or without remote GPUs are called in ids of rows."""
     return "disaggregated" if disaggregate else "local GPUs"

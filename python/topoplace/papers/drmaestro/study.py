@@ -124,7 +124,18 @@ class Study:
 
 
 def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_aware: bool, seed: int) -> Run:
-    policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
+    return simulated(
+        num_jobs, num_machines, Timed(disaggregate=disaggregate, network_aware=network_aware), seed
+    )
+
+
+def simulated(
+    num_jobs: int, num_machines: int, policy: DRMaestro, seed: int, decide_every: float | None = None
+) -> Run:
+    """Simulate random jobs on the testbed under a policy; the plans of a `Timed` one are timed.
+
+    decide_every: as of `simulate`.
+    """
     result = simulate(
         rodinia.machines(num_machines),
         rodinia.workload(num_jobs, num_machines, seed),
@@ -132,5 +143,6 @@ def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_awa
         performance=NetworkContention(rodinia.PROFILES),
         seed=seed,
         hosts=rodinia.MACHINE,
+        decide_every=decide_every,
     )
-    return Run.of(result, policy.seconds)
+    return Run.of(result, policy.seconds if isinstance(policy, Timed) else [])

@@ -28,13 +28,19 @@ PARTS: Final = (
         ("capacity/planners/paper_model.py", "capacity/planners/capacity_planner.py"),
         ("4.7 variables", "4.6"),
     ),
-    Part("section IV", "the models for the earliest end, and the convex combination", note="not built yet"),
+    Part(
+        "section IV",
+        "the models with earliness, and the convex combination",
+        ("capacity/planners/variant_planner.py",),
+        ("variant",),
+        "in words only: the weights are ours",
+    ),
     Part(
         "section IV, [10]",
         "the earlier centralised model",
-        (),
+        ("capacity/planners/variant_planner.py",),
         ("4.5", "4.7 centralised"),
-        "not built yet: 4.5 uses the same model on both sides",
+        "its linear costs as section IV describes them",
     ),
     Part("Table II", "the nodes and their prices", ("capacity/problem/catalogue.py",), ("4.6",)),
     Part(
@@ -55,7 +61,22 @@ PARTS: Final = (
     Part(
         "section II",
         "run times with an error below 11 %; deviation of cost below 7 % on Azure",
-        note="not built yet: the tables are not published",
+        ("papers/gpuaas/re_solving.py", "capacity/online/simulation.py"),
+        ("4.10",),
+        "neither tables nor errors are published: errors are drawn, and the run is simulated",
+    ),
+    Part(
+        "section V-A, H",
+        "decisions every hour",
+        ("capacity/online/controller.py",),
+        ("hourly",),
+    ),
+    Part(
+        "section VI, load",
+        "the number of controllers by load",
+        ("capacity/online/sizing.py",),
+        ("controllers",),
+        "the paper's future work",
     ),
     Part(
         "section VI",

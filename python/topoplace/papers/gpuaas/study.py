@@ -19,6 +19,7 @@ from topoplace.capacity import (
     Planner,
     SearchPlanner,
     SharePlanner,
+    VariantPlanner,
     generate_jobs,
     simulate_online,
 )
@@ -33,8 +34,14 @@ JOBS_PER_NODE: Final = 10
 """Jobs of a simulation per node (section V-A)."""
 NODES_PER_CONTROLLER: Final = 5
 """Nodes of each controller in the paper's proposal (section V-A)."""
-MOST_CENTRALISED: Final = 20
-"""Largest cluster simulated with one controller for all nodes; larger ones take too long to decide."""
+MOST_CENTRALISED: Final = 10
+"""Largest cluster simulated with one controller that solves the paper's model; larger ones take too long to decide."""
+MOST_EARLIER: Final = 20
+"""Largest cluster simulated with one controller that has the authors' earlier objective."""
+EARLIER: Final = "linear"
+"""The planner with the objective of the authors' earlier, centralised model."""
+VARIANTS: Final = ("earliness", "convex")
+"""The planners with the other objectives of section IV."""
 FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 
 
@@ -56,6 +63,7 @@ class Study:
     ) -> None:
         self.sizes, self.seeds, self.tables, self.timeout = tuple(sizes), tuple(seeds), tables, timeout
         planners: list[Planner] = [CapacityPlanner(timeout=timeout), SearchPlanner(), SharePlanner()]
+        planners += [VariantPlanner(name) for name in (EARLIER, *VARIANTS)]
         planners += [FirstPrinciplePlanner(name) for name in FIRST_PRINCIPLES]
         planners += [FirstPrinciplePlanner(name, sharing=True) for name in FIRST_PRINCIPLES]
         self.planners = {planner.name: planner for planner in planners}
@@ -70,14 +78,15 @@ class Study:
 
     def _needed(self, size: int, seed: int) -> Iterator[_Key]:
         round_robin, several = RULES[0], size // NODES_PER_CONTROLLER
-        for planner in ("milp", "search", "shares"):
+        for planner in ("milp", "search", "shares", *VARIANTS):
             yield size, seed, planner, several, round_robin.name
-        for planner in self.planners:
-            if planner not in ("milp", "search", "shares") or (
-                planner == "milp" and size in self.centralised_sizes
-            ):
-                yield size, seed, planner, 1, round_robin.name
-        if size in self.large_sizes:
+        for name in FIRST_PRINCIPLES:
+            yield size, seed, name, 1, round_robin.name
+            yield size, seed, f"{name}-sharing", 1, round_robin.name
+        if size in self.centralised_sizes:
+            yield size, seed, "milp", 1, round_robin.name
+        if size in self.earlier_sizes:
+            yield size, seed, EARLIER, 1, round_robin.name
             for rule in RULES[1:]:
                 yield size, seed, "search", several, rule.name
 
@@ -88,8 +97,13 @@ class Study:
 
     @property
     def centralised_sizes(self) -> tuple[int, ...]:
-        """Return the cluster sizes for which a run with one controller for all nodes is also simulated."""
+        """Return the cluster sizes for which one controller for all nodes also solves the paper's model."""
         return tuple(size for size in self.large_sizes if size <= MOST_CENTRALISED)
+
+    @property
+    def earlier_sizes(self) -> tuple[int, ...]:
+        """Return the cluster sizes for which the authors' earlier, centralised model is also simulated."""
+        return tuple(size for size in self.large_sizes if size <= MOST_EARLIER)
 
     def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
         """Return the result of the paper's proposal: controllers of five nodes each, which get new jobs in turn.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from topoplace.papers.claims import Claim
 from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
-from topoplace.papers.tsubame import congestion, rows
+from topoplace.papers.tsubame import congestion, rows, schedules
 from topoplace.papers.tsubame.study import (
     G_QUEUE,
     NODES,
@@ -54,6 +54,7 @@ def reproduce(
     study = Study([GivenLog(log)] if log is not None else [GeneratedLog(each, days) for each in seeds], nodes)
     study.run_all(runner)
     ends = runner.results(_congested, [(each,) for each in seeds])
+    flows = runner.results(schedules.by_flows, [(each,) for each in seeds])
     claims = [
         *rows.copies(),
         *rows.inputs(study),
@@ -61,9 +62,13 @@ def reproduce(
         *rows.changes(study),
         *rows.table_3(study),
         rows.congested(ends, congestion.JOBS, congestion.NODES),
+        schedules.possible([(before.makespan, after.makespan) for before, after in ends], flows),
+        *schedules.rows(runner.results(schedules.compared, [(each,) for each in seeds])),
     ]
     if output:
         _draw(output, rows.histograms(study))
+        for queue in (G_QUEUE, R_QUEUE):
+            schedules.schedule(queue, seed).gantt(output / f"tsubame-{queue}.png")
     return claims
 
 

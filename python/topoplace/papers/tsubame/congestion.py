@@ -21,14 +21,14 @@ MAX_NODES: Final = 4
 HOURS: Final = (1, 4)
 
 
-def workload(seed: int) -> Workload:
-    """Return a list of random jobs, all submitted at time 0."""
+def workload(seed: int, count: int = JOBS) -> Workload:
+    """Return a list of `count` random jobs, all submitted at time 0."""
     random = seeded(seed)
     limits = (MAX_NODES, GPUS, int(NODE.cpus), MEMORY)
-    asked = (random.integers(1, high + 1, JOBS).tolist() for high in limits)
+    asked = (random.integers(1, high + 1, count).tolist() for high in limits)
     jobs = [
         job_from_nodes(nodes, gpus, cpus, memory * GB)
         for nodes, gpus, cpus, memory in zip(*asked, strict=True)
     ]
-    seconds = np.round(3600 * random.uniform(*HOURS, JOBS))
-    return Workload(jobs, np.zeros(JOBS), seconds, transfers=estimated_transfers(jobs, random))
+    seconds = np.round(3600 * random.uniform(*HOURS, count))
+    return Workload(jobs, np.zeros(count), seconds, transfers=estimated_transfers(jobs, random))

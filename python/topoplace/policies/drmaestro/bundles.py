@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
+    from topoplace.policies.drmaestro.gpu_topology import GpuTopology
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,9 @@ class JobBundles:
         profile: NetworkProfile | None,
         *,
         disaggregate: bool,
+        gpu_topology: GpuTopology | None = None,
     ) -> None:
+        """gpu_topology: how near GPUs of each machine are to each other; None if that does not matter to the job."""
         self.job = job
         """The first job with these needs."""
         self._topology, self._hosts = cluster.topology, cluster.hosts
@@ -73,6 +76,8 @@ class JobBundles:
         self.bundles = tuple(self._bundles())
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
+        self.gpu_topology = gpu_topology if len(self.bundles) == 1 else None
+        """How near GPUs of each machine are to each other; None if that is not looked at."""
         self.needs = np.array(
             [millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -19,6 +19,9 @@ SCALE: Final = 1 << 20
 """The integer that represents a cost of 1.0 in the flow kernel; costs are rounded to the nearest 1 / SCALE."""
 LOCAL: Final = 1.0
 """The preference factor P of eq. 12 for GPUs on the process's own machine or in its pool."""
+FAR_APART: Final = 1.5
+"""P for local GPUs that are as far from each other as possible, if their topology is looked at; between these, P grows
+with the communication cost."""
 REMOTE: Final = 2.0
 """The preference factor P of eq. 12 for remote GPUs; the thesis gives no value for it."""
 WAITING: Final = 1000.0
@@ -31,19 +34,29 @@ class Costs:
 
     goal: promised completion time of a job, as a multiple of its run time on an idle network (the SLO tau).
     importance: weight z of eq. 11 from 1 (missing the goal costs most) to 10 (it costs nothing). impatience: cost added
-    per second that a job has waited (W of eq. 13; the thesis counts scheduling rounds instead of seconds).
-    Raises ValueError for a goal below 1, or for an importance or impatience out of range.
+    per second, or per round, that a job has waited (W of eq. 13). waiting: the unit of W. The thesis counts "rounds",
+    the plans that left a job waiting; "seconds" do not depend on how often the policy is asked.
+
+    load: how network load is counted. With "capacity", a place costs what the job suffers there by the load, as a
+    fraction of the interface's capacity, and what it causes to the jobs there. With "fullest", it costs the job's
+    sensitivity times the load over that of the fullest machine (section 5.6.5.1).
+
+    Raises ValueError for a goal below 1, or for another argument out of range.
     """
 
     goal: float = 1.05
     importance: float = 1.0
     impatience: float = 1.0
+    waiting: Literal["seconds", "rounds"] = "seconds"
+    load: Literal["capacity", "fullest"] = "capacity"
 
     def __post_init__(self) -> None:
         if _checks.positive(self.goal, "goal", ValueError) < 1:
             raise ValueError(f"goal = {self.goal} is less than 1: shorter than the job takes alone")
         _checks.real(self.importance, "importance", ValueError, low=1.0, high=10.0)
         _checks.real(self.impatience, "impatience", ValueError, high=1e6)
+        _checks.one_of(self.waiting, "waiting", ("seconds", "rounds"), ValueError)
+        _checks.one_of(self.load, "load", ("capacity", "fullest"), ValueError)
 
     def utility(self, slowdown: Reals) -> Reals:
         """Return the utility of each expected slowdown (eq. 11); larger is better, at most 0 if the goal is missed.
@@ -66,15 +79,15 @@ class Costs:
         """
         return units((1 - self.utility(slowdown)) * preference)
 
-    def wait(self, seconds: Reals) -> Ints:
+    def wait(self, waited: Reals) -> Ints:
         """Return the cost of letting each job wait on (eq. 13), in units of 1 / SCALE.
 
-        seconds: waiting times so far; beyond a million the cost stays the same. Among equal ones, the first job costs
-        slightly more, so it is placed first.
+        waited: seconds, or rounds, that each has waited so far; beyond a million the cost stays the same. Among equal
+        ones, the first job costs slightly more, so it is placed first.
         """
         alone = (1 - self.utility(np.ones(1))) * WAITING
-        order = np.arange(len(seconds))[::-1]
-        return units(alone + self.impatience * np.minimum(seconds, 1e6)) + order
+        order = np.arange(len(waited))[::-1]
+        return units(alone + self.impatience * np.minimum(waited, 1e6)) + order
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +97,39 @@ class Prices:
     costs: Costs
     network: NetworkLoad
 
-    def local(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of a job with local GPUs on each of these machines (default: all), in units of 1 / SCALE."""
-        return self.costs.place(self.network.slowdown(profile, machines, remote=False), LOCAL)
+    def local(
+        self,
+        profile: NetworkProfile,
+        machines: Sequence[int] | slice = slice(None),
+        apart: Reals | float = 0.0,
+    ) -> Ints:
+        """Return the cost of a job with local GPUs on each of these machines (default: all), in units of 1 / SCALE.
+
+        apart: how far its GPUs are from each other, 0 to 1.
+        """
+        preference = LOCAL + apart * (FAR_APART - LOCAL)
+        return self.costs.place(self.slowdown(profile, machines, remote=False), preference)
 
     def remote(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
         """Return the cost of a job on each of these machines (default: all) with remote GPUs, in 1 / SCALE."""
-        return self.costs.place(self.network.slowdown(profile, machines, remote=True), REMOTE)
+        return self.costs.place(self.slowdown(profile, machines, remote=True), REMOTE)
+
+    def slowdown(
+        self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None), *, remote: bool
+    ) -> Reals:
+        """Return the slowdown by which a job on each of these machines (default: all) is priced; 1 means none."""
+        if self.costs.load == "fullest":
+            return self.network.relative_slowdown(profile, machines, remote=remote)
+        return self.network.slowdown(profile, machines, remote=remote)
 
     def shared(self, profile: NetworkProfile, *, remote: bool) -> int:
         """Return the extra cost if two jobs with this profile share a network, in units of 1 / SCALE.
 
-        It includes the slowdown of both jobs. remote: True if they use remote GPUs.
+        It includes the slowdown of both jobs; it is 0 if only the load of running jobs counts. remote: True if they use
+        remote GPUs.
         """
+        if self.costs.load == "fullest":
+            return 0
         mutual = 2 * profile.traffic(remote=remote) * profile.sensitivity(remote=remote)
         return int(units(np.array([mutual / self.costs.goal * (REMOTE if remote else LOCAL)]))[0])
 

@@ -34,7 +34,7 @@ class Candidate:
     entry: QueuedJob
     needs: JobBundles
     waited: float
-    """Seconds the job has waited."""
+    """Seconds, or rounds, that the job has waited."""
     hosts: list[int] = field(default_factory=list[int])
     """The machine of each bundle."""
     gpus: list[int] = field(default_factory=list[int])
@@ -302,6 +302,8 @@ class Decision:
         needs = job.needs
         for host, bundle in zip(job.hosts, needs.bundles, strict=True):
             gpus = _local_gpus(left, needs, host, bundle.gpus) if bundle.gpus_local else []
+            if len(gpus) == needs.job.num_tasks:
+                gpus = _near_each_other(needs, gpus, left)
             job.gpus += gpus
             for gpu in gpus:
                 left.set_free(gpu, free=False)
@@ -316,13 +318,14 @@ class Decision:
             """Take the lowest free GPU of each place (machine and GPU make).
 
             They are distributed so that tasks get GPUs on the machine or in the pool of their process where possible.
+            If the GPUs' topology counts and all are at one place, take those nearest to each other there.
             """
             gpus: list[int] = []
-            for place in places:
-                (gpu,) = left.lowest(place, 1)
+            for place in dict.fromkeys(places):
+                gpus += left.lowest(place, places.count(place))
+            job.gpus = _near_each_other(job.needs, _nearest_first(job, gpus, left), left)
+            for gpu in job.gpus:
                 left.set_free(gpu, free=False)
-                gpus.append(gpu)
-            job.gpus = _nearest_first(job, gpus, left)
 
         return take
 
@@ -417,6 +420,17 @@ def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -
             (gpu for gpus in suitable for gpu in gpus), key=lambda gpu: (rank[make_of[gpu]], gpu)
         )[: count - len(found)]
     return found
+
+
+def _near_each_other(needs: JobBundles, gpus: list[int], free: FreeResources) -> list[int]:
+    """Return GPUs nearest to each other at the one place of `gpus`, those of all tasks.
+
+    Return `gpus` if they are at several places (machine and GPU make), or if the job does not look at links.
+    """
+    places = {int(free.columns.place_of[gpu]) for gpu in gpus}
+    if needs.gpu_topology is None or len(places) != 1:
+        return gpus
+    return needs.gpu_topology.gpus(places.pop(), free)
 
 
 def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> list[int]:

@@ -55,6 +55,17 @@ class NetworkLoad:
         suffered = np.minimum(self.load[machines], 1.0) * profile.sensitivity(remote=remote)
         return 1 + suffered + profile.traffic(remote=remote) * self.sensitivity_sum[machines]
 
+    def relative_slowdown(
+        self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None), *, remote: bool
+    ) -> Reals:
+        """Return 1 plus the job's sensitivity times the load of each machine over that of the fullest (5.6.5.1).
+
+        It is 1 everywhere if no machine has any load. machines, remote: as of `slowdown`.
+        """
+        fullest = float(self.load.max(initial=0.0))
+        relative = self.load[machines] / fullest if fullest > 0 else np.zeros_like(self.load[machines])
+        return np.asarray(1 + relative * profile.sensitivity(remote=remote))
+
 
 class RunningTraffic:
     """The network traffic of all running jobs of a cluster, updated whenever GPUs change owner."""

@@ -37,6 +37,8 @@ WAITS: Final = -1
 _ROUNDING: Final = 1e-9
 _MEMORY_STEP: Final = 1 << 10
 """Cost of each larger size of GPU memory: of equally near GPUs, the smallest that suits is the cheapest."""
+_MANY: Final = 1 << 30
+"""A number of jobs above any that a batch has."""
 _STEPS: Final = 4
 """Number of cost steps of an offer: each further sub-task of the batch at one place costs more, up to this many."""
 
@@ -226,7 +228,9 @@ def offer_hosts(
     near, some = _near(free, job, bundle)
     near = np.minimum(near, fits)
     far = np.zeros_like(fits) if bundle.gpus_local else fits - near
-    here, there = prices.local(job.profile) + _cost_of_memory(free, job, bundle), prices.remote(job.profile)
+    apart = job.gpu_topology.shares(free) if job.gpu_topology else 0.0
+    here = prices.local(job.profile, apart=apart) + _cost_of_memory(free, job, bundle)
+    there = prices.remote(job.profile)
     partly = np.rint(there + (here - there) * some).astype(np.int64)
     mixed = np.where(some > 0, np.minimum(far, 1), 0)
     far = far - mixed
@@ -265,7 +269,7 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
     """
     none = np.zeros(len(free.hosts))
     if not bundle.gpus:
-        return np.full(len(free.hosts), np.int64(1) << 30), none
+        return np.full(len(free.hosts), _MANY, dtype=np.int64), none
     local = free.gpus if job.own_machine_only else free.local_gpus()
     suitable: Ints = local[:, job.suits].sum(axis=1)
     return suitable // bundle.gpus, none if job.anti_affine else suitable % bundle.gpus / bundle.gpus
@@ -316,7 +320,7 @@ def local_gpus(
     includes the load at the GPU's machine. A place is a machine and a GPU make.
     """
     makes = free.gpus.shape[1]
-    more = prices.network.slowdown(job.profile, hosts, remote=True) - 1
+    more = prices.slowdown(job.profile, hosts, remote=True) - 1
     far = units(more / prices.costs.goal * REMOTE).tolist()
     near = prices.local(job.profile, hosts).tolist()
     usable = free.gpus * job.suits > 0
@@ -343,6 +347,24 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
     return Offer(found, left[found], cost[found])
 
 
+def room(free: FreeResources, job: JobBundles) -> int:
+    """Return at most how many jobs with these needs find a place at once.
+
+    For jobs of one bundle that may not use remote GPUs, so many do, unless GPUs belong to fixed partitions.
+    """
+    most = _MANY
+    if free.columns.partitions_of:
+        return most
+    if not job.gpus_local and job.job.num_tasks:
+        most = int(free.gpus[:, job.suits].sum()) // job.job.num_tasks
+    for bundle in set(job.bundles):
+        fits = fitting(free.hosts[:, :2], np.array(bundle.needs))
+        if bundle.gpus_local:
+            fits = np.minimum(fits, _near(free, job, bundle)[0])
+        most = min(most, int(fits.sum()) // job.bundles.count(bundle))
+    return most
+
+
 def fitting(free: Ints, needs: Ints) -> Ints:
     """Return for each row of `free` how many times `needs` fits into it; 0 for negative rows.
 
@@ -350,6 +372,6 @@ def fitting(free: Ints, needs: Ints) -> Ints:
     """
     asked = needs > 0
     if not asked.any():
-        return np.where((free >= 0).all(axis=1), np.int64(1) << 30, 0)
+        return np.where((free >= 0).all(axis=1), _MANY, 0)
     times: Ints = (free[:, asked] // needs[asked]).min(axis=1)
     return np.maximum(times, 0)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,11 +26,13 @@ from topoplace.policies.drmaestro.bundles import JobBundles
 from topoplace.policies.drmaestro.costs import Costs
 from topoplace.policies.drmaestro.decision import Candidate, Decision
 from topoplace.policies.drmaestro.free_resources import FreeColumns
+from topoplace.policies.drmaestro.gpu_topology import GpuTopology
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
+from topoplace.policies.drmaestro.phases import room
 
 if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
-    from topoplace.policies.drmaestro.free_resources import FreeResources, Ints
+    from topoplace.policies.drmaestro.free_resources import FreeResources
 
 
 class DRMaestro:
@@ -47,14 +49,17 @@ class DRMaestro:
     miss their goal are then deferred, at most `max_postponements` times.
     profiles: network profiles by the name in `JobGraph.profile`, used only if `network_aware`; a job without one causes
     and suffers nothing.
-    costs: the parameters of equations 11 to 13.
+    costs: the parameters of equations 11 to 13, and how waiting and network load are counted.
+    gpu_topology: True if the links between GPUs count, for jobs of one process whose tasks communicate: a machine costs
+    more the farther apart the job's GPUs would be on it, and of the free GPUs of its machine, a job gets those nearest
+    to each other (as by `TopoAware`). The thesis has both halves, but does not join them.
     window: maximum number of waiting jobs that one plan considers, oldest first.
     ValueError for an argument out of range.
 
     The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
     and memory are two; so eq. 10 limits the bundles (a process with what must be beside it) per machine, and those
-    that do not fit are placed again. W of eq. 13 is the time the job has waited. Running jobs are not moved: they
-    are not part of the flow, and their resources are not free.
+    that do not fit are placed again. W of eq. 13 is the time the job has waited, unless `costs` says otherwise.
+    Running jobs are not moved: they are not part of the flow, and their resources are not free.
     """
 
     name = "drmaestro"
@@ -67,6 +72,7 @@ class DRMaestro:
         network_aware: bool = False,
         profiles: Mapping[str, NetworkProfile] = MappingProxyType({}),
         costs: Costs | None = None,
+        gpu_topology: bool = False,
         max_postponements: int = 10,
         window: int = 512,
     ) -> None:
@@ -78,6 +84,7 @@ class DRMaestro:
         self.profiles = dict(profiles)
         self.costs = Costs() if costs is None else costs
         _checks.instance(self.costs, Costs, "costs", ValueError)
+        self.gpu_topology = _checks.flag(gpu_topology, "gpu_topology", ValueError)
         self.max_postponements = _checks.integer(
             max_postponements, "max_postponements", ValueError, low=0, high=1 << 30
         )
@@ -128,7 +135,14 @@ class DRMaestro:
         now = _checks.real(now, "now", ValueError, low=-math.inf)
         entries = checked_queue(_checks.sequence(queue, "queue", ValueError)[: self.window])
         refuse_duplicates(entries)
-        return BatchWalk(entries, _BatchRule(self, cluster, now)).plan()
+        plan = BatchWalk(entries, _BatchRule(self, cluster, now)).plan()
+        if self.costs.waiting == "rounds":
+            self.rounds(cluster.view(ClusterView)).count(entries, plan)
+        return plan
+
+    def rounds(self, view: ClusterView) -> Rounds:
+        """Return how many plans left each job of a cluster waiting; counted only if `costs` says so."""
+        return view.table((self, Rounds), Rounds)
 
     def __repr__(self) -> str:
         return f"DRMaestro(disaggregate={self.disaggregate}, network_aware={self.network_aware})"
@@ -145,10 +159,17 @@ class DRMaestro:
     def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
         def build() -> JobBundles:
             profile = self.profiles.get(request.profile) if self.network_aware else None
-            return JobBundles(request.job, view.cluster, profile, disaggregate=self.disaggregate)
+            return JobBundles(
+                *(request.job, view.cluster, profile),
+                disaggregate=self.disaggregate,
+                gpu_topology=GpuTopology(request, topology) if links_count else None,
+            )
 
+        topology = view.cluster.topology
+        links_count = self.gpu_topology and GpuTopology.matters(request, topology)
         tables = view.table((self, JobBundles), _BundleTables)
-        return tables.get_or_build((request.resource_key, request.profile), build)
+        key = (request.resource_key, request if links_count else None)
+        return tables.get_or_build((key, request.profile), build)
 
     def network(self, view: ClusterView) -> NetworkLoad:
         """Return a copy of the current network load; zero load if the policy is not `network_aware`."""
@@ -178,6 +199,7 @@ class DRMaestro:
         if (
             job.num_tasks <= cluster.num_free
             and not self.network_aware
+            and not needs.gpu_topology
             and BesideProcess.decides(needs, cluster)
         ):
             beside = request.table((self, BesideProcess), lambda: BesideProcess(view, request, needs))
@@ -225,9 +247,29 @@ class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
     """The cached `JobBundles` of one policy, by the resource key and profile name of requests."""
 
 
+class Rounds:
+    """The number of plans that left each waiting job of a cluster waiting (W of eq. 13)."""
+
+    def __init__(self) -> None:
+        self.waited: dict[str, int] = {}
+
+    def count(self, entries: Sequence[QueuedJob], plan: Plan) -> None:
+        """Count one round for each job of a plan's queue that still waits, and forget all others."""
+        gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
+        waiting = (entry.job_id for entry in entries if entry.job_id not in gone)
+        self.waited = {job_id: self.waited.get(job_id, 0) + 1 for job_id in waiting}
+
+
 def free_columns(view: ClusterView) -> FreeColumns:
     """Return the free resources of a cluster as numpy columns, kept up to date."""
     return view.listener(FreeColumns, lambda: FreeColumns(view.cluster))
+
+
+class _Group(NamedTuple):
+    """Interchangeable jobs: they have the same needs, and all or none of them may still be deferred."""
+
+    needs: JobBundles
+    last_chance: bool
 
 
 class _BatchRule:
@@ -239,32 +281,48 @@ class _BatchRule:
         self._view = cluster.view(ClusterView)
         self._free = free_columns(self._view).free()
         self._network = policy.network(self._view)
+        self._asks: dict[tuple[int, bool], Ask | Refusal] = {}
+        """By the identity of a job graph, and whether its job may still be deferred."""
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
         """Return the amounts a job takes, or why it can never run."""
+        key = id(entry.job), entry.postponed >= self._policy.max_postponements
+        ask = self._asks.get(key)
+        if ask is None:
+            ask = self._asks[key] = self._ask(entry, last_chance=key[1])
+        return ask
+
+    def _ask(self, entry: QueuedJob, *, last_chance: bool) -> Ask | Refusal:
         if refusal := cannot_honour(entry.job, self._view.cluster, self._policy.name, self._policy.honours):
             return refusal
         needs = self._bundles(entry)
         if needs.refusal:
             return needs.refusal
-        group = needs, entry.postponed >= self._policy.max_postponements
-        return Ask(group, needs.job.num_tasks, needs.needs)
+        return Ask(_Group(needs, last_chance), needs.job.num_tasks, tuple(needs.needs.tolist()))
 
-    def free(self) -> tuple[int, Ints]:
+    def free(self) -> tuple[int, Sequence[int]]:
         """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
-        return self._free.num_free, np.maximum(self._free.hosts, 0).sum(axis=0)
+        return self._free.num_free, np.maximum(self._free.hosts, 0).sum(axis=0).tolist()
+
+    def room(self, group: Hashable) -> int:
+        """Return at most how many jobs of a group find a place: machines with CPUs and memory free, and GPUs."""
+        assert isinstance(group, _Group)
+        return room(self._free, group.needs)
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
         """Decide a batch of jobs: return the decided ones with their outcomes, and True if jobs disturbed each other.
 
         In that case, a job that is not among the decided ones might fit in a smaller batch.
         """
-        candidates = [
-            Candidate(entry, self._bundles(entry), max(self._now - entry.submit_time, 0.0)) for entry in batch
-        ]
+        candidates = [Candidate(entry, self._bundles(entry), self._waited(entry)) for entry in batch]
         decision = self._policy.decision(self._view, self._free, self._network)
         results = [(job.entry, result) for job, result in decision.run(candidates)]
         return results, decision.disturbed
+
+    def _waited(self, entry: QueuedJob) -> float:
+        if self._policy.costs.waiting == "rounds":
+            return float(self._policy.rounds(self._view).waited.get(entry.job_id, 0))
+        return max(self._now - entry.submit_time, 0.0)
 
     def _bundles(self, entry: QueuedJob) -> JobBundles:
         return self._policy.bundles(self._view.request(entry.job), self._view)
