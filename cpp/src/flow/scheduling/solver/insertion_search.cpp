@@ -133,12 +133,15 @@ void InsertionSearch::scan_hub(std::int32_t hub) {
     const std::int64_t offset = at.distance - assignment_.value(through.target);
     std::array<std::int32_t, kMostAtOnce> leaves{};
     std::size_t number = 0;
-    std::int64_t distance = kFar;
-    for (; best.next_key() != Tournament::kNoKey; leaves[number++] = best.next()) {
-        distance = offset + (best.next_key() >> 1);
-        if (distance > state_.reached() || number == leaves.size()) break;
+    const auto next_distance = [&] { return offset + (best.next_key() >> 1); };
+    bool room = false;  // a goal: no other member matters
+    while (!room && number < leaves.size() && best.next_key() != Tournament::kNoKey &&
+           next_distance() <= state_.reached()) {
+        room = best.next_key() % 2 == 0;
+        leaves[number++] = best.next();
     }
-    if (best.next_key() != Tournament::kNoKey && distance < state_.limit()) state_.push(distance, ~hub);
+    if (!room && best.next_key() != Tournament::kNoKey && next_distance() < state_.limit())
+        state_.push(next_distance(), ~hub);
     for (std::size_t i = 0; i < number; ++i) {
         label.route.leaf = leaves[i];
         relax(through.members[index(leaves[i])].place, state_.reached(), label);

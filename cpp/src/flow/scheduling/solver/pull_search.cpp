@@ -108,12 +108,15 @@ void PullSearch::offer_hub(std::int32_t target) {
     if (losses == nullptr) return offer_all(target, base, label);
     std::array<std::int32_t, kMostAtOnce> tasks{};
     std::size_t number = 0;
-    std::int64_t distance = kFar;
-    for (; losses->next_key() != Tournament::kNoKey; tasks[number++] = losses->next()) {
-        distance = base + (losses->next_key() >> 1);
-        if (distance > state_.reached() || number == tasks.size()) break;
+    const auto next_distance = [&] { return base + (losses->next_key() >> 1); };
+    bool free = false;  // a place without a price ends the search
+    while (!free && number < tasks.size() && losses->next_key() != Tournament::kNoKey &&
+           next_distance() <= state_.reached()) {
+        free = losses->next_key() % 2 == 0;
+        tasks[number++] = losses->next();
     }
-    if (losses->next_key() != Tournament::kNoKey && distance < state_.limit()) state_.push(distance, ~target);
+    if (!free && losses->next_key() != Tournament::kNoKey && next_distance() < state_.limit())
+        state_.push(next_distance(), ~target);
     for (std::size_t i = 0; i < number && state_.reached() < state_.limit(); ++i) {
         label.route.option = cheapest_option(tasks[i], target);
         offer(tasks[i], state_.reached(), label);
