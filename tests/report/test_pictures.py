@@ -32,8 +32,9 @@ def lab(colour: str) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def test_every_policy_has_a_colour_of_its_own() -> None:
-    assert len(figures.COLOURS) >= len(tp.policies.names())
+def test_every_policy_has_a_look_of_its_own() -> None:
+    numbers = range(len(tp.policies.names()))
+    assert len({(figures.colour(i), figures.hatch(i)) for i in numbers}) == len(numbers)
     distance = {(a, b): float(np.linalg.norm(lab(a) - lab(b))) for a, b in combinations(figures.COLOURS, 2)}
     assert min(distance.values()) > 20, min(distance, key=lambda pair: distance[pair])
 
@@ -60,7 +61,8 @@ def test_labels_of_the_comparison_do_not_overlap(machines: tuple[str, ...], draw
         assert [label.get_text() for label in labels] == list(tp.policies.names())
         boxes = [label.get_window_extent() for label in labels]
         assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
-        assert len({patch.get_facecolor() for patch in axes.patches}) == len(labels)
+        looks = {(patch.get_facecolor(), patch.get_hatch()) for patch in axes.patches}
+        assert len(looks) == len(labels)
 
 
 def run_of(num_jobs: int, topology: tp.Topology | None = None) -> tp.simulate.Result:

@@ -28,7 +28,7 @@ COLOURS: Final = (
     "#8c510a",
     "#f5e04a",
 )
-"""Colours that are easy to tell apart; policies are more than eight."""
+"""Colours that are easy to tell apart; there are more policies, which also differ in their hatch."""
 _HATCHES: Final = ("", "///", "...", "xxx")
 _LINE_STYLES: Final = ("-", "--", ":", "-.")
 
