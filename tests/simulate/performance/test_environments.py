@@ -94,7 +94,7 @@ def test_the_environments_are_those_of_the_tables() -> None:
         (("container",), {"profiles": {"net": 1}}, r"profiles\['net'\]"),
         (("container",), {"start_seconds": -1.0}, "start_seconds"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_wrong_arguments_are_named(arguments: tuple[Any, ...], options: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):

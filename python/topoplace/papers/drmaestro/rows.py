@@ -87,7 +87,7 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
         f"{ratio:.2f} ({listed(each, 2)})",
         near(2.0, tolerance=0.5).or_order("above 1", _ABOVE_1) if slower else ordered("below 1", _BELOW_1),
         ratio,
-        note="without disaggregation, every decision offers free GPUs without local CPUs to waiting jobs in vain",
+        note="jobs that cannot fit are counted once per kind, so decisions without disaggregation are not slow either",
     )
 
 

@@ -16,7 +16,6 @@ from topoplace.papers.gpuaas.study import (
     EARLIER,
     FIRST_PRINCIPLES,
     MOST_CENTRALISED,
-    MOST_EARLIER,
     NODES_PER_CONTROLLER,
     VARIANTS,
     Study,
@@ -111,14 +110,14 @@ def hierarchy(study: Study) -> Iterator[Claim]:
     The paper's centralised model is an earlier one, with a linear cost of GPUs. A second row has the same model on both
     sides.
     """
-    sizes = study.earlier_sizes
+    sizes = study.centralised_sizes
     row = Quantity(
         "4.5",
         f"hierarchical cheaper than the earlier, centralised model by, {_sizes(sizes) or 'no'} nodes",
         f"{HIERARCHY:.0%} on average",
     )
     if not sizes:
-        yield row.not_comparable("not compared", f"not compared above {MOST_EARLIER} nodes")
+        yield row.not_comparable("not compared", f"not compared above {MOST_CENTRALISED} nodes")
         yield _same_model(study)
         return
     saved = Sample.of(

@@ -35,9 +35,7 @@ JOBS_PER_NODE: Final = 10
 NODES_PER_CONTROLLER: Final = 5
 """Nodes of each controller in the paper's proposal (section V-A)."""
 MOST_CENTRALISED: Final = 10
-"""Largest cluster simulated with one controller that solves the paper's model; larger ones take too long to decide."""
-MOST_EARLIER: Final = 20
-"""Largest cluster simulated with one controller that has the authors' earlier objective."""
+"""Largest cluster simulated with one controller for all nodes; larger ones take too long to decide."""
 EARLIER: Final = "linear"
 """The planner with the objective of the authors' earlier, centralised model."""
 VARIANTS: Final = ("earliness", "convex")
@@ -85,7 +83,6 @@ class Study:
             yield size, seed, f"{name}-sharing", 1, round_robin.name
         if size in self.centralised_sizes:
             yield size, seed, "milp", 1, round_robin.name
-        if size in self.earlier_sizes:
             yield size, seed, EARLIER, 1, round_robin.name
             for rule in RULES[1:]:
                 yield size, seed, "search", several, rule.name
@@ -97,13 +94,8 @@ class Study:
 
     @property
     def centralised_sizes(self) -> tuple[int, ...]:
-        """Return the cluster sizes for which one controller for all nodes also solves the paper's model."""
+        """Return the cluster sizes for which runs with one controller for all nodes are also simulated."""
         return tuple(size for size in self.large_sizes if size <= MOST_CENTRALISED)
-
-    @property
-    def earlier_sizes(self) -> tuple[int, ...]:
-        """Return the cluster sizes for which the authors' earlier, centralised model is also simulated."""
-        return tuple(size for size in self.large_sizes if size <= MOST_EARLIER)
 
     def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
         """Return the result of the paper's proposal: controllers of five nodes each, which get new jobs in turn.
