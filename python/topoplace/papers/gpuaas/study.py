@@ -76,7 +76,8 @@ class Study:
 
     def _needed(self, size: int, seed: int) -> Iterator[_Key]:
         round_robin, several = RULES[0], size // NODES_PER_CONTROLLER
-        for planner in ("milp", "search", "shares", *VARIANTS):
+        variants = VARIANTS if size == min(self.sizes) else ()
+        for planner in ("milp", "search", "shares", *variants):
             yield size, seed, planner, several, round_robin.name
         for name in FIRST_PRINCIPLES:
             yield size, seed, name, 1, round_robin.name
