@@ -39,7 +39,8 @@ class SharingPolicy(MachinePolicy):
 
     A rule scores all machines at once by what is left of their GPUs and CPUs; a job goes to the machine of the highest
     score, ties to the lowest number. A job with whole GPUs takes the lowest free ones, and one with shares those of
-    which least is left. If no machine has room, a job is split over the machines with the most free GPUs.
+    which least is left. If no machine has room, a job is split over the wholly free GPUs of the first machines that
+    have some.
     """
 
     honours = frozenset(("gpu_fraction",))
