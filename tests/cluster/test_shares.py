@@ -109,7 +109,7 @@ TestShares = ShareMachine.TestCase
 @pytest.mark.parametrize(
     ("gpus", "fraction", "message"),
     [
-        ([0], 0.4, r"gpus\[0\] = 0 has 0.3 of itself left, gpu_fraction = 0.4 is asked for"),
+        ([0], 0.4, r"gpus\[0\] = 0: 0.3 of it is left, gpu_fraction = 0.4 is asked for"),
         ([1, 0], 1.0, r"gpus\[1\] = 0 is held by jobs 'half', 'fifth'"),
         ([2, 3], 0.1, r"gpus\[0\] = 2 is held by job 'whole'"),
         ([1, 1], 0.1, r"gpus\[1\] = 1 is there twice"),
@@ -141,3 +141,11 @@ def test_shares_move_with_their_machine() -> None:
     cluster.allocate("half", [2], sharing(1, 0.5))
     wider = tp.Topology.cluster(tp.Topology.from_links(2, [], 12.0), 3)
     assert cluster.with_topology(wider).shares_of(2) == {"half": 0.5}
+
+
+def test_a_job_that_holds_whole_gpus_keeps_them_whatever_its_graph_says() -> None:
+    """As after a snapshot of a version in which jobs with a `gpu_fraction` held whole GPUs."""
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.native.allocate("old", [2], note=(sharing(1, 0.5), None))
+    wider = tp.Topology.cluster(tp.Topology.from_links(2, [], 12.0), 3)
+    assert cluster.with_topology(wider).shares_of(2) == {"old": 1.0}

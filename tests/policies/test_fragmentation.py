@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace._core import Fragmentation
 from topoplace.objectives.expected_fragmentation import TypicalJobs
+from topoplace.simulate import Workload
 
 
 def machine_of(size: int, model: str) -> tp.Topology:
@@ -225,8 +226,11 @@ def test_typical_jobs_are_the_most_common_ones() -> None:
     ("call", "message"),
     [
         (lambda: TypicalJobs({}), "^weights is empty"),
-        (lambda: TypicalJobs({tp.JobGraph.ring(2): -1.0}), "weights"),
-        (lambda: TypicalJobs.of([]), "weights is empty"),
+        (lambda: TypicalJobs({tp.JobGraph.ring(2): -1.0}), "weight of job 0 = "),
+        (lambda: TypicalJobs.of([]), "jobs is empty"),
+        (lambda: TypicalJobs({"x": 1}), "job 0 of weights"),  # type: ignore[dict-item]
+        (lambda: TypicalJobs.of(["x"]), r"^jobs\[0\]"),  # type: ignore[list-item]
+        (lambda: TypicalJobs({tp.JobGraph.ring(2): 1e308}), "the weight of job 0"),
         (lambda: TypicalJobs.of([tp.JobGraph.ring(2)], covered=1.5), "covered = 1.5"),
         (lambda: tp.policies.get("fgd", typical=3), "typical"),
         (lambda: tp.policies.get("fgd", rounded=1), "rounded"),
@@ -254,3 +258,23 @@ def test_what_a_sharing_policy_says_of_a_job_that_waits() -> None:
     placement = policy.place(half.with_(gpu_fraction=0.4), cluster)
     assert placement is not None
     assert placement.gpus == (0,)
+
+
+def test_a_drained_gpu_makes_no_used_machine() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 2))
+    cluster.drain(3)
+    cluster.allocate("used", [4], tp.JobGraph.independent(1))
+    placement = tp.policies.get("gpu-packing").place(tp.JobGraph.independent(1), cluster)
+    assert placement is not None
+    assert placement.gpus == (5,)
+
+
+def test_jobs_that_need_other_memory_are_of_another_kind() -> None:
+    small, large = (tp.JobGraph.independent(1).with_(gpu_memory_gb=size) for size in (10, 80))
+    assert TypicalJobs.of([small] * 2 + [large] * 98).weights == {large: 1.0}
+
+
+def test_shares_count_in_the_utilization() -> None:
+    jobs = [tp.JobGraph.independent(1).with_(gpu_fraction=0.5)] * 8
+    result = tp.simulate(TEMPLATES[2], Workload(jobs, [0] * 8, [10] * 8), tp.policies.get("fgd"))
+    assert result.summary()["utilization"] == 1.0

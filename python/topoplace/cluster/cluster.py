@@ -204,6 +204,12 @@ class Cluster:
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine is drained, or does not have enough free CPUs, memory or drives.
         """
+        self._allocate(job_id, placement, job, None)
+
+    def _allocate(
+        self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None, share: int | None
+    ) -> None:
+        """Allocate as `allocate` does. share: thousandths of each GPU; None for what the job graph asks for."""
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
         held, graph = None, job
@@ -216,7 +222,8 @@ class Cluster:
                 _checks.instance(graph, JobGraph, "job", AllocationError)
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
-        share = _WHOLE if graph is None else round(graph.gpu_fraction * _WHOLE)
+        if share is None:
+            share = _WHOLE if graph is None else round(graph.gpu_fraction * _WHOLE)
         processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
@@ -308,7 +315,7 @@ class Cluster:
             cluster.undrain(gpu)
         for job_id, placement in moved.items():
             assert placement is not None
-            cluster.allocate(job_id, placement, self._jobs.get(job_id))
+            cluster._allocate(job_id, placement, self._jobs.get(job_id), self._share_of(job_id))
         withdrawn = set(self._state.drained_gpus()) - set(self._topology.unhealthy_gpus)
         for gpu in (*topology.unhealthy_gpus, *new.gpus(sorted(withdrawn))):
             cluster.drain(gpu)
@@ -386,6 +393,11 @@ class Cluster:
                 del views[build]
         self._views = views
 
+    def _share_of(self, job_id: str) -> int:
+        """Return the thousandths that a job holds of each of its GPUs."""
+        gpus = self._state.gpus_of(job_id)
+        return self._state.shares_of(gpus[0])[job_id] if gpus else _WHOLE
+
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
         if isinstance(target, str):
             gpus = self._topology.gpus_of.get(target)
@@ -440,7 +452,7 @@ class Cluster:
             return f"{where} is held by {jobs}"
         if status == "share_short":
             left = self.share_left(gpus[position])
-            return f"{where} has {left:g} of itself left, gpu_fraction = {share / _WHOLE:g} is asked for"
+            return f"{where}: {left:g} of it is left, gpu_fraction = {share / _WHOLE:g} is asked for"
         return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
 
 

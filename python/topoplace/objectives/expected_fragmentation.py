@@ -16,18 +16,23 @@ COVERED: Final = 0.95
 """The share of all jobs that the typical ones make up, as in the authors' simulator."""
 
 
+_MOST: Final = 1e15
+_Kind = tuple[float, int, float, tuple[str, ...], float]
+
+
 class TypicalJobs:
     """The most common kinds of jobs and how common they are; by them, FGD says how much of a machine is a fragment.
 
-    A kind is what a job asks of a machine: tasks, share of each GPU, GPU models and CPUs.
+    A kind is what a job asks of a machine: tasks, share of each GPU, GPU models and memory, and CPUs.
     """
 
     def __init__(self, weights: Mapping[JobGraph, float]) -> None:
         """Take each job with its weight, above 0; ValueError names a wrong one."""
         _checks.instance(weights, Mapping, "weights", ValueError)
-        total = math.fsum(
-            _checks.positive(weight, f"weights[{job!r}]", ValueError) for job, weight in weights.items()
-        )
+        for i, (job, weight) in enumerate(weights.items()):
+            _checks.instance(job, JobGraph, f"job {i} of weights", ValueError)
+            _checks.positive(weight, f"the weight of job {i}", ValueError, high=_MOST)
+        total = math.fsum(weights.values())
         if not total:
             raise ValueError("weights is empty")
         self.weights: Mapping[JobGraph, float] = {job: weight / total for job, weight in weights.items()}
@@ -38,15 +43,21 @@ class TypicalJobs:
         """Return the most common kinds in a list of jobs, such as those of a trace.
 
         covered: the least share of all jobs that these kinds make up. Kinds that are equally common come in the order
-        of CPUs, tasks, share and models. ValueError for an empty list, or `covered` outside 0..1.
+        of CPUs, tasks, share, models and memory. ValueError for an empty list, or `covered` outside 0..1.
         """
         covered = _checks.positive(covered, "covered", ValueError, high=1.0)
-        first: dict[tuple[float, int, float, tuple[str, ...]], JobGraph] = {}
-        counts: Counter[tuple[float, int, float, tuple[str, ...]]] = Counter()
-        for job in jobs:
-            kind = (job.cpus or 0, job.num_tasks, job.gpu_fraction, tuple(job.gpu_models))
+        first: dict[_Kind, JobGraph] = {}
+        counts: Counter[_Kind] = Counter()
+        for i, job in enumerate(_checks.sequence(jobs, "jobs", ValueError)):
+            _checks.instance(job, JobGraph, f"jobs[{i}]", ValueError)
+            kind = (
+                *(job.cpus or 0, job.num_tasks, job.gpu_fraction, tuple(job.gpu_models)),
+                job.gpu_memory_gb or 0.0,
+            )
             first.setdefault(kind, job)
             counts[kind] += 1
+        if not counts:
+            raise ValueError("jobs is empty")
         ranked = sorted(counts, key=lambda kind: (-counts[kind], kind))
         chosen: dict[JobGraph, float] = {}
         known = 0

@@ -72,7 +72,7 @@ class Result:
         - job (id), submit, start, end, wait (start - submit), run_time.
         - slowdown: run_time / base time (the job's run time alone), SC'17's QoS slowdown; 1 means no loss.
           slowdown_with_wait: (wait + run_time) / base time. Both are 1 if the base time is 0.
-        - min_utility, num_gpus, bandwidth_sensitive, profile: properties of the job.
+        - min_utility, num_gpus, gpu_fraction, bandwidth_sensitive, profile: properties of the job.
         - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
         - postponed: number of points in time at which the policy deferred the job (`Plan.defer`). rejected: the
           reason, empty for jobs that ran.
@@ -86,7 +86,7 @@ class Result:
         fields = [
             *(("job", object), ("submit", "f8"), ("start", "f8"), ("end", "f8"), ("wait", "f8")),
             *(("run_time", "f8"), ("slowdown", "f8"), ("slowdown_with_wait", "f8"), ("min_utility", "f8")),
-            *(("num_gpus", "i4"), ("bandwidth_sensitive", "?")),
+            *(("num_gpus", "i4"), ("gpu_fraction", "f8"), ("bandwidth_sensitive", "?")),
             *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
             ("scores", [(name, "f8") for name in names]),
         ]
@@ -104,8 +104,8 @@ class Result:
         """Return key figures of the run by name. Times are in seconds, bandwidths in GB/s; NaN means no data.
 
         - makespan: first submission to last end, 0 if no job ran. throughput: jobs per hour of the makespan.
-          utilization: busy GPU seconds divided by all GPU seconds of the makespan. nvlink_use: see the method of this
-          name.
+          utilization: GPU seconds that jobs held, shared GPUs by their shares, divided by all of the makespan.
+          nvlink_use: see the method of this name.
         - mean_wait, mean_slowdown, mean_slowdown_with_wait, mean_utility: means over the jobs that ran.
         - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
           rejected: number of rejected jobs.
@@ -114,7 +114,7 @@ class Result:
         ran = self.jobs[~np.isnan(self.jobs["start"])]
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
         makespan = float(ran["end"].max()) - begin if len(ran) else 0.0
-        busy = float((ran["run_time"] * ran["num_gpus"]).sum())
+        busy = float((ran["run_time"] * ran["num_gpus"] * ran["gpu_fraction"]).sum())
         return {
             "makespan": makespan,
             "throughput": len(ran) / makespan * 3600 if makespan else float("nan"),
@@ -204,7 +204,7 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
         record.run_time,
         _slowdown(record.run_time, base),
         _slowdown(record.end - submitted.submit_time, base),
-        *(job.min_utility, job.num_tasks, job.bandwidth_sensitive, job.profile),
+        *(job.min_utility, job.num_tasks, job.gpu_fraction, job.bandwidth_sensitive, job.profile),
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
         tuple(scores.get(name, math.nan) for name in score_names),

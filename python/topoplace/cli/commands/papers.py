@@ -208,16 +208,14 @@ def _add_mapa(papers: Any) -> None:
         help="its edge lines, or dgx-v, dgx-p, summit, torus-2d, cubeMesh-16",
     )
     log.add_argument("--policy", help="baseline, topoAware, greedy or preserve")
-    log.add_argument(
-        "--rules", default="paper", help="the queue as in the paper, or as published (default: paper)"
-    )
+    log.add_argument("--rules", help="the queue as in the paper, or as published (default: paper)")
     log.add_argument("--write", metavar="FILE", default="-", help="write to FILE (default: standard output)")
 
 
 def _mapa(arguments: argparse.Namespace) -> None:
     from topoplace.papers import mapa
 
-    if arguments.job_lines or arguments.topology or arguments.policy:
+    if arguments.job_lines or arguments.topology or arguments.policy or arguments.rules is not None:
         _artifact_log(arguments)
         return
     _show_rows(
@@ -249,7 +247,9 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
         Workload.from_mapa(jobs)
     output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write")
     with flags.named(policy="--policy", rules="--rules"):
-        log = mapa.run_artifact(jobs, topology, arguments.policy, rules=arguments.rules)
+        log = mapa.run_artifact(
+            jobs, topology, arguments.policy, rules="paper" if arguments.rules is None else arguments.rules
+        )
     if output is None:
         sys.stdout.write(log)
     else:

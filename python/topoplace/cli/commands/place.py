@@ -24,6 +24,7 @@ _FLAGS = {
     "gpu_memory_gb": "--gpu-memory-gb",
     "single_machine": "--single-machine",
     "anti_affinity": "--anti-affinity",
+    "gpu_fraction": "--gpu-fraction",
     "min_utility": "--min-utility",
     "within": "--within",
     "prefer": "--prefer",
@@ -76,6 +77,13 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
         "--same-gpus", action="store_true", help="GPUs of the same local numbers on each machine"
     )
     parser.add_argument(
+        "--gpu-fraction",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="share of each GPU, 0.001 to 1, for policies that share GPUs, such as fgd",
+    )
+    parser.add_argument(
         "--min-utility",
         type=float,
         default=0.0,
@@ -120,6 +128,7 @@ def _job(arguments: argparse.Namespace) -> JobGraph:
             gpu_memory_gb=arguments.gpu_memory_gb,
             single_machine=arguments.single_machine,
             anti_affinity=arguments.anti_affinity,
+            gpu_fraction=arguments.gpu_fraction,
             min_utility=arguments.min_utility,
             within=arguments.within,
             prefer=arguments.prefer,

@@ -45,7 +45,7 @@ class Traffic:
     @property
     def pairs_are_told(self) -> bool:
         """True if counters tell which GPU sent to which; False if `by_pair` divides traffic evenly."""
-        return len(self.gpus) == 2 or bool(self.sent.any() and not self.elsewhere.any())
+        return bool(self.sent.any() and not self.elsewhere.any())
 
     def by_pair(self) -> Bytes:
         """Return the (k, k) bytes from GPU to GPU, for `JobGraph.from_traffic`.
@@ -161,6 +161,8 @@ class _Nvml:
     def __init__(self, library: Any, gpus: tuple[int, ...] | None) -> None:
         self._library = library
         self.gpus = _chosen(gpus, range(library.nvmlDeviceGetCount()))
+        if not self.gpus:
+            raise NotHereError("the driver reports no GPU")
         self._handles = [library.nvmlDeviceGetHandleByIndex(gpu) for gpu in self.gpus]
         addresses = [library.nvmlDeviceGetPciInfo(handle).busId for handle in self._handles]
         self._ends = [list(self._links(handle, addresses)) for handle in self._handles]

@@ -39,8 +39,8 @@ class SharingPolicy(MachinePolicy):
 
     A rule scores all machines at once by what is left of their GPUs and CPUs; a job goes to the machine of the highest
     score, ties to the lowest number. A job with whole GPUs takes the lowest free ones, and one with shares those of
-    which least is left. If no machine has room, a job is split over the wholly free GPUs of the first machines that
-    have some.
+    which least is left. If no machine has room, or tasks may not share a machine, a job is split over the wholly free
+    GPUs of the first machines that have some, even if it needs shares only.
     """
 
     honours = frozenset(("gpu_fraction",))
@@ -125,7 +125,7 @@ class SharingPolicy(MachinePolicy):
             return super().why_not_now(job, view)
         suitable = set(cluster.topology.select(suits_of(job)))
         able = len(suitable.intersection(cluster.gpus_with(job.gpu_fraction)))
-        short = "" if able < job.num_tasks else ", but not on machines that can run it"
+        short = "" if able < job.num_tasks else "; on several machines it needs wholly free GPUs"
         return Refusal(
             f"cannot start now: {needs}, {able} {'has' if able == 1 else 'have'} {job.gpu_fraction:g} left{short}"
         )

@@ -89,13 +89,15 @@ class GpuPacking(SharingPolicy):
     """
 
     name = "gpu-packing"
+    sees_jobs = True
     sees_cpus = False
 
     def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
         """Return the score of each machine: 50 to 100 on used GPUs, 33 to 50 on free ones of used machines."""
         if not request.size:
             return np.zeros(len(machines.left))
-        sizes = np.array([one.num_gpus for one in view.classes.classes])[machines.classes]
+        states = self.conditions(view).states(machines.conditions)
+        is_free = np.array([not state.neighbours for state in states])
         num_free = (machines.left == WHOLE).sum(axis=1)
         on_free_machine = np.maximum(33 - num_free, num_free)
         able: NDArray[np.int64] = np.where(machines.left >= request.share, machines.left, _UNUSABLE)
@@ -104,7 +106,6 @@ class GpuPacking(SharingPolicy):
         on_used_machine = np.maximum(50 - fresh, 33)
         on_used_gpus = np.maximum(100 - (left // 10).sum(axis=1) // 10, 50)
         scores = np.array(np.where(fresh > 0, on_used_machine, on_used_gpus), dtype=np.float64)
-        is_free = num_free == sizes
         scores[is_free] = on_free_machine[is_free]
         return scores
 
