@@ -272,7 +272,7 @@ def test_a_policy_that_runs_no_job_is_set_aside(tmp_path: Path) -> None:
     alone = run("compare", "summit", "--jobs", trace, "--policies", "baseline")
     assert (alone.returncode, "min_utility = 0.1 cannot be honoured" in alone.stderr) == (2, True)
     everyone = run("compare", "summit", "--jobs", trace, "--without", "min_utility", "--json")
-    assert len(json.loads(everyone.stdout)) == len(tp.policies.names())
+    assert len(json.loads(everyone.stdout)) == len(tp.policies.names(sharing=False))
     shown = succeed("simulate", "summit", "--jobs", trace, "--policy", "topo-aware")
     assert "rejected 1: never fits: needs 7 GPUs, the topology has 6" in shown
 
@@ -294,7 +294,11 @@ def test_simulate_and_compare(tmp_path: Path) -> None:
     assert summary["makespan"] == 40.0
     assert "makespan" in succeed("simulate", "dgx1-v100", "--num-jobs", "20", "-o", tmp_path)
     compared = succeed("compare", "summit", "--num-jobs", "20", "-o", tmp_path)
-    assert all(name in compared for name in tp.policies.names())
+    assert all(name in compared for name in tp.policies.names(sharing=False))
+    assert "fgd" not in compared
+    trace = tmp_path / "shares.csv"
+    trace.write_text("job_id,submit_s,num_gpus,duration_s,gpu_milli\na,0,1,10,300\nb,0,1,10,500\n")
+    assert "fgd" in run("compare", "summit", "--jobs", trace).stdout
     rows = json.loads(
         succeed("compare", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
     )

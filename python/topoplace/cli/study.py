@@ -75,6 +75,8 @@ class Study:
             self.workload = workload.without(*unwanted)
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
+        self.may_share = topology.num_machines > 1 or any(job.gpu_fraction < 1 for job in self.workload.jobs)
+        """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance)
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:

@@ -48,7 +48,7 @@ def run(output: Path) -> None:
     results = [
         simulate(machines.get(name), workload, policies.get(policy), performance=MapaSlowdown())
         for name in _MACHINES
-        for policy in policies.names()
+        for policy in policies.names(sharing=False)
     ]
     print()
     _show_queues(results)
@@ -155,7 +155,7 @@ def _cluster(name: str) -> Cluster:
 def _placements(machine: str, job: JobGraph) -> list[tuple[object, ...]]:
     cluster = _cluster(machine)
     rows: list[tuple[object, ...]] = []
-    for name in policies.names():
+    for name in policies.names(sharing=False):
         placement = policies.get(name).place(job, cluster)
         if placement:
             scores = scores_of(job, placement.gpus, cluster.topology, cluster.free_gpus())

@@ -13,6 +13,7 @@ from topoplace.engine.admission import GpuSet
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.policy import Policy, SearchPolicy
+from topoplace.engine.sharing.sharing_policy import SharingPolicy
 from topoplace.policies.drmaestro.policy import DRMaestro
 from topoplace.policies.fragmentation.chance import RandomFit, TwoChoices
 from topoplace.policies.fragmentation.clustering import GpuClustering
@@ -81,9 +82,13 @@ _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]]
 }
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all built-in policies, as accepted by `get`."""
-    return tuple(_POLICIES)
+def names(*, sharing: bool | None = None) -> tuple[str, ...]:
+    """Return the names of all built-in policies, as accepted by `get`.
+
+    sharing: True for those that let jobs share GPUs, which fill clusters and look at no links; False for the others.
+    """
+    wanted = (True, False) if sharing is None else (sharing,)
+    return tuple(name for name, policy in _POLICIES.items() if issubclass(policy, SharingPolicy) in wanted)
 
 
 def get(name: str, **options: Any) -> Policy:

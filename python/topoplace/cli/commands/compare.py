@@ -34,18 +34,22 @@ def add(commands: Any) -> None:
         commands, "compare", "run the same jobs under several policies, side by side", _run
     )
     options.add_topology(parser)
-    parser.add_argument("--policies", help="comma-separated names of policies (default: all)")
+    parser.add_argument(
+        "--policies",
+        help="comma-separated names of policies (default: all; for whole GPUs of one machine, those that know links)",
+    )
     study.add_workload(parser)
 
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
 
-    names = policies.names() if arguments.policies is None else study.listed(arguments.policies, "--policies")
-    for name in names:
+    named = () if arguments.policies is None else study.listed(arguments.policies, "--policies")
+    for name in named:
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
     runs = study.Study(reading.topology(arguments), arguments)
+    names = named or policies.names(sharing=None if runs.may_share else False)
     picture = writing.picture(arguments.output, "comparison.png")
     results, set_aside = runs.run_all(names)
     rows = results[0].compare(results[1:])
