@@ -126,7 +126,7 @@ def test_bad_graph_is_refused_by_name(build: Any, message: str) -> None:
         ("memory_gb", True),
         ("memory_bandwidth", 0),
         ("cpus", -1),
-        ("cpus", 1.5),
+        ("cpus", 1.2345),
         ("gpu_model", ""),
         ("profile", 3),
         ("bandwidth_sensitive", 1),
