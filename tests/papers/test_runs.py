@@ -37,6 +37,11 @@ def has_ended(group: int) -> bool:
     return False
 
 
+def hear_interrupts() -> None:
+    """Undo what a shell does to commands in the background: their children ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for child processes in /proc")
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 1.0])
 def test_an_interrupt_ends_all_processes_without_a_traceback(seconds: float) -> None:
@@ -47,6 +52,7 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(seconds: float) -> 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while len(children.read_text(encoding="utf-8").split()) < 2:  # one of them is not a worker

@@ -16,7 +16,10 @@ from topoplace.engine.policy import SearchPolicy
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.testing.strategies import job_graphs, topologies
 
-OUT_OF_ORDER = ("best-fit", "topo-aware", "topo-aware-p", "drmaestro", "g-queue", "r-queue")
+OUT_OF_ORDER = (
+    *("best-fit", "topo-aware", "topo-aware-p", "drmaestro", "g-queue", "r-queue"),
+    *tp.policies.names(sharing=True),
+)
 
 
 @st.composite
