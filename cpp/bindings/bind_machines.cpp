@@ -145,6 +145,11 @@ std::vector<std::pair<std::int32_t, std::int32_t>> in_order(const MachineRanking
     return pairs(ranking.in_order(std::max(count, 0), {cpus, megabytes}, last));
 }
 
+std::optional<MachineRanking::Key> key_of(const MachineRanking& ranking, std::int32_t condition) {
+    if (!ranking.knows(condition)) throw py::index_error("condition = " + std::to_string(condition));
+    return ranking.key(condition);
+}
+
 std::vector<std::pair<std::int32_t, std::int32_t>> first(const MachineRanking& ranking, std::int32_t count,
                                                          std::int64_t cpus, std::int64_t megabytes) {
     return pairs(ranking.first(std::max(count, 0), {cpus, megabytes}));
@@ -185,6 +190,7 @@ void register_machines(py::module_& module) {
         .def("unknown", &MachineRanking::unknown, "The conditions that have machines, but no key yet.")
         .def("set", &MachineRanking::set, py::arg("condition"), py::arg("key"),
              "Sets the key of a condition; None for machines that cannot take the job.")
+        .def("key", &key_of, py::arg("condition"), "The key of a condition; None where it has none.")
         .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).")
         .def("in_order", &in_order, py::arg("count"), py::arg("last"), py::arg("cpus") = -1,

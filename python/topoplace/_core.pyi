@@ -361,6 +361,10 @@ class MachineRanking:
         """
         (machine, condition) of the first `count` machines with these amounts free and no key above `last`, by key, then by number.
         """
+    def key(self, condition: typing.SupportsInt | typing.SupportsIndex) -> list[float] | None:
+        """
+        The key of a condition; None where it has none.
+        """
     def set(self, condition: typing.SupportsInt | typing.SupportsIndex, key: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None) -> None:
         """
         Sets the key of a condition; None for machines that cannot take the job.

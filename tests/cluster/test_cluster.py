@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import pickle
 import random
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
+from tests.support.cluster_machine import ClusterModel
 
 import topoplace as tp
 
@@ -19,15 +19,12 @@ JOBS = st.sampled_from(["p", "q", "r", "s"])
 GPUS = st.lists(st.sampled_from([*range(6), 63, 64, 69]), min_size=1, max_size=4)
 
 
-class ClusterMachine(RuleBasedStateMachine):
+class ClusterMachine(ClusterModel):
     """A cluster against a model of two plain dicts, with transactions as copies of the model."""
 
     @initialize()
     def start(self) -> None:
-        self.cluster = tp.Cluster(TOPOLOGY)
-        self.held: dict[str, tuple[int, ...]] = {}
-        self.drained: set[int] = set()
-        self.open: list[tuple[contextlib.ExitStack, dict[str, tuple[int, ...]], set[int]]] = []
+        self.begin_with(tp.Cluster(TOPOLOGY))
 
     def is_free(self, gpu: int) -> bool:
         return gpu not in self.drained and all(gpu not in gpus for gpus in self.held.values())
@@ -42,14 +39,6 @@ class ClusterMachine(RuleBasedStateMachine):
             with pytest.raises(tp.AllocationError):
                 self.cluster.allocate(job, gpus)
 
-    @rule(job=JOBS)
-    def release(self, job: str) -> None:
-        if self.held.pop(job, None):
-            self.cluster.release(job)
-        else:
-            with pytest.raises(tp.AllocationError, match=f"job '{job}' holds no GPUs"):
-                self.cluster.release(job)
-
     @rule(gpu=st.integers(0, 5), on=st.booleans())
     def drain_gpu(self, gpu: int, on: bool) -> None:
         (self.cluster.drain if on else self.cluster.undrain)(gpu)
@@ -60,32 +49,9 @@ class ClusterMachine(RuleBasedStateMachine):
         (self.cluster.drain if on else self.cluster.undrain)("b")
         (self.drained.update if on else self.drained.difference_update)(range(60, 70))
 
-    @precondition(lambda self: len(self.open) < 3)
-    @rule()
-    def begin(self) -> None:
-        stack = contextlib.ExitStack()
-        stack.enter_context(self.cluster.transaction())
-        self.open.append((stack, dict(self.held), set(self.drained)))
-
-    @precondition(lambda self: self.open)
-    @rule()
-    def commit(self) -> None:
-        self.open.pop()[0].close()
-
-    @precondition(lambda self: self.open)
-    @rule(error=st.sampled_from([ValueError, KeyboardInterrupt, GeneratorExit]))
-    def roll_back(self, error: type[BaseException]) -> None:
-        stack, self.held, self.drained = self.open.pop()
-        with pytest.raises(error), stack:
-            raise error
-
-    @precondition(lambda self: not self.open)
-    @rule(way=st.sampled_from([tp.Cluster.copy, copy.deepcopy, lambda c: tp.Cluster.restore(c.snapshot())]))
-    def replace(self, way: Any) -> None:
-        old, self.cluster = self.cluster, way(self.cluster)
-        assert self.cluster.snapshot() == old.snapshot()
+    def disturb(self, old: tp.Cluster) -> None:
         with contextlib.suppress(tp.AllocationError):
-            old.allocate("other", old.free_gpus())  # must not show in the copy
+            old.allocate("other", old.free_gpus())
 
     @invariant()
     def agrees(self) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
+from tests.support.cluster_machine import ClusterModel
 
 import topoplace as tp
 
 TOPOLOGY = tp.Topology.cluster(tp.Topology.from_links(2, [], 12.0), 2)
-JOBS = st.sampled_from(["a", "b", "c", "d", "e", "f"])
+JOBS = st.sampled_from(["p", "q", "r", "s", "t", "u"])
 GPUS = st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True)
 FRACTIONS = st.sampled_from([0.001, 0.1, 0.25, 0.333, 0.5, 0.999, 1.0])
 
@@ -21,15 +21,12 @@ def sharing(size: int, fraction: float) -> tp.JobGraph:
     return tp.JobGraph.independent(size).with_(gpu_fraction=fraction)
 
 
-class ShareMachine(RuleBasedStateMachine):
+class ShareMachine(ClusterModel):
     """Shares of GPUs in whole thousandths, under changes, transactions, copies and snapshots."""
 
     @initialize()
     def start(self) -> None:
-        self.cluster = tp.Cluster(TOPOLOGY)
-        self.held: dict[str, tuple[list[int], int]] = {}
-        self.drained: set[int] = set()
-        self.open: list[tuple[contextlib.ExitStack, dict[str, tuple[list[int], int]], set[int]]] = []
+        self.begin_with(tp.Cluster(TOPOLOGY))
 
     def taken(self, gpu: int) -> dict[str, int]:
         return {job: share for job, (gpus, share) in self.held.items() if gpu in gpus}
@@ -47,42 +44,10 @@ class ShareMachine(RuleBasedStateMachine):
             with pytest.raises(tp.AllocationError):
                 self.cluster.allocate(job, gpus, sharing(len(gpus), fraction))
 
-    @rule(job=JOBS)
-    def release(self, job: str) -> None:
-        if self.held.pop(job, None):
-            self.cluster.release(job)
-        else:
-            with pytest.raises(tp.AllocationError, match="holds no GPUs"):
-                self.cluster.release(job)
-
     @rule(gpu=st.integers(0, 3), drained=st.booleans())
     def drain(self, gpu: int, drained: bool) -> None:
         (self.cluster.drain if drained else self.cluster.undrain)(gpu)
         (self.drained.add if drained else self.drained.discard)(gpu)
-
-    @precondition(lambda self: len(self.open) < 3)
-    @rule()
-    def begin(self) -> None:
-        stack = contextlib.ExitStack()
-        stack.enter_context(self.cluster.transaction())
-        self.open.append((stack, dict(self.held), set(self.drained)))
-
-    @precondition(lambda self: self.open)
-    @rule(error=st.sampled_from([None, ValueError, KeyboardInterrupt]))
-    def end(self, error: type[BaseException] | None) -> None:
-        stack, held, drained = self.open.pop()
-        if error is None:
-            stack.close()
-            return
-        self.held, self.drained = held, drained
-        with pytest.raises(error), stack:
-            raise error
-
-    @precondition(lambda self: not self.open)
-    @rule(way=st.sampled_from([tp.Cluster.copy, lambda c: tp.Cluster.restore(c.snapshot())]))
-    def replace(self, way: Any) -> None:
-        old, self.cluster = self.cluster, way(self.cluster)
-        assert self.cluster.snapshot() == old.snapshot()
 
     @invariant()
     def agrees(self) -> None:

@@ -29,6 +29,13 @@ class MachineRanking {
 
     // The conditions that have machines now, but no key yet; call it before each of the queries below.
     std::vector<std::int32_t> unknown();
+    bool knows(std::int32_t condition) const {
+        return condition >= 0 && condition < static_cast<std::int32_t>(entries_.size());
+    }
+    // What was set for a condition that it knows; nothing where it has no key.
+    const std::optional<Key>& key(std::int32_t condition) const {
+        return entries_[static_cast<std::size_t>(condition)].key;
+    }
     // Sets what the rule says of a condition: its key, or nothing for machines that cannot take the job.
     void set(std::int32_t condition, std::optional<Key> key);
 

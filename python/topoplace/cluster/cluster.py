@@ -25,6 +25,7 @@ from topoplace.cluster.job_notes import GRAPH, JobNotes
 from topoplace.cluster.new_topology import NewNumbers, keeps_numbers, kept_hosts, refuse_lost
 from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
@@ -119,11 +120,11 @@ class Cluster:
         GPU.
         """
         held = self._state.shares_of(self._checked_gpu(gpu, "gpu"))
-        return MappingProxyType({job_id: share / 1000 for job_id, share in held.items()})
+        return MappingProxyType({job_id: share / WHOLE_GPU for job_id, share in held.items()})
 
     def share_left(self, gpu: int) -> float:
         """Return the share of `gpu` that a new job can get, 0.0 if it is drained; AllocationError if it is unknown."""
-        return self._state.share_left(self._checked_gpu(gpu, "gpu")) / 1000
+        return self._state.share_left(self._checked_gpu(gpu, "gpu")) / WHOLE_GPU
 
     def gpus_with(self, gpu_fraction: float) -> tuple[int, ...]:
         """Return the GPUs of which a new job can get this share, ascending; for 1.0, `free_gpus()`.
@@ -131,7 +132,7 @@ class Cluster:
         AllocationError if `gpu_fraction` is not 0.001 to 1 in steps of 0.001.
         """
         share = _checks.thousandths(gpu_fraction, "gpu_fraction", AllocationError, low=0.001, high=1.0)
-        return self.free_gpus() if share == 1 else self._state.gpus_with(round(share * 1000))
+        return self.free_gpus() if share == 1 else self._state.gpus_with(round(share * WHOLE_GPU))
 
     @property
     def allocations(self) -> Mapping[str, tuple[int, ...]]:
@@ -223,7 +224,7 @@ class Cluster:
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
         if share is None:
-            share = _WHOLE if graph is None else round(graph.gpu_fraction * _WHOLE)
+            share = WHOLE_GPU if graph is None else graph.gpu_thousandths
         processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
@@ -396,7 +397,7 @@ class Cluster:
     def _share_of(self, job_id: str) -> int:
         """Return the thousandths that a job holds of each of its GPUs."""
         gpus = self._state.gpus_of(job_id)
-        return self._state.shares_of(gpus[0])[job_id] if gpus else _WHOLE
+        return self._state.shares_of(gpus[0])[job_id] if gpus else WHOLE_GPU
 
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
         if isinstance(target, str):
@@ -452,13 +453,11 @@ class Cluster:
             return f"{where} is held by {jobs}"
         if status == "share_short":
             left = self.share_left(gpus[position])
-            return f"{where}: {left:g} of it is left, gpu_fraction = {share / _WHOLE:g} is asked for"
+            return f"{where}: {left:g} of it is left, gpu_fraction = {share / WHOLE_GPU:g} is asked for"
         return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
 
 
 _NOTHING: tuple[tuple[()], tuple[()]] = (), ()
-_WHOLE = 1000
-"""The thousandths of a GPU; shares are counted in them, so that allocating and releasing is exact."""
 
 
 def _checked_job(job_id: object) -> str:

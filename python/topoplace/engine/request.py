@@ -78,7 +78,7 @@ class JobRequest:
         """The first job with this request."""
         self.size = job.num_tasks
         """Number of GPUs the job needs."""
-        self.share = round(job.gpu_fraction * 1000)
+        self.share = job.gpu_thousandths
         """Thousandths of each GPU that the job needs."""
         self.profile = job.profile or ""
         """The name of the job's performance profile, "" for none."""

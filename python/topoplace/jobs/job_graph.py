@@ -15,7 +15,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.errors import JobGraphError, warn_deprecated
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
-from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS
+from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -81,6 +81,11 @@ class JobGraph:
     """The most machines that may share the job."""
     same_gpus: bool = False
     """True if every machine that shares the job must give GPUs of the same local numbers, such as one rail's."""
+
+    @property
+    def gpu_thousandths(self) -> int:
+        """Return `gpu_fraction` in thousandths, in which clusters count shares."""
+        return round(self.gpu_fraction * WHOLE_GPU)
 
     @property
     def single_node(self) -> bool:

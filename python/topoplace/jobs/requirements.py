@@ -12,6 +12,9 @@ from topoplace.errors import JobGraphError
 MAX_TASKS: Final = 1 << 20
 """Limit on tasks; more are refused as a mistake."""
 
+WHOLE_GPU: Final = 1000
+"""The thousandths of a GPU. Shares are counted in them, so that allocating and releasing is exact."""
+
 Check = Callable[[Any, str], Any]
 """Return a value of the named field in canonical form, or raise JobGraphError."""
 

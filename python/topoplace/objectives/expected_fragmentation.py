@@ -79,7 +79,7 @@ class TypicalJobs:
                 (
                     millicpus(job.cpus or 0),
                     job.num_tasks,
-                    round(job.gpu_fraction * 1000) if job.num_tasks else 0,
+                    job.gpu_thousandths if job.num_tasks else 0,
                     weight,
                     list(suits(job)),
                 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.testing.answers import explained_text, placed_text, plan_text, queue_of
 from topoplace.testing.decisions import DecisionCheck, check_plan, require
 
@@ -123,8 +124,8 @@ class PolicyMachine(RuleBasedStateMachine):
         held: Counter[int] = Counter()
         for job_id, gpus in cluster.allocations.items():
             job = cluster.jobs.get(job_id)
-            held.update(dict.fromkeys(gpus, round((job.gpu_fraction if job else 1.0) * 1000)))
-        require(max(held.values(), default=0) <= 1000, f"held more than once: {held.most_common(1)}")
+            held.update(dict.fromkeys(gpus, job.gpu_thousandths if job else WHOLE_GPU))
+        require(max(held.values(), default=0) <= WHOLE_GPU, f"held more than once: {held.most_common(1)}")
         rest = set(range(cluster.topology.num_gpus)) - held.keys() - set(cluster.drained_gpus())
         require(tuple(sorted(rest)) == cluster.free_gpus(), f"free {cluster.free_gpus()}, expected {rest}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks
-from topoplace.discovery.live import programs
+from topoplace.discovery.live import nvml, programs
 from topoplace.discovery.live.programs import NotHereError
 from topoplace.discovery.nvidia import dcgm_rates
 from topoplace.errors import TopologyError
@@ -142,12 +141,8 @@ def _chosen(gpus: tuple[int, ...] | None, known: Sequence[int]) -> tuple[int, ..
 
 
 def _nvml(gpus: tuple[int, ...] | None) -> _Source:
+    library = nvml.initialised()
     try:
-        library = importlib.import_module("pynvml")
-    except ImportError:
-        raise NotHereError("nvidia-ml-py is not installed (pip install 'topoplace[nvml]')") from None
-    try:
-        library.nvmlInit()
         return _Nvml(library, gpus)
     except library.NVMLError as error:
         raise NotHereError(str(error)) from None

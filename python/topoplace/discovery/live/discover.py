@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import importlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from pathlib import Path
 from topoplace.discovery.amd import kfd, smi_tables
 from topoplace.discovery.hwloc import hwloc_xml
 from topoplace.discovery.linux import numactl
-from topoplace.discovery.live import programs
+from topoplace.discovery.live import nvml, programs
 from topoplace.discovery.live.programs import NotHereError
 from topoplace.discovery.nvidia import nvml_objects, topo_matrix
 from topoplace.errors import TopologyError
@@ -55,14 +54,7 @@ def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
 
 
 def _from_nvml() -> Topology:
-    try:
-        library = importlib.import_module("pynvml")
-    except ImportError:
-        raise NotHereError("nvidia-ml-py is not installed (pip install 'topoplace[nvml]')") from None
-    try:
-        library.nvmlInit()
-    except library.NVMLError as error:
-        raise NotHereError(str(error)) from None
+    library = nvml.initialised()
     try:
         return nvml_objects.topology_of(library)
     except library.NVMLError as error:

@@ -142,15 +142,14 @@ class MachineClass:
         """
         known = self._fragmentations.get(free)
         if known is None:
-            shares = [((free & socket).bit_count(), socket.bit_count()) for socket in self.sockets]
-            known = self._fragmentations[free] = fragmentation_from(shares)
+            known = self._fragmentations[free] = fragmentation_from(self._free_by_socket(free))
         return known
 
     def unused(self, free: Mask) -> float:
         """Return the mean over the machine's sockets of the share of free GPUs, 0..1; `free`: the free GPUs."""
         known = self._unused.get(free)
         if known is None:
-            shares = [(free & socket).bit_count() / socket.bit_count() for socket in self.sockets]
+            shares = [num_free / size for num_free, size in self._free_by_socket(free)]
             known = self._unused[free] = sum(shares) / len(shares)
         return known
 
@@ -161,6 +160,10 @@ class MachineClass:
             touched = [number for number, socket in enumerate(self.sockets) if socket & gpus]
             known = self._touched[gpus] = mask_of(touched)
         return known
+
+    def _free_by_socket(self, free: Mask) -> list[tuple[int, int]]:
+        """Return (number of free GPUs, number of GPUs) of each socket."""
+        return [((free & socket).bit_count(), socket.bit_count()) for socket in self.sockets]
 
     @cached_property
     def _fragmentations(self) -> Memo[Mask, float]:

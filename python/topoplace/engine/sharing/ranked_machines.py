@@ -39,14 +39,14 @@ class RankedForJob:
         conditions: Conditions,
         needs: tuple[int, int],
         keys: Callable[[Sequence[int]], NDArray[np.float64]],
-        choose: Callable[[int], Choice],
+        choose: Callable[[int, Sequence[float]], Choice],
     ) -> None:
         """Start with no condition rated.
 
         needs: thousandths of CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none.
         keys: returns an array (n, k): the sort key of the best placement in each of these conditions, smaller is
         better; infinite if none fits.
-        choose: returns that placement for a condition whose key is finite.
+        choose: returns that placement for a condition and its key, which is finite.
         """
         self._conditions = conditions
         self._needs = needs
@@ -61,7 +61,9 @@ class RankedForJob:
 
     def choice(self, condition: int) -> Choice:
         """Return the best placement on machines in a condition, which must have room."""
-        return self._choose(condition)
+        key = self._ranking.key(condition)
+        assert key is not None
+        return self._choose(condition, key)
 
     def machines(self, last: tuple[float, ...] = (math.inf,)) -> list[tuple[int, int]]:
         """Return (machine, condition) of every machine with room, best first. last: the largest key to look at."""

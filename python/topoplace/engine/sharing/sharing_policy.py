@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
 from topoplace.engine.machines.machine_options import Choice, Option
 from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
+from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.utility import communication_cost
 from topoplace.placement import Placement, Refusal, Scores
 
@@ -30,8 +31,13 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 
-WHOLE: Final = 1000
-"""The thousandths of a GPU."""
+class Room(NamedTuple):
+    """The GPUs of one machine from which a job may choose."""
+
+    machine_class: MachineClass
+    state: MachineState
+    able: Mask
+    """The GPUs of which enough is left, by local number; at least one per task."""
 
 
 class SharingPolicy(MachinePolicy):
@@ -57,29 +63,20 @@ class SharingPolicy(MachinePolicy):
         What is returned for machines that lack GPUs or CPUs does not matter.
         """
 
-    def pick(
-        self,
-        request: JobRequest,
-        machine_class: MachineClass,
-        state: MachineState,
-        able: Mask,
-        view: ClusterView,
-    ) -> tuple[int, ...]:
-        """Return the GPUs of the job on one machine, by local number.
-
-        able: the GPUs of which enough is left; at least one per task.
-        """
-        if request.share == WHOLE:
-            return tuple(members(able))[: request.size]
-        return tuple(sorted(members(able), key=lambda gpu: (state.left[gpu], gpu))[: request.size])
+    def pick(self, request: JobRequest, room: Room, view: ClusterView) -> tuple[int, ...]:
+        """Return the GPUs of the job on one machine, by local number."""
+        if request.share == WHOLE_GPU:
+            return tuple(members(room.able))[: request.size]
+        left = room.state.left
+        return tuple(sorted(members(room.able), key=lambda gpu: (left[gpu], gpu))[: request.size])
 
     # ---- what MachinePolicy asks ---------------------------------------------------------------------------
 
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[Option]:
-        """Return the placement on wholly free GPUs of one machine, for parts of jobs that several machines share."""
-        return [Option((), tuple(members(free))[: request.size], 0.0, None)]
+        """Return nothing: the policy does not ask machine by machine, but rates all of them by `score`."""
+        return ()
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
@@ -136,8 +133,8 @@ class SharingPolicy(MachinePolicy):
         def keys(numbers: Sequence[int]) -> NDArray[np.float64]:
             return self._keys(request, view, numbers)
 
-        def choose(condition: int) -> Choice:
-            return self._choice(request, view, condition)
+        def choose(condition: int, key: Sequence[float]) -> Choice:
+            return self._choice(request, view, condition, key)
 
         return RankedForJob(self.conditions(view), request.whole_job, keys, choose)
 
@@ -179,15 +176,15 @@ class SharingPolicy(MachinePolicy):
         enough = mask_of(gpu for gpu, left in enumerate(state.left) if left >= request.share)
         suitable = request.suitable(machine_class, request.memory_limits[tier])
         for region in request.regions(machine_class, enough & suitable):
-            gpus = self.pick(request, machine_class, state, region, view)
+            gpus = self.pick(request, Room(machine_class, state, region), view)
             if request.communication(machine_class, gpus) == math.inf:
                 gpus = request.mapped(machine_class, region)
             if request.communication(machine_class, gpus) < math.inf:
                 return gpus
         return None
 
-    def _choice(self, request: JobRequest, view: ClusterView, condition: int) -> Choice:
-        tier, cost = self._keys(request, view, [condition])[0].tolist()
+    def _choice(self, request: JobRequest, view: ClusterView, condition: int, key: Sequence[float]) -> Choice:
+        tier, cost = key
         gpus = self._gpus(request, view, condition, int(tier))
         assert gpus is not None
         machine_class, _ = self.conditions(view).of(condition)

@@ -26,7 +26,7 @@ PARTS: Final = (
         "message sizes and calls of the networks",
         ("papers/mapa/bandwidths.py",),
         ("3.4",),
-        "of 5a, what the text tells of means",
+        "for 5a, the means that the text states",
     ),
     Part(
         "Fig. 6",

@@ -28,7 +28,7 @@ from topoplace.topology.topology import Topology
 
 @dataclass(slots=True, eq=False)
 class QueueJob:
-    """A job of the published simulator, or what is left of it. Times are cycles.
+    """A job of the published simulator, or a ghost: a job that ended and stays in its lists. Times are cycles.
 
     arrival: the first cycle after 0 in which it was tried, or 0.
     """
@@ -73,7 +73,7 @@ class PublishedQueue:
                 continue
             due = [job.start + job.service for job in self._running if job.start + job.service > now]
             if not due:
-                return  # busy GPUs that nobody frees: no job starts or ends any more
+                return  # no job will free the busy GPUs, so none can start or end
             now = min(due)
 
     def _finish(self, now: int) -> Iterator[QueueJob]:

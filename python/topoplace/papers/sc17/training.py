@@ -209,7 +209,7 @@ def _fig_5(step: TrainingStep, text: TrainingStep, fitted: str) -> Iterator[Clai
             f"{rule.text}, order only if batch 1 uses at least twice as much",
         ),
         *(*ours, ours[0] / ours[1]),
-        note=f"{fitted}; means over a step, where the figure is drawn over time and the text tells what is reached",
+        note=f"{fitted}; ours is the mean over a step; the figure shows values over time, the text the peaks",
     )
     longer = text.seconds(128, NVLINK) / text.seconds(1, NVLINK)
     yield Quantity(

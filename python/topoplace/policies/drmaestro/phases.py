@@ -350,7 +350,7 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
 def room(free: FreeResources, job: JobBundles) -> int:
     """Return at most how many jobs with these needs find a place at once.
 
-    For jobs of one bundle that may not use remote GPUs, so many do, unless GPUs belong to fixed partitions.
+    The number is exact for jobs of one bundle that may not use remote GPUs, unless GPUs belong to fixed partitions.
     """
     most = _MANY
     if free.columns.partitions_of:

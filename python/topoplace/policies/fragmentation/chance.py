@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks
-from topoplace.engine.machines.machine_class import MachineClass, Mask, members
-from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.engine.machines.machine_class import members
+from topoplace.engine.sharing.sharing_policy import Room, SharingPolicy
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
-    from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.machines.machine_options import Choice
     from topoplace.engine.request import JobRequest
     from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
@@ -41,18 +40,11 @@ class RandomFit(SharingPolicy):
         left: NDArray[np.float64] = machines.left.sum(axis=1).astype(float)
         return left
 
-    def pick(
-        self,
-        request: JobRequest,
-        machine_class: MachineClass,
-        state: MachineState,
-        able: Mask,
-        view: ClusterView,
-    ) -> tuple[int, ...]:
+    def pick(self, request: JobRequest, room: Room, view: ClusterView) -> tuple[int, ...]:
         """Return GPUs drawn from those of which enough is left, ascending; whole GPUs are the lowest ones."""
         if request.job.gpu_fraction == 1:
-            return super().pick(request, machine_class, state, able, view)
-        return tuple(sorted(_draws(self.seed, view, "GPUs").sample(list(members(able)), request.size)))
+            return super().pick(request, room, view)
+        return tuple(sorted(_draws(self.seed, view, "GPUs").sample(list(members(room.able)), request.size)))
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> Any:
         return _Drawn(super()._new_options(request, view), view, self.seed, self.num_draws)

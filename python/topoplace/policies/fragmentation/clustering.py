@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.engine.sharing.sharing_policy import WHOLE, SharingPolicy
+from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.jobs.requirements import WHOLE_GPU
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -32,10 +33,10 @@ class GpuClustering(SharingPolicy):
         """Return the score of each machine, 0..100."""
         if not request.size:
             return np.zeros(len(machines.left))
-        own = 0 if request.share < WHOLE else request.size
+        own = 0 if request.share < WHOLE_GPU else request.size
         states = self.conditions(view).states(machines.conditions)
         base = np.array([_base(own, kinds_on(state)) for state in states], dtype=float)
-        most = max(one.num_gpus for one in view.classes.classes) * WHOLE
+        most = max(one.num_gpus for one in view.classes.classes) * WHOLE_GPU
         left = machines.left.sum(axis=1)
         fullness: NDArray[np.float64] = base + 25 * (most - left) // most
         return fullness

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks
-from topoplace.engine.sharing.sharing_policy import WHOLE, SharingPolicy
+from topoplace.engine.sharing.sharing_policy import Room, SharingPolicy
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.expected_fragmentation import TypicalJobs
 
 if TYPE_CHECKING:
     from topoplace._core import Fragmentation
     from topoplace.engine.machine_state import ClusterView
-    from topoplace.engine.machines.machine_class import MachineClass, Mask
-    from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.engine.sharing.ranked_machines import Machines
 
@@ -59,21 +58,14 @@ class FragmentationGradientDescent(SharingPolicy):
         """Return the score of the best placement of the job on each machine."""
         return self._steps(request, view, machines.classes, machines.millicpus, machines.left)[0]
 
-    def pick(
-        self,
-        request: JobRequest,
-        machine_class: MachineClass,
-        state: MachineState,
-        able: Mask,
-        view: ClusterView,
-    ) -> tuple[int, ...]:
+    def pick(self, request: JobRequest, room: Room, view: ClusterView) -> tuple[int, ...]:
         """Return the GPU whose sharing gives the best score, and for other jobs the lowest ones."""
-        if request.size != 1 or request.share == WHOLE:
-            return super().pick(request, machine_class, state, able, view)
-        left = np.array([state.left], dtype=np.int32)
-        left[0, [gpu for gpu in range(left.size) if not able >> gpu & 1]] = 0
-        classes = np.array([view.classes.classes.index(machine_class)], dtype=np.int32)
-        _, gpus = self._steps(request, view, classes, np.array([state.millicpus]), left)
+        if request.size != 1 or request.share == WHOLE_GPU:
+            return super().pick(request, room, view)
+        left = np.array([room.state.left], dtype=np.int32)
+        left[0, [gpu for gpu in range(left.size) if not room.able >> gpu & 1]] = 0
+        classes = np.array([view.classes.classes.index(room.machine_class)], dtype=np.int32)
+        _, gpus = self._steps(request, view, classes, np.array([room.state.millicpus]), left)
         return (int(gpus[0]),)
 
     def _steps(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks
-from topoplace.engine.sharing.sharing_policy import WHOLE, SharingPolicy
+from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.jobs.requirements import WHOLE_GPU
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -42,9 +44,9 @@ class VectorPolicy(SharingPolicy):
         scores = self.compare((cpus, gpus), (free_cpus, machines.left.sum(axis=1) / most_gpus))
         return np.floor(scores * 100 + _EPSILON) / 100 if self.rounded else scores
 
+    @abstractmethod
     def compare(self, needed: tuple[float, float], free: Vectors) -> NDArray[np.float64]:
         """Return the score of each machine, 0..1; larger is better. needed: CPUs and GPUs, like `free`."""
-        raise NotImplementedError
 
 
 class DotProduct(VectorPolicy):
@@ -98,11 +100,11 @@ class GpuPacking(SharingPolicy):
             return np.zeros(len(machines.left))
         states = self.conditions(view).states(machines.conditions)
         is_free = np.array([not state.neighbours for state in states])
-        num_free = (machines.left == WHOLE).sum(axis=1)
+        num_free = (machines.left == WHOLE_GPU).sum(axis=1)
         on_free_machine = np.maximum(33 - num_free, num_free)
         able: NDArray[np.int64] = np.where(machines.left >= request.share, machines.left, _UNUSABLE)
         left: NDArray[np.int64] = np.sort(able, axis=1)[:, : request.size]
-        fresh = (left == WHOLE).sum(axis=1)
+        fresh = (left == WHOLE_GPU).sum(axis=1)
         on_used_machine = np.maximum(50 - fresh, 33)
         on_used_gpus = np.maximum(100 - (left // 10).sum(axis=1) // 10, 50)
         scores = np.array(np.where(fresh > 0, on_used_machine, on_used_gpus), dtype=np.float64)
@@ -118,5 +120,5 @@ _EPSILON: Final = 1e-9
 def _largest(view: ClusterView) -> tuple[int, int]:
     """Return the most thousandths of CPUs and of GPUs of any machine."""
     capacity = view.cluster.hosts.capacity
-    gpus = max(one.num_gpus for one in view.classes.classes) * WHOLE
+    gpus = max(one.num_gpus for one in view.classes.classes) * WHOLE_GPU
     return max(int(capacity[:, 0].max(initial=0)), 1), gpus
