@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.jobs.job_graph import JobGraph as JobGraph
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
+    from topoplace.moving import MoveCosts as MoveCosts
+    from topoplace.moving import defragment as defragment
+    from topoplace.moving import make_room as make_room
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
@@ -64,6 +67,7 @@ _HOME = {
     "Level": "topology.fabric",
     "Link": "topology.links.link",
     "LinkKind": "topology.links.link",
+    "MoveCosts": "moving",
     "NetworkProfile": "jobs.network_profile",
     "Nic": "topology.devices",
     "PerformanceProfile": "jobs.performance_profile",
@@ -75,8 +79,10 @@ _HOME = {
     "Topology": "topology.topology",
     "TopologyError": "errors",
     "TopoplaceError": "errors",
+    "defragment": "moving",
+    "make_room": "moving",
 }
-"""The module below `topoplace` that defines each public class."""
+"""The module below `topoplace` that defines each public class and function."""
 
 _MODULES = {
     "capacity": "capacity",

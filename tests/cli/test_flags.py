@@ -18,6 +18,10 @@ BASES = {
     "diff": "diff topo.txt topo.txt",
     "place": "place summit",
     "place --assume": "place topo.txt",
+    "make-room --assume": "make-room topo.txt --running two.csv",
+    "defragment --assume": "defragment topo.txt --running two.csv",
+    "make-room": "make-room summit --running running.csv",
+    "defragment": "defragment summit --running running.csv",
     "simulate": "simulate summit --num-jobs 2",
     "simulate --jobs": "simulate summit",
     "compare --jobs": "compare summit --policies baseline,fcfs",
@@ -51,6 +55,18 @@ WRONG = {
     "--measured": (*NO_FILE, "topo.txt"),
     "--speeds": ("x", "achievable"),
     "--gpu-model": MODEL,
+    **{f"{command} --gpu-model": ("", ",", "V100,") for command in ("make-room", "defragment")},
+    "--running": (*NO_FILE, "topo.txt"),
+    "--drained": ("6", "3-0", "1,1", "a"),
+    "--min-bandwidth": ("0", "-1", "nan", "inf", "x"),
+    **{
+        f"--{action}-cost{per}": ("-1", "nan", "inf", "x")
+        for action in ("move", "preempt")
+        for per in ("", "-per-gpu")
+    },
+    "make-room --timeout": (*SECONDS, "0"),
+    "defragment --timeout": (*SECONDS, "0"),
+    "--moves": COUNT,
     "place --gpu-model": ("", ",", "V100,"),
     "--within": ("",),
     "--prefer": ("",),
@@ -146,6 +162,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n",
         "runs.csv": "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
         "solo,net,1,1,intra-socket,,,,100\n",
+        "running.csv": "job_id,gpus\na,0-2\nb,5\n",
+        "two.csv": "job_id,gpus\na,0\n",
         "lines.txt": "2,ring,0,30,0,a\n",
     }
     for name, text in texts.items():

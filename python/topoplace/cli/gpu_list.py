@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _ENTRY = re.compile(r"\s*(-?[0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
 
@@ -31,3 +32,8 @@ def parse(text: str, num_gpus: int, flag: str) -> list[int]:
                 raise ValueError(f"{flag} {text!r}: GPU {gpu}: given twice")
             gpus[gpu] = None
     return list(gpus)
+
+
+def text(gpus: Iterable[int]) -> str:
+    """Return GPUs as a list that `parse` reads, in their order."""
+    return ",".join(map(str, gpus))

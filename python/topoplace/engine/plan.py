@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
 from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 
@@ -38,12 +39,31 @@ class Plan:
     """A policy's decisions for a queue, as pairs of job id and decision. A job in no field waits without a reason.
 
     start: jobs to start, in the order in which to allocate them. defer: waiting jobs with the reason to wait. reject:
-    jobs that can never run on this cluster, or ask for what the policy cannot honour, with the reason.
+    jobs that can never run on this cluster, or ask for what the policy cannot honour, with the reason. move: running
+    jobs with their new placements. preempt: running jobs to stop. Jobs that move or stop leave their GPUs before
+    any job gets new ones.
     """
 
     start: tuple[tuple[str, Placement], ...] = ()
     defer: tuple[tuple[str, Refusal], ...] = ()
     reject: tuple[tuple[str, Refusal], ...] = ()
+    move: tuple[tuple[str, Placement], ...] = ()
+    preempt: tuple[str, ...] = ()
+
+    def carry_out(self, cluster: Cluster) -> None:
+        """Make the plan's changes to the cluster: jobs leave, jobs that move get their new GPUs, and others start.
+
+        AllocationError, and no change, if the cluster is not as the plan expects it, such as after another change.
+        """
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        with cluster.transaction():
+            graphs = {job_id: cluster.jobs.get(job_id) for job_id, _ in self.move}
+            for job_id in (*self.preempt, *graphs):
+                cluster.release(job_id)
+            for job_id, placement in self.move:
+                cluster.allocate(job_id, replace(placement, job=graphs[job_id]))
+            for job_id, placement in self.start:
+                cluster.allocate(job_id, placement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, gpu_list, options, reading, writing
+from topoplace.cli import flags, gpu_list, job_options, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -16,40 +15,14 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
-_MAX_TASKS = 4096
 _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
-_FLAGS = {
-    **dict.fromkeys(("k", "dims"), "--gpus"),
-    "gpu_model": "--gpu-model",
-    "gpu_memory_gb": "--gpu-memory-gb",
-    "single_machine": "--single-machine",
-    "anti_affinity": "--anti-affinity",
-    "gpu_fraction": "--gpu-fraction",
-    "min_utility": "--min-utility",
-    "within": "--within",
-    "prefer": "--prefer",
-    "spread": "--spread",
-    "max_machines": "--max-machines",
-    "same_gpus": "--same-gpus",
-}
-"""The option for each argument of a job graph."""
 
 
 def add(commands: Any) -> None:
     """Add `topoplace place` and its arguments to the command line."""
     parser = options.command(commands, "place", "choose GPUs for one job and say why", _run)
     options.add_topology(parser, gpu_model=False)
-    parser.add_argument(
-        "--pattern",
-        default="ring",
-        help="communication of the tasks (default: ring): "
-        "ring, chain, star, tree, clique, allreduce, independent, mesh, torus",
-    )
-    parser.add_argument(
-        "--gpus", default="4", metavar="N", help="number of GPUs, or 2x4 for a mesh or torus (default: 4)"
-    )
-    parser.add_argument("--sensitive", action="store_true", help="the job runs slower on slower links")
-    _add_requirements(parser)
+    job_options.add_job(parser)
     options.add_policy(parser)
     parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0-3,6")
     options.add_count(parser, "--top", 3, "number of candidates to show")
@@ -57,46 +30,11 @@ def add(commands: Any) -> None:
     options.add_output(parser)
 
 
-def _add_requirements(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--gpu-model",
-        dest="required_models",
-        metavar="MODEL[,MODEL]",
-        help="the job needs GPUs of this model, or one of these (--assume gpu_model=MODEL says what a text has)",
-    )
-    parser.add_argument("--gpu-memory-gb", type=float, metavar="X", help="the job needs X GB on each GPU")
-    parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
-    parser.add_argument(
-        "--anti-affinity", action="store_true", help="each GPU must be on a machine of its own"
-    )
-    parser.add_argument("--within", metavar="LEVEL", help="all machines must be in one domain of this level")
-    parser.add_argument("--prefer", metavar="LEVEL", help="machines of one domain of this level come first")
-    parser.add_argument("--spread", metavar="LEVEL", help="no two machines in one domain of this level")
-    parser.add_argument("--max-machines", type=int, metavar="N", help="at most N machines")
-    parser.add_argument(
-        "--same-gpus", action="store_true", help="GPUs of the same local numbers on each machine"
-    )
-    parser.add_argument(
-        "--gpu-fraction",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="share of each GPU, 0.001 to 1, for policies that share GPUs, such as fgd",
-    )
-    parser.add_argument(
-        "--min-utility",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="least utility, 0 to 1, for policies of SC'17",
-    )
-
-
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
 
     cluster = _cluster_with_busy(reading.topology(arguments), arguments.busy)
-    job = _job(arguments)
+    job = job_options.job(arguments)
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
     picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
@@ -116,44 +54,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------
-
-
-def _job(arguments: argparse.Namespace) -> JobGraph:
-    """Return the job that the options describe, with its requirements."""
-    models = arguments.required_models
-    with flags.named(**_FLAGS):
-        return _pattern(arguments.pattern, arguments.gpus).with_(
-            bandwidth_sensitive=arguments.sensitive,
-            gpu_model=None if models is None else [model.strip() for model in models.split(",")],
-            gpu_memory_gb=arguments.gpu_memory_gb,
-            single_machine=arguments.single_machine,
-            anti_affinity=arguments.anti_affinity,
-            gpu_fraction=arguments.gpu_fraction,
-            min_utility=arguments.min_utility,
-            within=arguments.within,
-            prefer=arguments.prefer,
-            spread=arguments.spread,
-            max_machines=arguments.max_machines,
-            same_gpus=arguments.same_gpus,
-        )
-
-
-def _pattern(pattern: str, gpus: str) -> JobGraph:
-    from topoplace.jobs.job_graph import PATTERNS, JobGraph
-
-    try:
-        sizes = [int(size) for size in gpus.split("x")]
-    except ValueError:
-        raise ValueError(f"--gpus {gpus!r}: not a number such as 4, nor 2x4") from None
-    if math.prod(sizes) > _MAX_TASKS:
-        raise ValueError(f"--gpus {gpus!r}: more than {_MAX_TASKS}")
-    if pattern in ("mesh", "torus"):
-        return JobGraph.mesh(sizes) if pattern == "mesh" else JobGraph.torus(sizes)
-    if pattern not in PATTERNS:
-        raise ValueError(f"--pattern {pattern!r}: not one of {', '.join(PATTERNS)}, mesh, torus")
-    if len(sizes) > 1:
-        raise ValueError(f"--gpus {gpus!r}: a {pattern} takes one number")
-    return PATTERNS[pattern](sizes[0])
 
 
 def _cluster_with_busy(topology: Topology, busy: str) -> Cluster:
@@ -199,7 +99,7 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
     if not explained.complete:
         print("the search for more candidates ended at its limit; there may be better ones after the first")
     if explained.refusal:
-        print(f"not placed: {flags.in_words_of(_FLAGS, explained.refusal.reason)}")
+        print(f"not placed: {flags.in_words_of(job_options.FLAGS, explained.refusal.reason)}")
         if job.gpu_model and not any(gpu.model for gpu in cluster.topology.gpus):
             print("no GPU's model is known; say which it is with --assume gpu_model=MODEL")
     if placed:

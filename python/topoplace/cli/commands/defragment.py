@@ -1,0 +1,69 @@
+"""`topoplace defragment` says which running jobs to move so that more jobs of a kind fit."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from topoplace.cli import flags, job_options, options, running_jobs, writing
+
+_NO_GAIN = 1
+_TIMEOUT_S = 10.0
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace defragment` and its arguments to the command line."""
+    parser = options.command(commands, "defragment", "say which moves let more jobs fit", _run)
+    options.add_topology(parser, gpu_model=False)
+    running_jobs.add_running(parser)
+    job_options.add_job(parser, size="all GPUs of the largest machine")
+    options.add_count(parser, "--moves", 8, "most jobs to move")
+    parser.add_argument(
+        "--policy",
+        default="topo-aware-p",
+        help="policy that places the jobs and those that move (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-bandwidth",
+        type=float,
+        metavar="X",
+        help="the slowest link between two tasks has at least X GB/s",
+    )
+    options.add_timeout(parser, f"take the moves found so far (default: after {_TIMEOUT_S:g} s)")
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import policies
+    from topoplace.moving import defragment
+
+    running = running_jobs.running_jobs(arguments)
+    cluster = running.cluster
+    largest = max(len(gpus) for gpus in cluster.topology.gpus_of.values())
+    job = job_options.job(arguments, default_size=str(largest))
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    with flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"):
+        plan = defragment(
+            cluster,
+            job if arguments.gpus is not None else job.with_(single_machine=True),
+            moves=arguments.moves,
+            movable=running.movable,
+            policy=policy,
+            min_bandwidth=arguments.min_bandwidth,
+            timeout=_TIMEOUT_S if arguments.timeout is None else arguments.timeout,
+        )
+    if arguments.json:
+        writing.as_json(
+            {
+                "topology": cluster.topology.name,
+                "move": running_jobs.as_dicts(plan.move, cluster),
+                "before": plan.before,
+                "after": plan.after,
+            }
+        )
+    else:
+        running_jobs.print_moves(plan.move, cluster)
+        kind = f"{job.name} of {job.num_tasks}"
+        print(f"jobs that fit ({kind}): {plan.before} now, {plan.after} with {len(plan.move)} moves")
+    return 0 if plan.after > plan.before else _NO_GAIN

@@ -1,0 +1,117 @@
+"""`topoplace make-room` says which running jobs to move or to pre-empt so that a job fits."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, gpu_list, job_options, options, running_jobs, writing
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.moving import Rearrangement
+
+_NO_ROOM = 1
+_TIMEOUT_S = 10.0
+_COSTS = {
+    "move": ("--move-cost", "for each job that moves", 0.0),
+    "move_per_gpu": ("--move-cost-per-gpu", "for each GPU of a job that moves", 1.0),
+    "preempt": ("--preempt-cost", "for each job that is pre-empted", 0.0),
+    "preempt_per_gpu": ("--preempt-cost-per-gpu", "for each GPU of a job that is pre-empted", 10.0),
+}
+"""For each field of `MoveCosts`: its option, what the option is for, and its default."""
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace make-room` and its arguments to the command line."""
+    parser = options.command(commands, "make-room", "say what must move so that a job fits", _run)
+    options.add_topology(parser, gpu_model=False)
+    running_jobs.add_running(parser)
+    job_options.add_job(parser)
+    parser.add_argument(
+        "--policy",
+        default="topo-aware-p",
+        help="policy that places the job and those that move (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-bandwidth",
+        type=float,
+        metavar="X",
+        help="the slowest link between two tasks has at least X GB/s",
+    )
+    for flag, what, default in _COSTS.values():
+        parser.add_argument(
+            flag, type=float, default=default, metavar="X", help=f"cost {what} (default: {default:g})"
+        )
+    parser.add_argument("--never-preempt", action="store_true", help="only move jobs")
+    options.add_timeout(parser, f"take the best plan so far (default: after {_TIMEOUT_S:g} s)")
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import policies
+    from topoplace.moving import make_room
+    from topoplace.moving.rearrangement import unused_id
+
+    running = running_jobs.running_jobs(arguments)
+    job = job_options.job(arguments)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    costs = _costs(arguments, running.factors)
+    with flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"):
+        plan = make_room(
+            job,
+            running.cluster,
+            movable=running.movable,
+            cost=costs,
+            policy=policy,
+            min_bandwidth=arguments.min_bandwidth,
+            job_id=unused_id("job", running.cluster),
+            timeout=_TIMEOUT_S if arguments.timeout is None else arguments.timeout,
+        )
+    if arguments.json:
+        writing.as_json(_as_dict(plan, running.cluster))
+    else:
+        _print(plan, running.cluster)
+    return 0 if plan.start else _NO_ROOM
+
+
+def _costs(arguments: argparse.Namespace, factors: dict[str, float]) -> Any:
+    from topoplace.moving import MoveCosts
+
+    amounts: dict[str, float] = {}
+    for field, (flag, *_) in _COSTS.items():
+        amounts[field] = getattr(arguments, flag[2:].replace("-", "_"))
+        if not 0 <= amounts[field] < math.inf:
+            raise ValueError(f"{flag} = {amounts[field]:g} is not a finite number of at least 0")
+    if arguments.never_preempt:
+        amounts["preempt"] = math.inf
+    return MoveCosts(**amounts, factors=factors)
+
+
+def _as_dict(plan: Rearrangement, cluster: Cluster) -> dict[str, Any]:
+    refused = (*plan.defer, *plan.reject)
+    return {
+        "topology": cluster.topology.name,
+        "gpus": plan.start[0][1].gpus if plan.start else None,
+        "move": running_jobs.as_dicts(plan.move, cluster),
+        "preempt": plan.preempt,
+        "cost": plan.cost,
+        "bound": plan.bound,
+        "optimal": plan.optimal,
+        "reason": refused[0][1].reason if refused else None,
+    }
+
+
+def _print(plan: Rearrangement, cluster: Cluster) -> None:
+    for _, refusal in (*plan.defer, *plan.reject):
+        print(f"no room: {flags.in_words_of(job_options.FLAGS, refusal.reason)}")
+    if not plan.start:
+        return
+    for job_id in plan.preempt:
+        print(f"pre-empt {job_id}: {gpu_list.text(cluster.gpus_of(job_id))}")
+    running_jobs.print_moves(plan.move, cluster)
+    print(f"start the job: {gpu_list.text(plan.start[0][1].gpus)}")
+    proof = "proven least" if plan.optimal else f"no plan costs less than {plan.bound:g}"
+    print(f"cost {plan.cost:g} ({proof})")

@@ -1,0 +1,111 @@
+"""The running jobs of a cluster, from a CSV file that the option --running names."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NamedTuple
+
+from topoplace.cli import gpu_list, reading
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+
+_NEEDED = ("job_id", "gpus")
+_OPTIONAL = ("pattern", "gpu_fraction", "min_utility", "cost", "movable")
+_YES_OR_NO = {"yes": True, "no": False, "": True}
+
+
+class RunningJobs(NamedTuple):
+    """A cluster with its running jobs, and what the file says about moving them."""
+
+    cluster: Cluster
+    movable: list[str]
+    """Ids of the jobs that may be moved or pre-empted."""
+    factors: dict[str, float]
+    """Factors on the costs of jobs, by id."""
+
+
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Add the option --running, which is required, and --drained."""
+    parser.add_argument(
+        "--running",
+        required=True,
+        metavar="FILE",
+        help="the running jobs as CSV: job_id, gpus (such as 0-3,6); optional columns: pattern (default: clique), "
+        "gpu_fraction, min_utility, cost (a factor, default 1), movable (yes or no)",
+    )
+    parser.add_argument("--drained", default="", metavar="IDS", help="GPUs that no job may get, such as 6,7")
+
+
+def running_jobs(arguments: argparse.Namespace) -> RunningJobs:
+    """Return the cluster of the argument TOPO with the jobs of --running; ValueError names a wrong line."""
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.text_formats import csv_rows
+
+    cluster = Cluster(reading.topology(arguments))
+    found = RunningJobs(cluster, [], {})
+    text = reading.text(arguments.running)
+    try:
+        for line, row in csv_rows.records(text, _NEEDED, _OPTIONAL):
+            _add(row, line, found)
+    except ValueError as error:
+        raise ValueError(f"{arguments.running}: {error}") from None
+    for gpu in gpu_list.parse(arguments.drained, cluster.topology.num_gpus, "--drained"):
+        cluster.drain(gpu)
+    return found
+
+
+def as_dicts(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> list[dict[str, object]]:
+    """Return each moved job with its GPUs before and after."""
+    return [
+        {"job_id": job_id, "from": cluster.gpus_of(job_id), "to": placement.gpus}
+        for job_id, placement in moved
+    ]
+
+
+def print_moves(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> None:
+    """Print a line for each moved job."""
+    for job_id, placement in moved:
+        print(f"move {job_id}: {gpu_list.text(cluster.gpus_of(job_id))} -> {gpu_list.text(placement.gpus)}")
+
+
+def _add(row: dict[str, str], line: int, found: RunningJobs) -> None:
+    from topoplace.text_formats import csv_rows
+
+    job_id, movable = row["job_id"].strip(), row.get("movable", "").strip().lower()
+    if movable not in _YES_OR_NO:
+        raise ValueError(f"line {line}: movable = {movable!r}, not yes or no")
+    try:
+        gpus = gpu_list.parse(row["gpus"], found.cluster.topology.num_gpus, "gpus")
+        found.cluster.allocate(job_id, gpus, _graph(row, len(gpus)))
+    except ValueError as error:
+        raise ValueError(f"line {line}: {error}") from None
+    found.factors[job_id] = csv_rows.number(row.get("cost") or "1", float, line, "cost")
+    if _YES_OR_NO[movable]:
+        found.movable.append(job_id)
+
+
+def _graph(row: dict[str, str], size: int) -> JobGraph | None:
+    """Return the graph of a job, None if the row says nothing about it."""
+    from topoplace.jobs.job_graph import PATTERNS
+
+    pattern, fraction, utility = (
+        row.get(name, "").strip() for name in ("pattern", "gpu_fraction", "min_utility")
+    )
+    if not (pattern or fraction or utility) or not size:
+        return None
+    if pattern and pattern not in PATTERNS:
+        raise ValueError(f"pattern = {pattern!r}, not one of {', '.join(PATTERNS)}")
+    return PATTERNS[pattern or "clique"](size).with_(
+        gpu_fraction=_number(fraction or "1", "gpu_fraction"),
+        min_utility=_number(utility or "0", "min_utility"),
+    )
+
+
+def _number(text: str, column: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{column} = {text!r} is not a number") from None

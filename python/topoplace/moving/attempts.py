@@ -1,0 +1,190 @@
+"""Attempts on a cluster: does a job fit once others have left, and where do these go?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from topoplace.errors import SearchTimeoutError
+from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, STAY
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.moving.movers import Mover
+    from topoplace.placement import Placement
+
+_ALTERNATIVES = 12
+"""Placements of each job that are tried, best first, where the best ones exclude each other."""
+_MAX_TRIED = 256
+"""Placements that are tried in all for one choice of jobs."""
+
+
+class Arrangement(NamedTuple):
+    """Where the new job and the moved jobs go, and which jobs are pre-empted."""
+
+    placement: Placement
+    moved: tuple[tuple[Mover, Placement], ...]
+    preempted: tuple[Mover, ...]
+
+    @property
+    def cost(self) -> float:
+        """Sum of the costs of the jobs that leave their GPUs."""
+        moving = sum(mover.costs[MOVE] for mover, _ in self.moved)
+        return moving + sum(mover.costs[PREEMPT] for mover in self.preempted)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The new job, the cluster with its running jobs, and the policies that place them.
+
+    The cluster is as before after each attempt.
+    """
+
+    job_id: str
+    job: JobGraph
+    cluster: Cluster
+    own: Policy
+    """Places the new job."""
+    others: Policy
+    """Places the jobs that move."""
+    movers: Sequence[Mover]
+
+    def place(self) -> Placement | None:
+        """Return where the job goes on the cluster as it is now; None if it does not fit."""
+        return _placed(self.own, self.job, self.cluster)
+
+    def fits_without(self, leaving: Iterable[int]) -> bool:
+        """Return True if the job fits once these jobs, by number, have left."""
+        with self.cluster.what_if():
+            self._release(leaving)
+            return self.place() is not None
+
+    def still_too_few(self, leaving: set[int], candidates: Iterable[int]) -> set[int]:
+        """Return jobs, among them `leaving`, that may all leave without the job fitting, and as many as possible.
+
+        leaving: jobs without which it does not fit. candidates: further jobs, in the order in which they are tried.
+        """
+        leaving = set(leaving)
+        with self.cluster.what_if():
+            self._release(leaving)
+            for number in candidates:
+                if number not in leaving and not self.fits_without((number,)):
+                    self._release((number,))
+                    leaving.add(number)
+        return leaving
+
+    def needed(self, leaving: set[int], out_of_time: Callable[[], bool]) -> set[int]:
+        """Return a part of `leaving` without which the job fits; dear jobs are the first to stay.
+
+        No job of the part can stay, unless time runs out.
+        """
+        for number in sorted(leaving, key=lambda number: (-self.movers[number].cheapest, number)):
+            if out_of_time():
+                break
+            if self.fits_without(leaving - {number}):
+                leaving = leaving - {number}
+        return leaving
+
+    def arranged(self, levels: Sequence[int]) -> tuple[Arrangement | None, bool]:
+        """Return where everything goes if jobs stay, move or are pre-empted by these levels, by number of job.
+
+        A job that finds no place is pre-empted instead if it may be; else nothing is returned. The second value is True
+        if everything has its place, or no choice of places for the moving jobs gives all of them one.
+        """
+        leaving = [number for number, level in enumerate(levels) if level > STAY]
+        moving = [self.movers[number] for number in leaving if levels[number] == MOVE]
+        moving.sort(key=lambda mover: (-mover.size, mover.job_id))
+        gone = tuple(self.movers[number] for number in leaving if levels[number] == PREEMPT)
+        with self.cluster.what_if():
+            self._release(leaving)
+            quick = self._one_by_one(moving, gone)
+            if quick and quick.preempted == gone:
+                return quick, True
+            search = _Backtracking(self, moving)
+            if search.succeeds():
+                first, *others = search.chosen
+                return Arrangement(first, tuple(zip(moving, others, strict=True)), gone), True
+        return quick, search.complete
+
+    def _one_by_one(self, moving: Sequence[Mover], gone: tuple[Mover, ...]) -> Arrangement | None:
+        """Place the job, then those that move; pre-empt those without a place, or return None if that is forbidden."""
+        placement = self.place()
+        if placement is None:
+            return None
+        moved: list[tuple[Mover, Placement]] = []
+        with self.cluster.what_if():
+            self.cluster.allocate(self.job_id, placement, self.job)
+            for mover in moving:
+                where = _placed(self.others, mover.job, self.cluster)
+                if where is not None:
+                    self.cluster.allocate(mover.job_id, where, mover.job)
+                    moved.append((mover, where))
+                elif mover.costs[PREEMPT] < FORBIDDEN:
+                    gone = (*gone, mover)
+                else:
+                    return None
+        return Arrangement(placement, tuple(moved), gone)
+
+    def _release(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self.cluster.release(self.movers[number].job_id)
+
+
+class _Backtracking:
+    """A search for places of the new job and all jobs that move, which have left their GPUs."""
+
+    def __init__(self, attempts: Attempts, moving: Sequence[Mover]) -> None:
+        self.cluster = attempts.cluster
+        self.waiting = [(attempts.job_id, attempts.job, attempts.own)]
+        self.waiting += [(mover.job_id, mover.job, attempts.others) for mover in moving]
+        self.chosen: list[Placement] = []
+        """Where the jobs go, in the order of `waiting`."""
+        self.complete = True
+        """False if the search ended at its limit, or did not see all placements of a job."""
+        self._num_tried = 0
+
+    def succeeds(self) -> bool:
+        """Return True if all jobs have a place, namely those in `chosen`."""
+        if len(self.chosen) == len(self.waiting):
+            return True
+        job_id, job, policy = self.waiting[len(self.chosen)]
+        for placement in self._candidates(job, policy):
+            self._num_tried += 1
+            if self._num_tried > _MAX_TRIED:
+                self.complete = False
+                return False
+            self.chosen.append(placement)
+            with self.cluster.what_if():
+                self.cluster.allocate(job_id, placement, job)
+                if self.succeeds():
+                    return True
+            self.chosen.pop()
+        return False
+
+    def _candidates(self, job: JobGraph, policy: Policy) -> Iterator[Placement]:
+        """Yield placements on different GPU sets, best first, and notice whether there may be more."""
+        try:
+            explained = policy.explain(job, self.cluster, top=_ALTERNATIVES)
+        except (SearchTimeoutError, ValueError):
+            self.complete = False
+            return
+        if explained.refusal:
+            return
+        candidates = explained.candidates
+        self.complete = self.complete and explained.complete and len(candidates) < _ALTERNATIVES
+        for placement in candidates:
+            if placement.scores.get("utility", 1.0) >= job.min_utility:
+                yield placement
+            else:
+                self.complete = False
+
+
+def _placed(policy: Policy, job: JobGraph, cluster: Cluster) -> Placement | None:
+    """Return the placement of a job; None if nothing fits, none is found in time, or the policy cannot place it."""
+    try:
+        return policy.place(job, cluster)
+    except (SearchTimeoutError, ValueError):
+        return None

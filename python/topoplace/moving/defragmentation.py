@@ -1,0 +1,89 @@
+"""`defragment`: a few moves of running jobs after which more jobs of a kind fit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from topoplace import _checks, policies
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.plan import Plan
+from topoplace.engine.policy import Policy
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.moving.move_costs import MoveCosts
+from topoplace.moving.movers import movers_of
+from topoplace.moving.rearrangement import unused_id
+from topoplace.moving.room import make_room
+
+if TYPE_CHECKING:
+    from topoplace.placement import Placement
+
+_ONE_EACH: Final = MoveCosts(move=1.0, move_per_gpu=0.0, preempt=math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Defragmentation(Plan):
+    """A plan that only moves jobs, with how many jobs of the wanted kind fit before and after it."""
+
+    before: int = 0
+    after: int = 0
+
+
+def defragment(
+    cluster: Cluster,
+    job: JobGraph | None = None,
+    *,
+    moves: int = 8,
+    movable: Iterable[str] | None = None,
+    policy: Policy | str = "topo-aware-p",
+    min_bandwidth: float | None = None,
+    timeout: float = 10.0,
+) -> Defragmentation:
+    """Return at most `moves` moves of running jobs, after which as many jobs like `job` fit as we find.
+
+    The cluster is not changed. Jobs like `job` are placed where they fit; then each further one gets room by the fewest
+    moves (`make_room`), until the moves that are left are too few. No job moves twice, and nothing is pre-empted.
+
+    job: the kind of job that shall fit; by default one on all GPUs of the largest machine, so that whole machines get
+    free. movable: ids of the jobs that may move, None for all. policy, min_bandwidth: as for `make_room`. timeout:
+    seconds after which the moves found so far are returned.
+
+    ValueError names a wrong argument. AllocationError names an id in `movable` that is no running job.
+    """
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
+    _checks.integer(moves, "moves", ValueError, low=0, high=1 << 30)
+    end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
+    wanted = _whole_machine(cluster) if job is None else job
+    _checks.instance(wanted, JobGraph, "job", ValueError)
+    chosen = policies.get(policy) if isinstance(policy, str) else policy
+    free_to_move = {mover.job_id for mover in movers_of(cluster, movable, _ONE_EACH)}
+    before = after = 0
+    moved: dict[str, Placement] = {}
+    with cluster.what_if():
+        while (left := end - time.monotonic()) > 0:
+            room = make_room(
+                wanted,
+                cluster,
+                movable=sorted(free_to_move - moved.keys()),
+                cost=_ONE_EACH,
+                policy=chosen,
+                min_bandwidth=min_bandwidth,
+                job_id=unused_id(f"wanted {after}", cluster),
+                timeout=left,
+            )
+            if not room.start or len(moved) + len(room.move) > moves:
+                break
+            room.carry_out(cluster)
+            moved.update(room.move)
+            after += 1
+            before += not moved
+    return Defragmentation(move=tuple(moved.items()), before=before, after=after)
+
+
+def _whole_machine(cluster: Cluster) -> JobGraph:
+    """Return a job that takes all GPUs of the largest machine."""
+    size = max(len(gpus) for gpus in cluster.topology.gpus_of.values())
+    return JobGraph.clique(size).with_(single_machine=True)

@@ -1,0 +1,97 @@
+"""The cheapest way to make room among a few jobs, by conditions that failed attempts teach (implicit hitting sets).
+
+A choice of jobs without which the new job does not fit is extended by further jobs for as long as it does not fit; one
+of the others then has to leave. Where the moved jobs find no place, one of the jobs has to rise a level. The cheapest
+levels that meet all conditions so far are tried next, so the first that succeed are the best, and until then their cost
+is a lower bound. This presumes that a job fits wherever it fits with less room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
+from topoplace.moving.movers import FORBIDDEN, PREEMPT, STAY
+
+if TYPE_CHECKING:
+    from topoplace.moving.attempts import Arrangement, Attempts
+
+_TOLERANCE = 1e-9
+_MOST_FAILED = 4
+"""Choices of jobs whose places are not all found, before the search turns to other machines."""
+
+
+@dataclass
+class ExactSearch:
+    """The search for the cheapest arrangement; each call of `among` continues with other jobs.
+
+    out_of_time: a function that returns True once the search must end.
+    """
+
+    attempts: Attempts
+    out_of_time: Callable[[], bool]
+    best: Arrangement | None = None
+    cost: float = math.inf
+    """Cost of the best arrangement so far."""
+    _numbers: Sequence[int] = field(default=(), init=False)
+
+    def consider(self, found: Arrangement | None) -> None:
+        """Keep an arrangement if it is cheaper than the best so far."""
+        if found and found.cost < self.cost - _TOLERANCE:
+            self.best, self.cost = found, found.cost
+
+    def among(self, numbers: Sequence[int], shortages: Sequence[Shortage], *, alone: bool = True) -> float:
+        """Search with the jobs of these numbers, and return a lower bound on the cost of every arrangement with them.
+
+        shortages: conditions on the gains of these jobs, in their order, that hold for every arrangement. The bound is
+        at most the cost of the best arrangement so far. alone: True if no other job can leave; else moved jobs might
+        find a place if it did, and the search ends after a few choices without places.
+        """
+        self._numbers = numbers
+        movers = [self.attempts.movers[number] for number in numbers]
+        levels = CheapestLevels([mover.costs for mover in movers], shortages)
+        bound, num_failed = math.inf, 0
+        while (found := levels.solve(self.cost)) is not None:
+            cost, chosen = found
+            if self.out_of_time():
+                return min(bound, cost)
+            leaving = {i for i, level in enumerate(chosen) if level > STAY}
+            if not self.attempts.fits_without(numbers[i] for i in leaving):
+                condition = self._someone_else(leaving)
+            else:
+                condition, certain = self._arranged(chosen)
+                if not (certain and alone):
+                    bound = min(bound, cost)
+                num_failed += 1
+            if not condition or (num_failed == _MOST_FAILED and not alone):
+                break
+            levels.require(condition)
+        return min(bound, self.cost)
+
+    def _someone_else(self, leaving: set[int]) -> dict[int, int]:
+        """Return the condition that a job leaves without which, too, the new job does not fit."""
+        numbers = self._numbers
+        cheapest_first = sorted(
+            range(len(numbers)), key=lambda i: (self.attempts.movers[numbers[i]].cheapest, i)
+        )
+        gone = self.attempts.still_too_few(
+            {numbers[i] for i in leaving}, (numbers[i] for i in cheapest_first)
+        )
+        return {i: 1 for i, number in enumerate(numbers) if number not in gone}
+
+    def _arranged(self, chosen: Sequence[int]) -> tuple[dict[int, int], bool]:
+        """Try to place all jobs; return the condition that excludes these levels, and whether they certainly fail."""
+        levels = [STAY] * len(self.attempts.movers)
+        for number, level in zip(self._numbers, chosen, strict=True):
+            levels[number] = level
+        found, certain = self.attempts.arranged(levels)
+        self.consider(found)
+        higher = {
+            i: level + 1
+            for i, (number, level) in enumerate(zip(self._numbers, chosen, strict=True))
+            if level < PREEMPT and min(self.attempts.movers[number].costs[level + 1 :]) < FORBIDDEN
+        }
+        return higher, certain

@@ -1,0 +1,96 @@
+"""The running jobs that may be moved or pre-empted, with what they hold and cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from topoplace import _checks
+from topoplace.errors import AllocationError
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.requirements import WHOLE_GPU
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.moving.move_costs import MoveCosts
+
+STAY, MOVE, PREEMPT = 0, 1, 2
+"""What happens to a running job: each level leaves at least as much room for others as those below it."""
+FORBIDDEN: Final = math.inf
+"""The cost of what is not allowed."""
+
+
+class Mover(NamedTuple):
+    """A running job that may be moved or pre-empted."""
+
+    job_id: str
+    job: JobGraph
+    """Its job graph; for a job whose graph is unknown, all its tasks communicate and keep their GPU models."""
+    gpus: tuple[int, ...]
+    share: int
+    """Thousandths of each of its GPUs."""
+    healthy: int
+    """Thousandths that others could get if it were gone: those on drained GPUs do not count."""
+    costs: tuple[float, float, float]
+    """Cost of each level, ascending; infinite for those that are not allowed."""
+
+    @property
+    def size(self) -> int:
+        """Thousandths of GPUs that the job holds."""
+        return self.share * len(self.gpus)
+
+    @property
+    def gains(self) -> tuple[int, int, int]:
+        """For each level, the thousandths that others gain; moving off drained GPUs takes some from them."""
+        return 0, self.healthy - self.size, self.healthy
+
+    @property
+    def cheapest(self) -> float:
+        """The least cost of making the job leave."""
+        return min(self.costs[MOVE], self.costs[PREEMPT])
+
+
+def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts) -> list[Mover]:
+    """Return the jobs that may leave their GPUs, sorted by id.
+
+    movable: ids of running jobs, None for all. AllocationError names an id that is no running job.
+    """
+    running = dict.fromkeys((*cluster.allocations, *cluster.hosts.held))
+    ids = running if movable is None else _checked(movable, running)
+    drained = set(cluster.drained_gpus())
+    found = (_mover(job_id, cluster, drained, costs) for job_id in sorted(set(ids)))
+    return [mover for mover in found if mover.cheapest < FORBIDDEN]
+
+
+def _checked(movable: Iterable[str], running: Container[str]) -> tuple[str, ...]:
+    """Return `movable` as ids; AllocationError for one that is no running job."""
+    if isinstance(movable, str):
+        raise AllocationError(f"movable = {movable!r}: must be several job ids, not one text")
+    ids: tuple[str, ...] = _checks.sequence(movable, "movable", AllocationError)
+    for i, job_id in enumerate(ids):
+        if _checks.text(job_id, f"movable[{i}]", AllocationError) not in running:
+            raise AllocationError(f"movable[{i}] = {_checks.shown(job_id)} is not a running job")
+    return ids
+
+
+def _mover(job_id: str, cluster: Cluster, drained: set[int], costs: MoveCosts) -> Mover:
+    gpus = cluster.gpus_of(job_id)
+    share = round(cluster.shares_of(gpus[0])[job_id] * WHOLE_GPU) if gpus else 0
+    moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
+    graph = cluster.jobs.get(job_id)
+    if graph is None and not gpus:
+        moving = FORBIDDEN  # nothing is known of what it needs
+    if graph is None:
+        graph = _of_unknown_graph(gpus, share, cluster) if gpus else JobGraph.independent(1)
+    if preempting <= moving:
+        moving = FORBIDDEN
+    healthy = share * sum(gpu not in drained for gpu in gpus)
+    return Mover(job_id, graph, gpus, share, healthy, (0.0, moving, preempting))
+
+
+def _of_unknown_graph(gpus: tuple[int, ...], share: int, cluster: Cluster) -> JobGraph:
+    """Return a job whose tasks all communicate, and which needs GPUs of the models that it holds."""
+    models = {cluster.topology.gpus[gpu].model for gpu in gpus}
+    needed = None if None in models else tuple(sorted(model for model in models if model))
+    return JobGraph.clique(len(gpus)).with_(gpu_model=needed or None, gpu_fraction=share / WHOLE_GPU)

@@ -1,0 +1,129 @@
+"""`make_room`: the cheapest set of running jobs to move or to pre-empt so that a job fits."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from topoplace import _checks, policies
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.policy import Policy
+from topoplace.errors import AllocationError
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.moving.attempts import Attempts
+from topoplace.moving.exact_search import ExactSearch
+from topoplace.moving.least_bandwidth import LeastBandwidth
+from topoplace.moving.many_machines import search_machines
+from topoplace.moving.move_costs import MoveCosts
+from topoplace.moving.movers import movers_of
+from topoplace.moving.rearrangement import Rearrangement
+from topoplace.moving.shortages import in_all
+from topoplace.placement import Refusal
+
+if TYPE_CHECKING:
+    from topoplace.moving.attempts import Arrangement
+
+_FEW_JOBS = 24
+"""Up to so many movable jobs are searched all together."""
+_NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
+
+
+def make_room(
+    job: JobGraph,
+    cluster: Cluster,
+    *,
+    movable: Iterable[str] | None = None,
+    cost: MoveCosts | None = None,
+    policy: Policy | str = "topo-aware-p",
+    min_bandwidth: float | None = None,
+    job_id: str = "job",
+    timeout: float = 1.0,
+) -> Rearrangement:
+    """Return the cheapest plan that moves or pre-empts running jobs so that `job` fits; the cluster is not changed.
+
+    movable: ids of the jobs that may be moved or pre-empted, None for all. cost: what that costs, `MoveCosts()` by
+    default. policy: places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
+    below the `min_utility` of the job, or of a job that moves. min_bandwidth: the slowest link between two tasks of
+    the job must reach so many GB/s; the job is then placed for the fastest such link, not by `policy`. job_id: the name
+    of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is returned.
+
+    The plan starts the job, and says which jobs go where (`move`) and which stop (`preempt`); all of them leave their
+    GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or in
+    `reject` if it can never run, with the reason.
+
+    `cost` of the plan is compared with `bound`. With up to 24 movable jobs every choice of jobs is considered, and the
+    plan is proven best (`optimal`) unless time runs out or the places of the moved jobs cannot all be tried. With more
+    jobs, the jobs of one machine after the other are considered, the cheapest machine first; the plan is proven best
+    for jobs that one machine must hold (`single_machine`) if those that move find a place elsewhere without displacing
+    others. The proofs presume that the policy places a job wherever it places it with less room.
+
+    ValueError names a wrong argument. AllocationError names
+    an id in `movable` that is no running job, or a `job_id` that is one.
+    """
+    end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
+    attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
+    movers = attempts.movers
+    if (placement := attempts.place()) is not None:
+        return Rearrangement(start=((job_id, placement),))
+    refusal = attempts.own.explain(job, cluster, top=1).refusal
+    if refusal is not None and refusal.permanent:
+        return Rearrangement(reject=((job_id, refusal),), cost=math.inf, bound=math.inf)
+    if not attempts.fits_without(range(len(movers))):
+        return Rearrangement(defer=((job_id, _reason(attempts)),), cost=math.inf, bound=math.inf)
+    search = ExactSearch(attempts, lambda: time.monotonic() > end)
+    if len(movers) <= _FEW_JOBS:
+        bound = search.among(range(len(movers)), [in_all(job, cluster, movers)])
+    else:
+        bound = search_machines(search)
+    if search.best is None:
+        refused = Refusal(_NO_PLACES if bound == math.inf else f"found no rearrangement in {timeout:g} s")
+        return Rearrangement(defer=((job_id, refused),), cost=math.inf, bound=bound)
+    return _plan(job_id, search.best, bound)
+
+
+def _attempts(
+    job: JobGraph,
+    cluster: Cluster,
+    movable: Iterable[str] | None,
+    cost: MoveCosts | None,
+    policy: Policy | str,
+    min_bandwidth: float | None,
+    job_id: str,
+) -> Attempts:
+    """Check the arguments of `make_room`, and return the attempts that they describe."""
+    _checks.instance(job, JobGraph, "job", ValueError)
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
+    costs = MoveCosts() if cost is None else cost
+    _checks.instance(costs, MoveCosts, "cost", ValueError)
+    others = policies.get(policy) if isinstance(policy, str) else policy
+    _checks.instance(others, Policy, "policy", ValueError)
+    own: Policy = others if min_bandwidth is None else LeastBandwidth(min_bandwidth)
+    _checks.text(job_id, "job_id", AllocationError)
+    if cluster.gpus_of(job_id) or job_id in cluster.hosts.held:
+        raise AllocationError(f"job_id = {_checks.shown(job_id)} is a running job")
+    return Attempts(job_id, job, cluster, own, others, movers_of(cluster, movable, costs))
+
+
+def _reason(attempts: Attempts) -> Refusal:
+    """Return why the job does not fit even without the movable jobs."""
+    with attempts.cluster.what_if() as without:
+        for mover in attempts.movers:
+            without.release(mover.job_id)
+        why = attempts.own.explain(attempts.job, without, top=1).refusal
+    reason = why.reason if why else "the policy does not place it"
+    return Refusal(f"even without the {len(attempts.movers)} jobs that may leave: {reason}")
+
+
+def _plan(job_id: str, found: Arrangement, bound: float) -> Rearrangement:
+    """Return the plan; jobs that are moved to the GPUs they have are left out."""
+    moved = [(mover, where) for mover, where in found.moved if set(where.gpus) != set(mover.gpus)]
+    cost = found._replace(moved=tuple(moved)).cost
+    return Rearrangement(
+        start=((job_id, found.placement),),
+        move=tuple((mover.job_id, where) for mover, where in moved),
+        preempt=tuple(mover.job_id for mover in found.preempted),
+        cost=cost,
+        bound=min(bound, cost),
+    )

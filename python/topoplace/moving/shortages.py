@@ -1,0 +1,55 @@
+"""How much is missing for a job, in thousandths of GPUs: in the cluster, and on each machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from topoplace.jobs.requirements import WHOLE_GPU
+from topoplace.moving.cheapest_levels import Shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.moving.movers import Mover
+
+
+def in_all(job: JobGraph, cluster: Cluster, movers: Sequence[Mover]) -> Shortage:
+    """Return what pre-empted jobs must leave in the cluster, as moved ones need as much as they leave."""
+    return Shortage([mover.gains for mover in movers], _needed(job) - sum(_free(cluster).values()))
+
+
+def on_machines(
+    job: JobGraph, cluster: Cluster, movers: Sequence[Mover]
+) -> Mapping[int, tuple[list[int], Shortage]]:
+    """Return for each machine that can hold the job the numbers of its jobs, and what these must leave there."""
+    machine_of, drained = cluster.topology.machine_of.tolist(), set(cluster.drained_gpus())
+    free = _free(cluster)
+    left: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for number, mover in enumerate(movers):
+        for gpu in mover.gpus:
+            left[machine_of[gpu]][number] += 0 if gpu in drained else mover.share
+    found: dict[int, tuple[list[int], Shortage]] = {}
+    for machine, by_job in left.items():
+        needed = _needed(job) - free.get(machine, 0)
+        if sum(by_job.values()) >= needed:
+            gains = [(0, gain, gain) for gain in by_job.values()]
+            found[machine] = list(by_job), Shortage(gains, needed)
+    return found
+
+
+def _needed(job: JobGraph) -> int:
+    return job.num_tasks * job.gpu_thousandths
+
+
+def _free(cluster: Cluster) -> Mapping[int, int]:
+    """Return the thousandths of GPUs that are left on each machine, except on those that have none left."""
+    machine_of = cluster.topology.machine_of.tolist()
+    free: dict[int, int] = defaultdict(int)
+    wholly_free = set(cluster.free_gpus())
+    for gpu in cluster.gpus_with(1 / WHOLE_GPU):
+        share = 1.0 if gpu in wholly_free else cluster.share_left(gpu)
+        free[machine_of[gpu]] += round(share * WHOLE_GPU)
+    return free

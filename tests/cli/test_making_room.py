@@ -1,0 +1,94 @@
+"""`topoplace make-room` and `defragment`: what they print, and what they refuse in the file of running jobs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+
+RUNNING = "job_id,gpus,pattern,cost,movable\na,0,ring,,yes\nb,2,,2.5,\nc,4,ring,,no\nd,6,,,Yes\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "running.csv").write_text(RUNNING)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_plan_is_printed_line_by_line(call: Call) -> None:
+    done = call("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "3", "--min-bandwidth", "25")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == ["move a: 0 -> 5", "start the job: 0,1,3", "cost 1 (proven least)"]
+
+
+def test_pre_empted_jobs_and_refusals_are_printed(call: Call) -> None:
+    command = ("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "6")
+    done = call(*command)
+    assert done.out.splitlines()[0] == "pre-empt a: 0"
+    assert done.out.splitlines()[-1] == "cost 20 (proven least)"
+    done = call(*command, "--never-preempt")
+    assert done.code == 1
+    assert (
+        done.out == "no room: the jobs that would have to move fit nowhere else, and none may be pre-empted\n"
+    )
+    done = call(*command[:-1], "9")
+    assert (done.code, done.out) == (1, "no room: never fits: needs 9 GPUs, the topology has 8\n")
+    done = call(*command[:-1], "5", "--drained", "1")
+    assert done.out.splitlines()[0].startswith("pre-empt ")
+
+
+def test_costs_are_those_of_the_options_and_the_file(call: Call) -> None:
+    command = ("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "6", "--json")
+    answer = json.loads(call(*command, "--preempt-cost-per-gpu", "4", "--preempt-cost", "1").out)
+    assert (sorted(answer["preempt"]), answer["cost"], answer["optimal"]) == (["a", "d"], 10.0, True)
+    assert answer["reason"] is None
+    answer = json.loads(call(*command, "--never-preempt").out)
+    assert (answer["gpus"], answer["cost"], answer["move"]) == (None, None, [])
+
+
+def test_defragment_says_what_fits_before_and_after(call: Call) -> None:
+    command = ("defragment", "dgx1-v100", "--running", "running.csv", "--gpus", "4", "--pattern", "clique")
+    done = call(*command, "--min-bandwidth", "20")
+    assert done.out.splitlines()[-1] == "jobs that fit (clique of 4): 0 now, 1 with 2 moves"
+    answer = json.loads(call(*command, "--min-bandwidth", "20", "--json").out)
+    assert (answer["before"], answer["after"], len(answer["move"])) == (0, 1, 2)
+    assert call(*command, "--min-bandwidth", "20", "--moves", "1").code == 1
+    done = call("defragment", "dgx1-v100", "--running", "running.csv")
+    assert done.out == "jobs that fit (ring of 8): 0 now, 0 with 0 moves\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("job_id\na\n", "line 1: columns"),
+        ("job_id,gpus\na,9\n", "line 2: gpus '9': GPU 9"),
+        ("job_id,gpus\na,0\nb,0\n", "line 3: gpus[0] = 0 is held by job 'a'"),
+        ("job_id,gpus\na,0\na,1\n", "line 3: job 'a' already holds GPUs (0,)"),
+        ("job_id,gpus\n,0\n", "line 2: job_id"),
+        ("job_id,gpus\na,\n", "line 2: gpus = () is empty"),
+        ("job_id,gpus,pattern\na,0,knot\n", "line 2: pattern = 'knot'"),
+        ("job_id,gpus,gpu_fraction\na,0,1.5\n", "line 2: gpu_fraction = 1.5"),
+        ("job_id,gpus,gpu_fraction\na,0,0\n", "line 2: gpu_fraction = 0"),
+        ("job_id,gpus,min_utility\na,0,x\n", "line 2: min_utility = 'x'"),
+        ("job_id,gpus,cost\na,0,-1\n", "line 2: cost = '-1'"),
+        ("job_id,gpus,movable\na,0,maybe\n", "line 2: movable = 'maybe', not yes or no"),
+        ("job_id,gpus,color\na,0,red\n", "line 1: columns"),
+    ],
+)
+def test_a_wrong_line_is_named(call: Call, here: Path, text: str, message: str) -> None:
+    (here / "running.csv").write_text(text)
+    for command in ("make-room", "defragment"):
+        done = call(command, "dgx1-v100", "--running", "running.csv")
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"topoplace: running.csv: {message}"), done.err
+
+
+def test_shared_gpus_and_a_job_called_job(call: Call, here: Path) -> None:
+    (here / "running.csv").write_text("job_id,gpus,gpu_fraction\njob,0,0.5\nb,0,0.25\nc,1,0.25\n")
+    done = call("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "7", "--policy", "fgd")
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == "cost 0.25 (proven least)"
