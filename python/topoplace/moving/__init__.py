@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from topoplace.moving.defragmentation import Defragmentation, defragment
+from topoplace.moving.making_room import MakingRoom
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.rearrangement import Rearrangement
 from topoplace.moving.room import make_room
 
-__all__ = ["Defragmentation", "MoveCosts", "Rearrangement", "defragment", "make_room"]
+__all__ = ["Defragmentation", "MakingRoom", "MoveCosts", "Rearrangement", "defragment", "make_room"]

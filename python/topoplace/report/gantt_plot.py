@@ -35,7 +35,7 @@ def gantt(result: Result, path: str | Path) -> None:
     Bandwidth-sensitive jobs have a dark edge. A run with more than `MAX_BARS` bars, or more than `MAX_ROWS` GPUs, is
     drawn as the number of GPUs that jobs of each size keep busy over time.
     """
-    ran = result.jobs[~np.isnan(result.jobs["start"])]
+    ran = result.stays
     num_bars = sum(map(len, ran["gpus"]))
     end = float(np.max(ran["end"], initial=0.0))
     unit, seconds = ("h", 3600.0) if end > 7200 else ("s", 1.0)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from topoplace.simulate.event_loop import simulate
+from topoplace.simulate.interruptions import MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.environments import ENVIRONMENTS, Environment, ExecutionEnvironment
 from topoplace.simulate.performance.models import (
@@ -39,6 +40,7 @@ __all__ = [
     "JobRecord",
     "LinkModel",
     "MapaSlowdown",
+    "MoveTimes",
     "NetworkContention",
     "PerformanceModel",
     "ProfiledTime",

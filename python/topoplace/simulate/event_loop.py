@@ -10,6 +10,7 @@ performance models, a running job's speed changes whenever a neighbour starts or
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.simulate.interruptions import History, MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
@@ -44,6 +46,7 @@ def simulate(
     progress: bool = False,
     hosts: GivenHosts | None = None,
     decide_every: float | None = None,
+    move_times: MoveTimes | None = None,
 ) -> Result:
     """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
 
@@ -53,11 +56,15 @@ def simulate(
     decide_every: ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does; None
     to ask it whenever a job arrives or ends.
 
+    A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job goes on with the work that is
+    left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue. move_times: how long that
+    takes, and whether pre-empted jobs keep their work; `MoveTimes()` by default.
+
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
     recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
-    gives a job a wrong number of GPUs, if a run time of the model is negative or not finite, or if `decide_every` is
-    not above 0 or so small that the clock cannot tell its multiples apart. Raises AllocationError if the policy
-    allocates what is not free, or if `hosts` does not match the machines.
+    gives a job a wrong number of GPUs, or moves or pre-empts one that does not run; if a run time of the model is
+    negative or not finite; or if `decide_every` is not above 0 or so small that the clock cannot tell its multiples
+    apart. Raises AllocationError if the policy allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
@@ -68,6 +75,9 @@ def simulate(
         _checks.positive(decide_every, "decide_every", ValueError, high=MAX_NUMBER)
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
     run.interval = decide_every
+    if move_times is not None:
+        _checks.instance(move_times, MoveTimes, "move_times", ValueError)
+        run.move_times = move_times
     with Progress(len(workload), enabled=progress) as shown:
         while run.step():
             if progress:
@@ -93,6 +103,7 @@ class _Run:
         self.num_done = 0
         self.interval: float | None = None
         """Seconds between the times at which the policy may be asked; None if it is asked at every event."""
+        self.move_times = MoveTimes()
         self.next_number = 0
         """The next time at which the policy may be asked, as a multiple of `interval`."""
 
@@ -145,14 +156,55 @@ class _Run:
         queue.count_deferred()
 
     def _follow(self, decided: Decided[JobRecord], now: float) -> None:
+        for job_id in decided.preempt:
+            self._preempt(self._record_of[job_id], now)
+        for job_id, placement in decided.move:
+            record = self._record_of[job_id]
+            self._stop(record, now).num_moves += 1
+            self._start_again(record, placement, now, self.move_times.move_s)
         for record, placement in decided.start:
+            if record.history:
+                self._start_again(record, placement, now, self.move_times.restart_s)
+                continue
             run_time = self._run_time(record.submitted, placement)
             record.placement, record.start = placement, now
             record.run_time, record.end = run_time, now + run_time
-            self.running.start(record, now)
+            self.running.start(record, now, run_time)
         for record, reason in decided.reject:
             record.rejected = reason.reason
             self.num_done += 1
+
+    @cached_property
+    def _record_of(self) -> dict[str, JobRecord]:
+        return {record.job_id: record for record in self.records}
+
+    def _preempt(self, record: JobRecord, now: float) -> None:
+        """Stop a job, whose GPUs are free by now, and put it back into the queue."""
+        history = self._stop(record, now)
+        history.num_preemptions += 1
+        if not self.move_times.keeps_work:
+            history.left = 1.0
+        record.end = now
+        record.run_time = history.ran
+        self.queue.resubmit(record)
+
+    def _stop(self, record: JobRecord, now: float) -> History:
+        """End the present stay of a running job."""
+        assert record.placement is not None
+        left, seconds = self.running.stop(record, now)
+        if record.history is None:
+            record.history = History(since=record.start, work=seconds)
+        record.history.stop(record.placement, now, left)
+        return record.history
+
+    def _start_again(self, record: JobRecord, placement: Placement, now: float, pause: float) -> None:
+        """Let a job that was stopped go on with the work that is left, after a pause in seconds."""
+        history = record.history
+        assert history is not None
+        seconds = history.resume(now, self._run_time(record.submitted, placement), pause)
+        record.placement, record.end = placement, now + seconds
+        record.run_time = history.ran + seconds
+        self.running.start(record, now, seconds)
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)

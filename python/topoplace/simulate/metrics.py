@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.simulate.interruptions import History
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
 
@@ -34,6 +35,8 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 class JobRecord:
     """The simulator's record of one job. Times are in seconds.
 
+    For a job that was moved or pre-empted, `start` is its first one, `placement` and `end` are its last ones, and
+    `run_time` is the time in which it held GPUs.
     A job that never ran has no `placement` and NaN times. postponed: number of points in time at which the policy
     deferred the job. rejected: the reason for its rejection, or "".
     """
@@ -45,6 +48,8 @@ class JobRecord:
     run_time: float = float("nan")
     postponed: int = 0
     rejected: str = ""
+    history: History | None = None
+    """What happened before its present placement to a job that was moved or pre-empted."""
 
     @property
     def job_id(self) -> str:
@@ -69,13 +74,13 @@ class Result:
     def jobs(self) -> NDArray[np.void]:
         """Return a structured array with one row per job of the workload; times are in seconds.
 
-        - job (id), submit, start, end, wait (start - submit), run_time.
+        - job (id), submit, start, end, wait (start - submit, and time in the queue after pre-emptions), run_time.
         - slowdown: run_time / base time (the job's run time alone), SC'17's QoS slowdown; 1 means no loss.
           slowdown_with_wait: (wait + run_time) / base time. Both are 1 if the base time is 0.
         - min_utility, num_gpus, gpu_fraction, bandwidth_sensitive, profile: properties of the job.
         - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
         - postponed: number of points in time at which the policy deferred the job (`Plan.defer`). rejected: the
-          reason, empty for jobs that ran.
+          reason, empty for jobs that ran. moves, preemptions: how often the job was moved and pre-empted.
 
         For jobs that never ran, gpus is (), and scores, slowdowns and times except submit are NaN. A score that a
         placement does not have is NaN too.
@@ -88,11 +93,32 @@ class Result:
             *(("run_time", "f8"), ("slowdown", "f8"), ("slowdown_with_wait", "f8"), ("min_utility", "f8")),
             *(("num_gpus", "i4"), ("gpu_fraction", "f8"), ("bandwidth_sensitive", "?")),
             *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
+            *(("moves", "i4"), ("preemptions", "i4")),
             ("scores", [(name, "f8") for name in names]),
         ]
         table = np.array([_row(record, names) for record in self.records], dtype=np.dtype(fields))
         table.flags.writeable = False
         return table
+
+    @cached_property
+    def stays(self) -> NDArray[np.void]:
+        """Return the rows of `jobs` that ran, with a row for each time in which a job held the same GPUs.
+
+        Jobs that were moved or pre-empted have several; `start`, `end`, `run_time` and `gpus` are those of the stay.
+        """
+        ran = [number for number, record in enumerate(self.records) if record.placement]
+        rows = [self.jobs[ran]]
+        for number in ran:
+            history = self.records[number].history
+            if history:
+                row = self.jobs[number : number + 1].copy()
+                for stay in history.stays:
+                    row["start"], row["end"], row["run_time"] = stay.start, stay.end, stay.end - stay.start
+                    row["gpus"][0] = stay.placement.gpus
+                    rows.append(row.copy())
+                last = rows[0][ran.index(number)]
+                last["start"], last["run_time"] = history.since, last["end"] - history.since
+        return np.concatenate(rows) if len(rows) > 1 else rows[0]
 
     @property
     def sensitive(self) -> NDArray[np.void]:
@@ -138,12 +164,11 @@ class Result:
         """
         total = over_nvlink = 0.0
         for record in self.records:
-            placement = record.placement
-            for a, b, _ in record.submitted.job.edges if placement else ():
-                assert placement is not None
-                link = self.topology.link(placement.gpus[a], placement.gpus[b])
-                total += record.run_time
-                over_nvlink += record.run_time * (link.kind in _OVER_NVLINK)
+            for gpus, seconds in _held(record):
+                for a, b, _ in record.submitted.job.edges:
+                    link = self.topology.link(gpus[a], gpus[b])
+                    total += seconds
+                    over_nvlink += seconds * (link.kind in _OVER_NVLINK)
         return over_nvlink / total if total else math.nan
 
     def compare(self, others: Iterable[Result]) -> list[dict[str, Any]]:
@@ -195,20 +220,31 @@ def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
 
 def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
     """Return the values of one row of `Result.jobs`, in the order of its columns."""
-    submitted, placement = record.submitted, record.placement
+    submitted, placement, history = record.submitted, record.placement, record.history
     job, base = submitted.job, submitted.base_time
     scores: Mapping[str, float] = placement.scores if placement else {}
     return (
         *(submitted.job_id, submitted.submit_time, record.start, record.end),
-        record.start - submitted.submit_time,
+        record.start - submitted.submit_time + (history.waited if history else 0.0),
         record.run_time,
         _slowdown(record.run_time, base),
         _slowdown(record.end - submitted.submit_time, base),
         *(job.min_utility, job.num_tasks, job.gpu_fraction, job.bandwidth_sensitive, job.profile),
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
+        *((history.num_moves, history.num_preemptions) if history else (0, 0)),
         tuple(scores.get(name, math.nan) for name in score_names),
     )
+
+
+def _held(record: JobRecord) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Yield the GPUs that a job held, and for how many seconds."""
+    history, last = record.history, record.run_time
+    if history:
+        last = record.end - history.since
+        yield from ((stay.placement.gpus, stay.end - stay.start) for stay in history.stays)
+    if record.placement:
+        yield record.placement.gpus, last
 
 
 def _slowdown(seconds: float, base_time: float) -> float:

@@ -30,8 +30,12 @@ class Running(Protocol):
         """Return the time in seconds at which the next job ends; infinite if no job runs."""
         ...
 
-    def start(self, record: JobRecord, now: float) -> None:
-        """Add a job that starts at `now`; its record must contain its placement, and run time and end at full speed."""
+    def start(self, record: JobRecord, now: float, seconds: float) -> None:
+        """Add a job that runs for `seconds` from `now` at full speed; its record has its placement and this end."""
+        ...
+
+    def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
+        """Remove a job before its end; return the seconds at full speed that are left, and those at its start."""
         ...
 
     def ended(self, now: float) -> Iterable[JobRecord]:
@@ -63,12 +67,18 @@ class IndependentJobs:
         """Return the time in seconds at which the next job ends; infinite if no job runs."""
         return self._ends[0][0] if self._ends else math.inf
 
-    def start(self, record: JobRecord, now: float) -> None:
+    def start(self, record: JobRecord, now: float, seconds: float) -> None:
         """Add a job that starts at `now`; its record must contain its end."""
         end = record.end
         if not end <= MAX_NUMBER:
             raise _too_late(record)
         heapq.heappush(self._ends, (end, record.submitted.index, record))
+
+    def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
+        """Remove a job before its end; return the seconds for which it would go on, and those at its start."""
+        self._ends = [entry for entry in self._ends if entry[2] is not record]
+        heapq.heapify(self._ends)
+        return record.end - now, record.run_time
 
     def ended(self, now: float) -> Iterable[JobRecord]:
         """Remove the jobs that end at `now`, and return their records."""
@@ -87,18 +97,20 @@ class _Job:
 
     __slots__ = (
         *("alone", "index", "left", "machines", "placement", "record", "since", "slowdown", "stamp"),
-        *("submitted", "traffic"),
+        *("submitted", "traffic", "whole"),
     )
 
-    def __init__(self, record: JobRecord, placement: Placement, now: float) -> None:
+    def __init__(self, record: JobRecord, placement: Placement, now: float, seconds: float) -> None:
         self.record = record
         self.submitted = record.submitted
         self.index = record.submitted.index
         self.placement = placement
         self.machines: tuple[int, ...] = ()
         """Machines whose other jobs can slow this one down: all it uses; under a `LinkModel`, those its flows cross."""
-        self.left = self.alone = record.run_time
+        self.left = self.alone = seconds
         """Seconds of work left at the time `since`, and of all work, measured at full speed, without other flows."""
+        self.whole = record.history.run_time if record.history else seconds
+        """Seconds of the whole job on these GPUs, without other flows."""
         self.since = now
         self.slowdown = 1.0
         """Current run time relative to full speed."""
@@ -134,11 +146,11 @@ class InteractingJobs:
             heapq.heappop(ends)
         return ends[0][0] if ends else math.inf
 
-    def start(self, record: JobRecord, now: float) -> None:
-        """Add a job that starts at `now`; its record must contain its placement, and run time and end at full speed."""
+    def start(self, record: JobRecord, now: float, seconds: float) -> None:
+        """Add a job that runs for `seconds` from `now` at full speed; its record has its placement and this end."""
         placement = record.placement
         assert placement is not None
-        job = _Job(record, placement, now)
+        job = _Job(record, placement, now, seconds)
         if self._links:
             job.traffic = self._links.traffic(record.submitted, placement)
             job.machines = tuple(job.traffic.flows)
@@ -157,12 +169,16 @@ class InteractingJobs:
             _, _, stamp, job = heapq.heappop(ends)
             if stamp != job.stamp:
                 continue
-            job.stamp = -1
-            self._num_jobs -= 1
-            for machine in job.machines:
-                del self._on[machine][job]
-            self._disturb(job, -1)
+            self._remove(job)
             yield job.record
+
+    def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
+        """Remove a job before its end; return the seconds at full speed that are left, and those at its start."""
+        job = next(job for _, _, stamp, job in self._ends if job.record is record and stamp == job.stamp)
+        self._remove(job)
+        self._ends = [entry for entry in self._ends if entry[3] is not job]
+        heapq.heapify(self._ends)
+        return max(job.left - (now - job.since) / job.slowdown, 0.0), job.alone
 
     def update(self, now: float) -> None:
         """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
@@ -182,8 +198,17 @@ class InteractingJobs:
                 record = job.record
                 record.end = now + job.left * slowdown
                 record.run_time = record.end - record.start
+                if record.history:
+                    record.run_time = record.history.ran + (record.end - record.history.since)
                 job.stamp += 1
                 self._push(job)
+
+    def _remove(self, job: _Job) -> None:
+        job.stamp = -1
+        self._num_jobs -= 1
+        for machine in job.machines:
+            del self._on[machine][job]
+        self._disturb(job, -1)
 
     def _used(self, placement: Placement) -> tuple[int, ...]:
         """Return the machines of the job's GPUs and processes, ascending."""
@@ -202,7 +227,7 @@ class InteractingJobs:
 
     def _slowdown(self, job: _Job) -> float:
         if job.traffic:
-            factor = job.traffic.seconds(self._flows) / job.alone if job.alone else 1.0
+            factor = job.traffic.seconds(self._flows) / job.whole if job.whole else 1.0
         else:
             assert self._model is not None
             factor = self._model.slowdown(job.submitted, job.placement, self._neighbours(job))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.policy import Policy
     from topoplace.engine.queues.live_queue import LiveRule
+    from topoplace.jobs.job_graph import JobGraph
 
 _FOR_EVER = 1 << 30
 """A number of postponements above any policy's limit."""
@@ -30,6 +31,10 @@ class Queue(Protocol):
 
     def decide(self, now: float) -> Decided[JobRecord]:
         """Ask the policy about all jobs at time `now` (seconds); remove and return those that start or are rejected."""
+        ...
+
+    def resubmit(self, job: JobRecord) -> None:
+        """Put a pre-empted job back to its place in the order of submission."""
         ...
 
     def force_head(self, now: float) -> Decided[JobRecord]:
@@ -95,16 +100,37 @@ class PlannedQueue:
             self._records[job_id].postponed += 1
         self._deferred.clear()
 
+    def resubmit(self, job: JobRecord) -> None:
+        """Put a pre-empted job back to its place in the order of submission."""
+        self.submit(job)
+        order = sorted(
+            self._records.values(), key=lambda one: (one.submitted.submit_time, one.submitted.index)
+        )
+        self._jobs = {one.job_id: self._jobs[one.job_id] for one in order}
+
     def _follow(self, plan: Plan) -> Decided[JobRecord]:
-        decided: Decided[JobRecord] = Decided([], [])
+        decided: Decided[JobRecord] = Decided([], [], plan.move, plan.preempt)
+        self._rearrange(plan)
         for job_id, placement in plan.start:
             record = self._take(job_id)
-            _allocate(record, placement, self._policy, self._cluster)
+            _allocate(job_id, record.job, placement, self._policy, self._cluster)
             decided.start.append((record, placement))
         decided.reject.extend((self._take(job_id), reason) for job_id, reason in plan.reject)
         for job_id, _ in plan.defer:
             self._check_waits(job_id)
         return decided
+
+    def _rearrange(self, plan: Plan) -> None:
+        """Move and pre-empt running jobs; ValueError if the plan names one that does not run."""
+        leaving = (*plan.preempt, *(job_id for job_id, _ in plan.move))
+        for job_id in leaving:
+            if not self._cluster.gpus_of(job_id):
+                raise ValueError(f"policy {self._policy.name!r}: {job_id!r} in its plan is not a running job")
+        jobs = {job_id: self._cluster.jobs[job_id] for job_id, _ in plan.move}
+        for job_id in leaving:
+            self._cluster.release(job_id)
+        for job_id, placement in plan.move:
+            _allocate(job_id, jobs[job_id], placement, self._policy, self._cluster)
 
     def _take(self, job_id: str) -> JobRecord:
         """Remove a job and return its record; raise ValueError if it does not wait."""
@@ -126,13 +152,17 @@ class StartedQueue(LiveQueue[JobRecord]):
         self._policy = policy
         self._cluster = cluster
 
+    def resubmit(self, job: JobRecord) -> None:
+        """Refuse: policies of the engine pre-empt no jobs."""
+        raise NotImplementedError(f"{self._policy.name} pre-empts {job.job_id!r}")
+
     def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
         record = self.take_head()
         head = QueuedJob(record.job_id, record.job, record.submitted.submit_time)
         plan = _forced(head, self._policy, self._cluster, now)
         for _, placement in plan.start:
-            _allocate(record, placement, self._policy, self._cluster)
+            _allocate(record.job_id, record.job, placement, self._policy, self._cluster)
             return Decided([(record, placement)], [])
         reason = plan.reject[0][1] if plan.reject else _why_not(head, self._policy, self._cluster)
         return Decided([], [(record, reason)])
@@ -146,12 +176,10 @@ def _why_not(head: QueuedJob, policy: Policy, cluster: Cluster) -> Refusal:
     return policy.explain(head.job, cluster, top=1).refusal or Refusal("refused on an idle cluster")
 
 
-def _allocate(record: JobRecord, placement: Placement, policy: Policy, cluster: Cluster) -> None:
+def _allocate(job_id: str, job: JobGraph, placement: Placement, policy: Policy, cluster: Cluster) -> None:
     """Allocate a placement of a plan; ValueError if it does not have one GPU per task."""
-    entry = record.submitted
-    if len(placement.gpus) != entry.job.num_tasks:
+    if len(placement.gpus) != job.num_tasks:
         raise ValueError(
-            f"policy {policy.name!r}: {len(placement.gpus)} GPUs for {entry.job_id!r}, "
-            f"which has {entry.job.num_tasks} tasks"
+            f"policy {policy.name!r}: {len(placement.gpus)} GPUs for {job_id!r}, which has {job.num_tasks} tasks"
         )
-    cluster.allocate(entry.job_id, placement, entry.job)
+    cluster.allocate(job_id, placement, job)

@@ -55,10 +55,15 @@ class LiveRule(Protocol):
 
 
 class Decided(NamedTuple, Generic[Job]):
-    """The jobs that left a queue, each in the order of decision; those that start are allocated."""
+    """The jobs that left a queue, each in the order of decision; those that start are allocated.
+
+    move: ids of running jobs that now hold the GPUs of a new placement. preempt: ids of those that hold none any more.
+    """
 
     start: list[tuple[Job, Placement]]
     reject: list[tuple[Job, Refusal]]
+    move: tuple[tuple[str, Placement], ...] = ()
+    preempt: tuple[str, ...] = ()
 
 
 class LiveQueue(Generic[Job]):
