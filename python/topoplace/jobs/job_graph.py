@@ -81,6 +81,10 @@ class JobGraph:
     """The most machines that may share the job."""
     same_gpus: bool = False
     """True if every machine that shares the job must give GPUs of the same local numbers, such as one rail's."""
+    priority: int = 0
+    """For queues that go by priority: jobs with a higher one come first."""
+    group: str | None = None
+    """The user or group whose share and quota of a queue count."""
 
     @property
     def gpu_thousandths(self) -> int:

@@ -43,6 +43,10 @@ def _cpus(value: object, what: str) -> float:
     return _checks.thousandths(value, what, JobGraphError, high=1 << 30)
 
 
+def _priority(value: object, what: str) -> int:
+    return _checks.integer(value, what, JobGraphError, low=-(1 << 30), high=1 << 30)
+
+
 def _count(low: int, high: int) -> Check:
     return lambda value, what: _checks.integer(value, what, JobGraphError, low=low, high=high)
 
@@ -66,6 +70,8 @@ _DESCRIPTIONS: Final[Mapping[str, Check]] = {
     "name": _text,
     "bandwidth_sensitive": _flag,
     "profile": _or_none(_text),
+    "priority": _priority,
+    "group": _or_none(_text),
 }
 _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "min_utility": _utility,

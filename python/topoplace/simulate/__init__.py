@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from topoplace.simulate.disciplines.discipline import Discipline
 from topoplace.simulate.event_loop import simulate
 from topoplace.simulate.interruptions import MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
@@ -34,6 +35,7 @@ __all__ = [
     "ENVIRONMENTS",
     "SC17_WEIGHTS",
     "ColocationModel",
+    "Discipline",
     "Environment",
     "ExecutionEnvironment",
     "FixedTime",

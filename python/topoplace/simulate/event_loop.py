@@ -18,6 +18,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.simulate.disciplines.discipline import Discipline
 from topoplace.simulate.interruptions import History, MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
@@ -47,6 +48,7 @@ def simulate(
     hosts: GivenHosts | None = None,
     decide_every: float | None = None,
     move_times: MoveTimes | None = None,
+    discipline: Discipline | None = None,
 ) -> Result:
     """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
 
@@ -59,6 +61,9 @@ def simulate(
     A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job goes on with the work that is
     left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue. move_times: how long that
     takes, and whether pre-empted jobs keep their work; `MoveTimes()` by default.
+
+    discipline: who is next and who may overtake; the policy is then only asked where a job goes, not for plans. None
+    for the policy's own order.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
     recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
@@ -73,7 +78,9 @@ def simulate(
     _checks.instance(model, PerformanceModel, "performance", ValueError)
     if decide_every is not None:
         _checks.positive(decide_every, "decide_every", ValueError, high=MAX_NUMBER)
-    run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
+    if discipline is not None:
+        _checks.instance(discipline, Discipline, "discipline", ValueError)
+    run = _Run(Cluster(topology, hosts), workload, policy, model, seed, discipline)
     run.interval = decide_every
     if move_times is not None:
         _checks.instance(move_times, MoveTimes, "move_times", ValueError)
@@ -89,7 +96,13 @@ class _Run:
     """A simulation in progress; each call of `step` handles all events of one point in time."""
 
     def __init__(
-        self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        policy: Policy,
+        performance: PerformanceModel,
+        seed: int,
+        discipline: Discipline | None = None,
     ) -> None:
         self.cluster = cluster
         self.performance = performance
@@ -98,7 +111,7 @@ class _Run:
         rows: list[int] = np.argsort(workload.submit_time, kind="stable")[::-1].tolist()
         self.arrivals = [self.records[row] for row in rows]  # the last first; at equal times, the last row
         self.arrival_times: list[float] = [math.inf, *workload.submit_time[rows].tolist()]
-        self.queue = queue_of(policy, cluster)
+        self.queue = queue_of(policy, cluster, discipline)
         self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
         self.interval: float | None = None

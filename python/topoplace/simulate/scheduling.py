@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
 from topoplace.placement import Placement, Refusal
+from topoplace.simulate.disciplines.discipline_queue import DisciplineQueue
 from topoplace.simulate.metrics import JobRecord
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
     from topoplace.engine.queues.live_queue import LiveRule
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.simulate.disciplines.discipline import Discipline
 
 _FOR_EVER = 1 << 30
 """A number of postponements above any policy's limit."""
@@ -50,8 +52,13 @@ class Queue(Protocol):
         ...
 
 
-def queue_of(policy: Policy, cluster: Cluster) -> Queue:
-    """Return an empty queue; the policies of the engine start jobs at once, others are asked for plans."""
+def queue_of(policy: Policy, cluster: Cluster, discipline: Discipline | None = None) -> Queue:
+    """Return an empty queue: of a discipline if there is one, else the policy's own.
+
+    The policies of the engine start jobs at once, others are asked for plans.
+    """
+    if discipline is not None:
+        return DisciplineQueue(policy, cluster, discipline)
     rule = live_rule(policy, cluster)
     return PlannedQueue(policy, cluster) if rule is None else StartedQueue(rule, policy, cluster)
 

@@ -1,0 +1,1 @@
+"""Queue disciplines of the simulator: who is next, who may overtake, and how many GPUs a group may hold."""
