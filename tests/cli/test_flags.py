@@ -21,6 +21,14 @@ BASES = {
     "simulate": "simulate summit --num-jobs 2",
     "simulate --jobs": "simulate summit",
     "compare --jobs": "compare summit --policies baseline,fcfs",
+    **{
+        f"simulate {option}": "simulate summit --jobs trace.csv"
+        for option in ("--sensitive", "--duration", "--map")
+    },
+    **{
+        f"compare {option}": "compare summit --policies baseline --jobs trace.csv"
+        for option in ("--sensitive", "--duration", "--map")
+    },
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
@@ -83,6 +91,9 @@ WRONG = {
     "--cpus": COUNT,
     "--memory-gb": ("-1", "nan", "inf", "x", "1e30"),
     "--without": ("speed", "", "cpus,"),
+    "--sensitive": ("vgg", "", "all,"),
+    "--duration": ("-1", "nan", "x", ""),
+    "--map": ("x", "=x", "x=", "size=num_gpus", "num_gpus=g", "cpus=a,cpus=b"),
     "--seed": ("-1", "x", "1.5"),
     "--performance": ("x", "profile"),
     "--profile": (*NO_FILE, "topo.txt"),
@@ -147,6 +158,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "runs.csv": "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
         "solo,net,1,1,intra-socket,,,,100\n",
         "lines.txt": "2,ring,0,30,0,a\n",
+        "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -166,7 +178,7 @@ def test_the_option_or_its_file_is_named(here: Path, call: Call, base: str, opti
     assert option in done.err or file_named, done.err
 
 
-@pytest.mark.parametrize("base", [*BASES.values(), ARTIFACT])
+@pytest.mark.parametrize("base", [*dict.fromkeys(BASES.values()), ARTIFACT])
 def test_every_command_line_above_is_understood(base: str) -> None:
     cli._parser().parse_args(base.split())
 

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options
 
@@ -246,6 +246,17 @@ def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
     if not data.strip():
         raise ValueError(f"{_shown(source)}: empty")
     return data
+
+
+@contextmanager
+def seekable(source: str) -> Generator[IO[bytes]]:
+    """Open a file, or standard input for `-`, whose content is kept in memory unless it can be read again."""
+    if source != "-":
+        with open(source, "rb") as file:
+            if file.seekable() and os.path.isfile(source):
+                yield file
+                return
+    yield io.BytesIO(content(source))
 
 
 def unpacked(source: str) -> bytes:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topoplace.cli import options, reading
+from topoplace.cli import flags, job_files, options, reading
+from topoplace.cli.job_files import listed
 
 if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import PerformanceProfile
@@ -23,16 +24,14 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         metavar="FILE",
-        help="read jobs from FILE: CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), "
-        "MAPA's job lines or SC'17's manifests (default: MAPA's job mix)",
+        help="read jobs from FILE, gzipped, zipped or plain: a trace (CSV with a header, openb, PAI, Helios, Acme, "
+        "Philly's JSON), a log (Standard Workload Format, PBS accounting), MAPA's job lines or SC'17's manifests "
+        "(default: MAPA's job mix)",
     )
     options.add_count(parser, "--num-jobs", _NUM_JOBS, "number of jobs of the default mix")
     parser.set_defaults(num_jobs=None)  # to tell whether it is given
-    options.add_gpus_per_node(parser)
+    job_files.add_reading(parser)
     options.add_hosts(parser)
-    parser.add_argument(
-        "--skip-bad-rows", action="store_true", help="skip rows of --jobs that cannot be read, and count them"
-    )
     parser.add_argument(
         "--without",
         metavar="NAMES",
@@ -53,14 +52,6 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_output(parser)
 
 
-def listed(names: str | None, flag: str) -> list[str]:
-    """Return the names in a list separated by commas, none for None; ValueError names the flag of an empty name."""
-    found = [] if names is None else [name.strip() for name in names.split(",")]
-    if not all(found):
-        raise ValueError(f"{flag} {names!r}: a name is empty")
-    return found
-
-
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares."""
 
@@ -78,6 +69,12 @@ class Study:
         self.may_share = topology.num_machines > 1 or any(job.gpu_fraction < 1 for job in self.workload.jobs)
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance)
+
+    def print_assumed(self) -> None:
+        """Print what the file of jobs does not say, and what holds instead."""
+        report = self.workload.report
+        if report and report.assumed:
+            print(options.one_line(f"assumed of the jobs: {', '.join(report.assumed)}"))
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """Simulate the jobs under each policy; return the results, and why policies that cannot run them are set aside.
@@ -136,35 +133,14 @@ class Study:
 def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
     from topoplace.simulate import Workload
 
-    if not arguments.jobs:
-        if arguments.skip_bad_rows:
-            raise ValueError("--skip-bad-rows needs --jobs, whose rows it skips")
-        reading.refuse_gpus_per_node(arguments, "the default mix")
-        return Workload.mapa(arguments.num_jobs or _NUM_JOBS, arguments.seed)
-    if arguments.num_jobs is not None:
-        raise ValueError("--num-jobs is for the default mix, which --jobs replaces")
-    text = reading.text(arguments.jobs)
-    with reading.errors_of(arguments.jobs):
-        read = _read_jobs(text, arguments, profile)
-    if read.report and (read.report.skipped or read.report.unused):
-        print(f"{arguments.jobs}: {read.report}", file=sys.stderr)
-    if not len(read):
-        raise ValueError(f"{arguments.jobs}: contains no job")
-    return read
-
-
-def _read_jobs(text: str, arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
-    from topoplace.simulate import Workload
-
-    skip = arguments.skip_bad_rows
-    is_json = text.lstrip()[:1] in ("{", "[")
-    if not is_json and (log := reading.log(text, arguments)) is not None:
-        return log
-    reading.refuse_gpus_per_node(arguments, "this file")
-    if is_json:
-        return Workload.from_manifests(text, profile, skip_bad_rows=skip)
-    if text.lstrip()[:1].isdigit():
-        return Workload.from_mapa(text)
-    if "job_id" in text.lstrip().split("\n", 1)[0]:
-        return Workload.from_trace(text, profile=profile, skip_bad_rows=skip)
-    return Workload.from_csv(text)
+    if arguments.jobs:
+        if arguments.num_jobs is not None:
+            raise ValueError("--num-jobs is for the default mix, which --jobs replaces")
+        return job_files.jobs_of(arguments.jobs, arguments, profile)
+    job_files.refuse_without_file(arguments)
+    with flags.named(pattern="--pattern"):
+        return Workload.mapa(
+            arguments.num_jobs or _NUM_JOBS,
+            arguments.seed,
+            pattern="ring" if arguments.pattern is None else arguments.pattern,
+        )

@@ -27,6 +27,7 @@ from topoplace.simulate.performance.training_step import TrainingStep
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads.generators import SC17_WEIGHTS
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
+from topoplace.simulate.workloads.trace_files import read_workload
 from topoplace.simulate.workloads.workload import Workload
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "TransferSpeeds",
     "Transfers",
     "Workload",
+    "read_workload",
     "simulate",
 ]
 

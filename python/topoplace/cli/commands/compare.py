@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading, study, writing
+from topoplace.cli import flags, job_files, options, reading, study, writing
 
 if TYPE_CHECKING:
     from topoplace.simulate import Result
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
 
-    named = () if arguments.policies is None else study.listed(arguments.policies, "--policies")
+    named = () if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
@@ -61,6 +61,7 @@ def _run(arguments: argparse.Namespace) -> None:
         columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
         _print(rows, columns, f"{len(runs.workload)} jobs on {runs.topology.name}")
         _print_rejections(results)
+        runs.print_assumed()
     for name, reason in set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:

@@ -45,6 +45,7 @@ def _run(arguments: argparse.Namespace) -> None:
         )
     else:
         _print(result)
+        runs.print_assumed()
     if picture:
         result.gantt(picture)
         writing.wrote(picture, beside_json=arguments.json)
