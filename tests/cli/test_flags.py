@@ -92,6 +92,7 @@ WRONG = {
     "--memory-gb": ("-1", "nan", "inf", "x", "1e30"),
     "--without": ("speed", "", "cpus,"),
     "--sensitive": ("vgg", "", "all,"),
+    "--typical": (*NO_FILE, "topo.txt"),
     "--duration": ("-1", "nan", "x", ""),
     "--map": ("x", "=x", "x=", "size=num_gpus", "num_gpus=g", "cpus=a,cpus=b"),
     "--seed": ("-1", "x", "1.5"),

@@ -12,9 +12,8 @@ from topoplace.cli.job_files import listed
 
 if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import PerformanceProfile
+    from topoplace.objectives.expected_fragmentation import TypicalJobs
     from topoplace.simulate import PerformanceModel, Result, Workload
-    from topoplace.topology.topology import Topology
-
 
 _NUM_JOBS = 300
 
@@ -31,6 +30,11 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_count(parser, "--num-jobs", _NUM_JOBS, "number of jobs of the default mix")
     parser.set_defaults(num_jobs=None)  # to tell whether it is given
     job_files.add_reading(parser)
+    parser.add_argument(
+        "--typical",
+        metavar="FILE",
+        help="take the typical jobs of policies such as fgd from FILE, of any format of --jobs (default: --jobs)",
+    )
     options.add_hosts(parser)
     parser.add_argument(
         "--without",
@@ -55,10 +59,9 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares."""
 
-    def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
-        self.topology = topology
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.topology, self.hosts = reading.machines(arguments)
         self.arguments = arguments
-        self.hosts = reading.hosts(arguments)
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         unwanted = listed(arguments.without, "--without")
         workload = _workload(arguments, self.profile)
@@ -66,14 +69,17 @@ class Study:
             self.workload = workload.without(*unwanted)
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
-        self.may_share = topology.num_machines > 1 or any(job.gpu_fraction < 1 for job in self.workload.jobs)
+        self.may_share = self.topology.num_machines > 1 or any(
+            job.gpu_fraction < 1 for job in self.workload.jobs
+        )
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance)
+        self.typical = self._typical(arguments.typical)
 
     def print_assumed(self) -> None:
-        """Print what the file of jobs does not say, and what holds instead."""
+        """Print what the file of jobs does not say, and what holds instead, unless standard error has it."""
         report = self.workload.report
-        if report and report.assumed:
+        if report and report.assumed and not (report.skipped or report.unused):
             print(options.one_line(f"assumed of the jobs: {', '.join(report.assumed)}"))
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
@@ -101,13 +107,18 @@ class Study:
         return results, set_aside
 
     def run(self, name: str) -> Result:
-        """Simulate the jobs under the policy called `name`; a policy of SC'17 also gets the performance profile."""
+        """Simulate the jobs under the policy called `name`.
+
+        A policy of SC'17 also gets the performance profile, and one that knows typical jobs gets those of the file.
+        """
         from topoplace import policies
         from topoplace.simulate import simulate
 
         policy = policies.get(name)
         if self.profile and isinstance(policy, policies.UtilityPolicy):
             policy = policies.get(name, profile=self.profile)
+        if self.typical and isinstance(policy, policies.FragmentationGradientDescent):
+            policy = policies.get(name, typical=self.typical)
         return simulate(
             self.topology,
             self.workload,
@@ -117,6 +128,15 @@ class Study:
             progress=sys.stderr is not None and sys.stderr.isatty(),
             hosts=self.hosts,
         )
+
+    def _typical(self, source: str | None) -> TypicalJobs | None:
+        """Return the typical jobs of the file `source`, by default of the file of jobs; None for the default mix."""
+        from topoplace.objectives.expected_fragmentation import TypicalJobs
+
+        if source is None:
+            return TypicalJobs.of(self.workload.jobs) if self.arguments.jobs else None
+        with flags.named(jobs="--typical"):
+            return TypicalJobs.of(job_files.jobs_of(source, self.arguments, self.profile).jobs)
 
     def _model(self, name: str | None) -> PerformanceModel:
         from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies

@@ -33,7 +33,8 @@ def lines_of(text: Lines) -> Iterator[str]:
 def _iterable(text: Any) -> Iterable[object]:
     if hasattr(text, "__iter__") and not isinstance(text, bytes | bytearray) and not hasattr(text, "keys"):
         with suppress(TypeError):  # an array of no dimension
-            return iter(text)
+            found: Iterable[object] = iter(text)
+            return found
     raise ValueError(f"text = {_checks.shown(text)} is not a str, nor an iterable of lines")
 
 

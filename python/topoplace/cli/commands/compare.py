@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, reading, study, writing
+from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
     from topoplace.simulate import Result
@@ -48,7 +48,7 @@ def _run(arguments: argparse.Namespace) -> None:
     for name in named:
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
-    runs = study.Study(reading.topology(arguments), arguments)
+    runs = study.Study(arguments)
     names = named or policies.names(sharing=None if runs.may_share else False)
     picture = writing.picture(arguments.output, "comparison.png")
     results, set_aside = runs.run_all(names)

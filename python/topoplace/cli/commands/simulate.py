@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading, study, writing
+from topoplace.cli import flags, options, study, writing
 
 if TYPE_CHECKING:
     from topoplace.simulate import Result
@@ -29,7 +29,7 @@ def _run(arguments: argparse.Namespace) -> None:
         policy = "topo-aware" if arguments.profile else "mapa-preserve"
     with flags.named(name="--policy"):
         policies.get(policy)
-    runs = study.Study(reading.topology(arguments), arguments)
+    runs = study.Study(arguments)
     picture = writing.picture(arguments.output, "gantt.png")
     result = runs.run(policy)
     if arguments.json:
