@@ -29,6 +29,7 @@ BASES = {
         f"compare {option}": "compare summit --policies baseline --jobs trace.csv"
         for option in ("--sensitive", "--duration", "--map")
     },
+    "trace": "trace trace.csv",
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",

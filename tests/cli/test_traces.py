@@ -114,3 +114,18 @@ def test_jobs_may_come_from_standard_input(here: Path) -> None:
         file.write(PODS.encode())
     done = run("simulate", "nodes.csv.gz", "--jobs", "-", "--json", stdin=packed.getvalue(), cwd=here)
     assert json.loads(done.stdout)["rows"]["jobs"] == 4
+
+
+def test_a_trace_is_described(call: Call, here: Path) -> None:
+    found = json.loads(call("trace", "pods.csv", "--with-cpu-jobs", "--json").out)
+    assert (found["jobs"], found["without_gpus"], found["shared"], found["sensitive"]) == (5, 1, 2, 1)
+    assert found["models"] == {"T4": 1, "V100": 1}
+    assert (found["mean_gpus"], found["peak_gpus"], found["span"]) == (4.0, 4.0, 0.0)
+    assert found["gpu_hours"] == pytest.approx(400 / 3600)
+    assert found["sizes"]["2"] == {"jobs": 1, "gpu_hours": pytest.approx(200 / 3600)}
+    assert found["rows"]["rows"] == 5
+    shown = call("trace", "pods.csv", "-o", "pictures")
+    assert shown.code == 0
+    assert "jobs with shares of GPUs" in shown.out
+    assert "wrote pictures" in shown.out
+    assert (here / "pictures/trace.png").read_bytes().startswith(b"\x89PNG")

@@ -81,7 +81,7 @@ def test_a_replay_equals_an_independent_one(key: str, shared: Path) -> None:
     gpus, per_node = (int(number[2:]) for number in numbers)
     if not (folder / "oracle-dev.json").exists():
         pytest.skip("the results of the independent simulator are not on this machine")
-    expected = json.loads((folder / "oracle-dev.json").read_text())[key]
+    expected = json.loads((folder / "oracle-dev.json").read_text("utf-8"))[key]
     result, sizes = replay(trace(folder / f"{name}.csv.gz"), gpus, per_node, rule)
     summary, jobs = result.summary(), result.jobs
     assert len(jobs) == expected["jobs"]
@@ -101,4 +101,4 @@ def test_every_result_of_the_independent_simulator_is_compared(shared: Path) -> 
     path = shared / "data/traces/oracle-dev.json"
     if not path.exists():
         pytest.skip("the results of the independent simulator are not on this machine")
-    assert {key for key in json.loads(path.read_text()) if key[0] != "_"} == set(KEYS)
+    assert {key for key in json.loads(path.read_text("utf-8")) if key[0] != "_"} == set(KEYS)

@@ -30,6 +30,7 @@ from topoplace.cli.commands import (
     profile,
     show,
     simulate,
+    trace,
 )
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
 
@@ -75,6 +76,7 @@ def _parser() -> Parser:
         diff,
         machines,
         place,
+        trace,
         simulate,
         compare,
         profile,

@@ -89,6 +89,13 @@ def jobs_of(
     return read
 
 
+def print_assumed(jobs: Workload) -> None:
+    """Print what a file of jobs does not say, and what holds instead, unless standard error has it."""
+    report = jobs.report
+    if report and report.assumed and not (report.skipped or report.unused):
+        print(options.one_line(f"assumed of the jobs: {', '.join(report.assumed)}"))
+
+
 def _why_none(read: Workload) -> str:
     return f" ({read.report})" if read.report and read.report.skipped else ""
 

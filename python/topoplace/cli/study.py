@@ -76,12 +76,6 @@ class Study:
         self.model = self._model(arguments.performance)
         self.typical = self._typical(arguments.typical)
 
-    def print_assumed(self) -> None:
-        """Print what the file of jobs does not say, and what holds instead, unless standard error has it."""
-        report = self.workload.report
-        if report and report.assumed and not (report.skipped or report.unused):
-            print(options.one_line(f"assumed of the jobs: {', '.join(report.assumed)}"))
-
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """Simulate the jobs under each policy; return the results, and why policies that cannot run them are set aside.
 

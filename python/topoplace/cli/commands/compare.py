@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> None:
         columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
         _print(rows, columns, f"{len(runs.workload)} jobs on {runs.topology.name}")
         _print_rejections(results)
-        runs.print_assumed()
+        job_files.print_assumed(runs.workload)
     for name, reason in set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:

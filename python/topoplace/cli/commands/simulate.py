@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, study, writing
+from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
     from topoplace.simulate import Result
@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> None:
         )
     else:
         _print(result)
-        runs.print_assumed()
+        job_files.print_assumed(runs.workload)
     if picture:
         result.gantt(picture)
         writing.wrote(picture, beside_json=arguments.json)
