@@ -93,6 +93,7 @@ WRONG = {
     "--memory-gb": ("-1", "nan", "inf", "x", "1e30"),
     "--without": ("speed", "", "cpus,"),
     "--sensitive": ("vgg", "", "all,"),
+    "--save": ("", "topo.txt", "topo.txt/x.csv", "folder.json", "result.json"),
     "--typical": (*NO_FILE, "topo.txt"),
     "--duration": ("-1", "nan", "x", ""),
     "--map": ("x", "=x", "x=", "size=num_gpus", "num_gpus=g", "cpus=a,cpus=b"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -179,6 +180,24 @@ class Result:
         plain = {name: self.jobs[name] for name in self.jobs.dtype.names or () if name != "scores"}
         scores = self.jobs["scores"]
         return pd.DataFrame({**plain, **{name: scores[name] for name in scores.dtype.names or ()}})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole result to a file: Parquet for a path that ends in .parquet (needs pyarrow), CSV for .csv.
+
+        The file has a row per job with the columns of `jobs`, the topology and the job graphs; nothing is lost. In CSV
+        the latter are a first line that begins with `#`: `pandas.read_csv(path, skiprows=1)` reads the rest. The file
+        is replaced as a whole, or not at all. ValueError for another ending.
+        """
+        from topoplace.simulate import stored_results
+
+        stored_results.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read a result that `save` wrote. ValueError names the row, or what else is wrong with the file."""
+        from topoplace.simulate import stored_results
+
+        return stored_results.load(path)
 
     def gantt(self, path: str | Path) -> None:
         """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
