@@ -2,25 +2,24 @@
 
     python benchmarks/bench_fragmentation.py NODES.csv[.gz] PODS.csv[.gz] [--seeds 10] [--policies fgd,least-stranded]
 
-NODES has the columns sn, cpu_milli, memory_mib, gpu and model; PODS has num_gpus, gpu_milli, gpu_type (models joined
-by `|`), cpus and mem_mib. As in the paper, pods come in random order, and random ones are added until the next would
+NODES is a list of nodes (`discovery.research.trace_nodes`), PODS a trace (`simulate.read_workload`), such as those of
+Alibaba's openb. As in the paper, pods come in random order, and random ones are added until the next would
 ask for more than 130 % of all GPUs; a pod that does not fit when it comes is dropped.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import random
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 
 import topoplace as tp
+from topoplace.discovery.research.trace_nodes import read_nodes
 from topoplace.objectives.expected_fragmentation import TypicalJobs
+from topoplace.simulate import read_workload
+from topoplace.text_formats import packed
 
 RATIO = 1.3
 POLICIES = (
@@ -37,38 +36,16 @@ POLICIES = (
 )
 
 
-def rows(path: str) -> list[dict[str, str]]:
-    data = Path(path).read_bytes()
-    text = gzip.decompress(data) if path.endswith(".gz") else data
-    return list(csv.DictReader(text.decode().splitlines()))
+def cluster_of(path: str) -> tp.Cluster:
+    with open(path, "rb") as file, packed.opened(file) as text:
+        nodes = read_nodes("".join(text.chunks()))
+    return tp.Cluster(nodes.topology, nodes.hosts)
 
 
-def cluster_of(nodes: Sequence[dict[str, str]]) -> tp.Cluster:
-    templates: dict[tuple[int, str], tp.Topology] = {}
-    for row in nodes:
-        key = int(row["gpu"]), row["model"]
-        if key not in templates:
-            bare = tp.Topology.from_links(key[0], [], 12.0)
-            templates[key] = replace(bare, gpus=tuple(replace(gpu, model=key[1]) for gpu in bare.gpus))
-    topology = tp.Topology.cluster([templates[int(row["gpu"]), row["model"]] for row in nodes])
-    hosts = [
-        tp.HostResources(int(row["cpu_milli"]) / 1000, int(row["memory_mib"]) * 2**20 / 1e9) for row in nodes
-    ]
-    return tp.Cluster(topology, hosts)
-
-
-def job_of(row: dict[str, str]) -> tp.JobGraph:
-    cpus, memory_gb = float(row["cpus"] or 0), float(row["mem_mib"] or 0) * 2**20 / 1e9 or None
-    if not int(row["num_gpus"]):
-        return tp.JobGraph.without_gpus(cpus=cpus, memory_gb=memory_gb)
-    models = tuple(model for model in row["gpu_type"].split("|") if model)
-    return tp.JobGraph.independent(int(row["num_gpus"])).with_(
-        gpu_fraction=int(row["gpu_milli"]) / 1000,
-        gpu_model=models or None,
-        cpus=cpus,
-        memory_gb=memory_gb,
-        single_machine=True,
-    )
+def pods_of(path: str) -> tuple[tp.JobGraph, ...]:
+    found = read_workload(path, pattern="independent", duration=1.0, without_gpus=True)
+    print(f"{path}: {found.report}")
+    return found.jobs
 
 
 def thousandths(job: tp.JobGraph) -> int:
@@ -109,8 +86,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--policies", default=",".join(POLICIES))
     arguments = parser.parse_args()
-    cluster = cluster_of([row for row in rows(arguments.nodes) if int(row["gpu"])])
-    pods = [job_of(row) for row in rows(arguments.pods)]
+    cluster, pods = cluster_of(arguments.nodes), pods_of(arguments.pods)
     typical = TypicalJobs.of(pods)
     print(f"{len(pods)} pods, {cluster.topology.num_gpus} GPUs, {len(typical.weights)} kinds are typical")
     for name in arguments.policies.split(","):

@@ -16,6 +16,7 @@ _OPTIONAL_PACKAGES: Final = {
     "matplotlib.figure": ("matplotlib", "plot"),
     "networkx": ("networkx", "networkx"),
     "pandas": ("pandas", "pandas"),
+    "pyarrow.parquet": ("pyarrow", "parquet"),
     "yaml": ("PyYAML", "discovery"),
 }
 
@@ -70,8 +71,8 @@ def require_package(module: str, what: str) -> None:
     """Import `module`, an optional package; ModuleNotFoundError says that `what` needs it and how to install it.
 
     Called before the work that uses a package: a run of minutes must not end in a missing package.
-    module: one of "defusedxml.sax", "highspy", "matplotlib.figure", "networkx", "pandas", "yaml". what: the function or
-    option that uses it.
+    module: one of "defusedxml.sax", "highspy", "matplotlib.figure", "networkx", "pandas", "pyarrow.parquet", "yaml".
+    what: the function or option that uses it.
     """
     package, extra = _OPTIONAL_PACKAGES[module]
     try:

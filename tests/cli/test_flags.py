@@ -25,6 +25,15 @@ BASES = {
     "simulate": "simulate summit --num-jobs 2",
     "simulate --jobs": "simulate summit",
     "compare --jobs": "compare summit --policies baseline,fcfs",
+    **{
+        f"simulate {option}": "simulate summit --jobs trace.csv"
+        for option in ("--sensitive", "--duration", "--map")
+    },
+    **{
+        f"compare {option}": "compare summit --policies baseline --jobs trace.csv"
+        for option in ("--sensitive", "--duration", "--map")
+    },
+    "trace": "trace trace.csv",
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
@@ -67,6 +76,9 @@ WRONG = {
     "make-room --timeout": (*SECONDS, "0"),
     "defragment --timeout": (*SECONDS, "0"),
     "--moves": COUNT,
+    "--order": ("age", ""),
+    "--backfill": ("all", ""),
+    "--make-room": ("-1", "nan", "inf", "x"),
     "place --gpu-model": ("", ",", "V100,"),
     "--within": ("",),
     "--prefer": ("",),
@@ -99,6 +111,11 @@ WRONG = {
     "--cpus": COUNT,
     "--memory-gb": ("-1", "nan", "inf", "x", "1e30"),
     "--without": ("speed", "", "cpus,"),
+    "--sensitive": ("vgg", "", "all,"),
+    "--save": ("", "topo.txt", "topo.txt/x.csv", "folder.json", "result.json"),
+    "--typical": (*NO_FILE, "topo.txt"),
+    "--duration": ("-1", "nan", "x", ""),
+    "--map": ("x", "=x", "x=", "size=num_gpus", "num_gpus=g", "cpus=a,cpus=b"),
     "--seed": ("-1", "x", "1.5"),
     "--performance": ("x", "profile"),
     "--profile": (*NO_FILE, "topo.txt"),
@@ -165,6 +182,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "running.csv": "job_id,gpus\na,0-2\nb,5\n",
         "two.csv": "job_id,gpus\na,0\n",
         "lines.txt": "2,ring,0,30,0,a\n",
+        "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -184,7 +202,7 @@ def test_the_option_or_its_file_is_named(here: Path, call: Call, base: str, opti
     assert option in done.err or file_named, done.err
 
 
-@pytest.mark.parametrize("base", [*BASES.values(), ARTIFACT])
+@pytest.mark.parametrize("base", [*dict.fromkeys(BASES.values()), ARTIFACT])
 def test_every_command_line_above_is_understood(base: str) -> None:
     cli._parser().parse_args(base.split())
 

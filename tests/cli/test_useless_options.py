@@ -43,12 +43,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (
             "--jobs jobs.csv --gpus-per-node 2",
-            "jobs.csv: --gpus-per-node is for logs in the Standard Workload Format, not for this file",
+            "jobs.csv: --gpus-per-node = 2: not for a CSV trace",
         ),
         (
             "--jobs log.pbs --gpus-per-node 2",
-            "log.pbs: --gpus-per-node is for logs in the Standard Workload Format, "
-            "not for a PBS log, which has the GPUs of its jobs",
+            "log.pbs: --gpus-per-node = 2: not for a PBS log, which has the GPUs of its jobs",
         ),
     ],
 )

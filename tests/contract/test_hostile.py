@@ -22,6 +22,7 @@ Workload = tp.simulate.Workload
 ONE_JOB = Workload([JOB], [0.0], [1.0])
 MATRIX = "\tGPU0\nGPU0\t X \n"
 
+TRACE = "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n"
 SWF = "1 0 0 9 4 -1 -1 4 9 8 1 -1 -1 -1 1 -1 -1 -1"
 PBS = "01/02/2013 10:00:00;E;1;queue=G ctime=1 resources_used.walltime=9 Resource_List.nodes=2:gpus=1"
 
@@ -121,6 +122,15 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     "sizes": lambda value: Workload.poisson(2, 1.0, 1.0, value),
     "from_mapa": Workload.from_mapa,
     "from_csv": Workload.from_csv,
+    "from_trace": Workload.from_trace,
+    "from_philly": Workload.from_philly,
+    **{
+        f"from_trace {name}": option(Workload.from_trace, name, TRACE)
+        for name in (
+            *("pattern", "bandwidth_sensitive", "profile", "duration", "columns", "without_gpus"),
+            "skip_bad_rows",
+        )
+    },
     "from_swf": Workload.from_swf,
     "from_pbs": Workload.from_pbs,
     **{

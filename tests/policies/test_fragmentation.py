@@ -278,3 +278,21 @@ def test_shares_count_in_the_utilization() -> None:
     jobs = [tp.JobGraph.independent(1).with_(gpu_fraction=0.5)] * 8
     result = tp.simulate(TEMPLATES[2], Workload(jobs, [0] * 8, [10] * 8), tp.policies.get("fgd"))
     assert result.summary()["utilization"] == 1.0
+
+
+def test_the_order_of_the_queue_can_be_kept() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(machine_of(2, "A"), 2))
+    queue = [
+        tp.policies.QueuedJob("large", tp.JobGraph.independent(2).with_(single_machine=True), 0.0),
+        tp.policies.QueuedJob("small", tp.JobGraph.independent(1), 0.0),
+    ]
+    cluster.allocate("a", [0])
+    cluster.allocate("b", [2])
+    overtaken, kept = (
+        tp.policies.get("vector-best-fit", in_order=in_order).plan(queue, cluster, 0.0)
+        for in_order in (False, True)
+    )
+    assert [job_id for job_id, _ in overtaken.start] == ["small"]
+    assert not kept.start
+    with pytest.raises(ValueError, match="in_order = 1"):
+        tp.policies.get("dot-product", in_order=1)

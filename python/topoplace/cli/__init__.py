@@ -32,6 +32,7 @@ from topoplace.cli.commands import (
     profile,
     show,
     simulate,
+    trace,
 )
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
 
@@ -79,6 +80,7 @@ def _parser() -> Parser:
         place,
         make_room,
         defragment,
+        trace,
         simulate,
         compare,
         profile,

@@ -10,14 +10,15 @@ import sys
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options
 
 if TYPE_CHECKING:
-    from topoplace.cluster.hosts import HostResources
+    from topoplace.cluster.hosts import GivenHosts, HostResources
     from topoplace.discovery import Format
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.simulate import Workload
@@ -32,6 +33,28 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 def topology(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the argument TOPO names: a built-in machine or a file."""
     return with_gpus(topology_or_network(arguments.topology, arguments), arguments.topology)
+
+
+def machines(arguments: argparse.Namespace) -> tuple[Topology, GivenHosts]:
+    """Return the topology that TOPO names, and the CPUs and memory of its machines.
+
+    These are those of --cpus and --memory-gb, else those in the file (nodes of a trace), else unlimited.
+    """
+    from topoplace import discovery
+    from topoplace.discovery.research import trace_nodes
+
+    source, given = arguments.topology, hosts(arguments)
+    if is_built_in(source) or (source != "-" and not os.path.exists(source)):
+        return topology(arguments), given
+    data = _topology_data(source)
+    found = with_gpus(parsed(source, arguments, data=data), source)
+    with errors_of(source):
+        is_list = discovery.format_of(data).module == "research.trace_nodes"
+        own = trace_nodes.read_nodes(data).hosts if is_list else ()
+    stated = {
+        name: getattr(given, name) for name in ("cpus", "memory_gb") if getattr(arguments, name) is not None
+    }
+    return found, [replace(one, **stated) for one in own] or given
 
 
 def topology_or_network(source: str, arguments: argparse.Namespace) -> Any:
@@ -145,17 +168,23 @@ def with_gpus(found: Any, source: str) -> Topology:
     return found
 
 
-def parsed(source: str, arguments: argparse.Namespace, template: Topology | None = None) -> Any:
+def parsed(
+    source: str,
+    arguments: argparse.Namespace,
+    template: Topology | None = None,
+    data: bytes | None = None,
+) -> Any:
     """Parse a file in any known format, or standard input for `-`; return a `Topology`, `Fabric` or other object.
 
     The format determines the type of the result. A topology is called after the file, unless the text names it.
     template: the machine that each host of a network file stands for; ValueError if the file describes machines itself.
+    data: the content of the file if it is read already.
     """
     from topoplace import discovery
-    from topoplace.discovery.text import decode
     from topoplace.topology.topology import Topology
 
-    data = content(source, decode.MAX_BYTES)
+    if data is None:
+        data = _topology_data(source)
     options = {
         key: getattr(arguments, key)
         for key in ("gpu_model", "assume_no_nvlink")
@@ -174,9 +203,17 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
         return found
 
 
+def _topology_data(source: str) -> bytes:
+    """Return the content of a file with a topology, unpacked if it is gzipped."""
+    from topoplace.discovery.text import decode
+
+    return _unpacked(content(source, decode.MAX_BYTES), _shown(source))
+
+
 def _name_of(source: str) -> str | None:
     """Return the name of the file `source` without directories and suffix; None for a pipe or a device."""
-    return os.fsencode(Path(source).stem).decode("utf-8", "replace") if os.path.isfile(source) else None
+    stem = Path(source.removesuffix(".gz")).stem
+    return os.fsencode(stem).decode("utf-8", "replace") if os.path.isfile(source) else None
 
 
 def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
@@ -246,6 +283,17 @@ def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
     if not data.strip():
         raise ValueError(f"{_shown(source)}: empty")
     return data
+
+
+@contextmanager
+def seekable(source: str) -> Generator[IO[bytes]]:
+    """Open a file, or standard input for `-`, whose content is kept in memory unless it can be read again."""
+    if source != "-":
+        with open(source, "rb") as file:
+            if file.seekable() and os.path.isfile(source):
+                yield file
+                return
+    yield io.BytesIO(content(source))
 
 
 def unpacked(source: str) -> bytes:

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topoplace.cli import options, reading
+from topoplace.cli import flags, job_files, options, reading
+from topoplace.cli.job_files import listed
 
 if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import PerformanceProfile
-    from topoplace.simulate import PerformanceModel, Result, Workload
-    from topoplace.topology.topology import Topology
-
+    from topoplace.objectives.expected_fragmentation import TypicalJobs
+    from topoplace.simulate import Discipline, PerformanceModel, Result, Workload
 
 _NUM_JOBS = 300
 
@@ -23,16 +23,20 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         metavar="FILE",
-        help="read jobs from FILE: CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), "
-        "MAPA's job lines or SC'17's manifests (default: MAPA's job mix)",
+        help="read jobs from FILE, gzipped, zipped or plain: a trace (CSV with a header, openb, PAI, Helios, Acme, "
+        "Philly's JSON), a log (Standard Workload Format, PBS accounting), MAPA's job lines or SC'17's manifests "
+        "(default: MAPA's job mix)",
     )
     options.add_count(parser, "--num-jobs", _NUM_JOBS, "number of jobs of the default mix")
     parser.set_defaults(num_jobs=None)  # to tell whether it is given
-    options.add_gpus_per_node(parser)
-    options.add_hosts(parser)
+    job_files.add_reading(parser)
     parser.add_argument(
-        "--skip-bad-rows", action="store_true", help="skip rows of --jobs that cannot be read, and count them"
+        "--typical",
+        metavar="FILE",
+        help="take the typical jobs of policies such as fgd from FILE, of any format of --jobs (default: --jobs)",
     )
+    options.add_hosts(parser)
+    _add_queue(parser)
     parser.add_argument(
         "--without",
         metavar="NAMES",
@@ -53,21 +57,36 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_output(parser)
 
 
-def listed(names: str | None, flag: str) -> list[str]:
-    """Return the names in a list separated by commas, none for None; ValueError names the flag of an empty name."""
-    found = [] if names is None else [name.strip() for name in names.split(",")]
-    if not all(found):
-        raise ValueError(f"{flag} {names!r}: a name is empty")
-    return found
+def _add_queue(parser: argparse.ArgumentParser) -> None:
+    """Add the options of queue disciplines and of moves."""
+    parser.add_argument(
+        "--order",
+        choices=("submitted", "priority", "fair"),
+        help="who is next, instead of the policy's own order: the oldest job, the highest priority, or the group with "
+        "the smallest dominant share",
+    )
+    parser.add_argument(
+        "--backfill",
+        choices=("none", "easy", "conservative"),
+        help="who may overtake: nobody, jobs that do not delay the first one that waits, or any before them "
+        "(default: the policy decides; easy with --order)",
+    )
+    parser.add_argument(
+        "--make-room",
+        type=float,
+        metavar="SECONDS",
+        help="move running jobs if the oldest waiting job then fits; each move takes SECONDS",
+    )
 
 
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares."""
 
-    def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
-        self.topology = topology
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from topoplace.simulate import MoveTimes
+
+        self.topology, self.hosts = reading.machines(arguments)
         self.arguments = arguments
-        self.hosts = reading.hosts(arguments)
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         unwanted = listed(arguments.without, "--without")
         workload = _workload(arguments, self.profile)
@@ -75,9 +94,15 @@ class Study:
             self.workload = workload.without(*unwanted)
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
-        self.may_share = topology.num_machines > 1 or any(job.gpu_fraction < 1 for job in self.workload.jobs)
+        self.may_share = self.topology.num_machines > 1 or any(
+            job.gpu_fraction < 1 for job in self.workload.jobs
+        )
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance)
+        self.typical = self._typical(arguments.typical)
+        self.discipline = _discipline(arguments)
+        with flags.named(move_s="--make-room"):
+            self.move_times = MoveTimes(arguments.make_room or 0.0)
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """Simulate the jobs under each policy; return the results, and why policies that cannot run them are set aside.
@@ -104,13 +129,21 @@ class Study:
         return results, set_aside
 
     def run(self, name: str) -> Result:
-        """Simulate the jobs under the policy called `name`; a policy of SC'17 also gets the performance profile."""
+        """Simulate the jobs under the policy called `name`.
+
+        A policy of SC'17 also gets the performance profile, and one that knows typical jobs gets those of the file.
+        """
         from topoplace import policies
+        from topoplace.moving import MakingRoom
         from topoplace.simulate import simulate
 
         policy = policies.get(name)
         if self.profile and isinstance(policy, policies.UtilityPolicy):
             policy = policies.get(name, profile=self.profile)
+        if self.typical and isinstance(policy, policies.FragmentationGradientDescent):
+            policy = policies.get(name, typical=self.typical)
+        if self.arguments.make_room is not None:
+            policy = MakingRoom(policy)
         return simulate(
             self.topology,
             self.workload,
@@ -119,7 +152,18 @@ class Study:
             seed=self.arguments.seed,
             progress=sys.stderr is not None and sys.stderr.isatty(),
             hosts=self.hosts,
+            discipline=self.discipline,
+            move_times=self.move_times,
         )
+
+    def _typical(self, source: str | None) -> TypicalJobs | None:
+        """Return the typical jobs of the file `source`, by default of the file of jobs; None for the default mix."""
+        from topoplace.objectives.expected_fragmentation import TypicalJobs
+
+        if source is None:
+            return TypicalJobs.of(self.workload.jobs) if self.arguments.jobs else None
+        with flags.named(jobs="--typical"):
+            return TypicalJobs.of(job_files.jobs_of(source, self.arguments, self.profile).jobs)
 
     def _model(self, name: str | None) -> PerformanceModel:
         from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
@@ -133,38 +177,28 @@ class Study:
         return FixedTime() if name == "fixed" else MapaSlowdown()
 
 
+def _discipline(arguments: argparse.Namespace) -> Discipline | None:
+    """Return the discipline of --order and --backfill, None without them."""
+    from topoplace.simulate import Discipline
+
+    if arguments.order is None and arguments.backfill is None:
+        return None
+    if arguments.make_room is not None:
+        raise ValueError("--make-room: moves are planned by the policy, which --order and --backfill replace")
+    return Discipline(arguments.order or "submitted", arguments.backfill or "easy")
+
+
 def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
     from topoplace.simulate import Workload
 
-    if not arguments.jobs:
-        if arguments.skip_bad_rows:
-            raise ValueError("--skip-bad-rows needs --jobs, whose rows it skips")
-        reading.refuse_gpus_per_node(arguments, "the default mix")
-        return Workload.mapa(arguments.num_jobs or _NUM_JOBS, arguments.seed)
-    if arguments.num_jobs is not None:
-        raise ValueError("--num-jobs is for the default mix, which --jobs replaces")
-    text = reading.text(arguments.jobs)
-    with reading.errors_of(arguments.jobs):
-        read = _read_jobs(text, arguments, profile)
-    if read.report and (read.report.skipped or read.report.unused):
-        print(f"{arguments.jobs}: {read.report}", file=sys.stderr)
-    if not len(read):
-        raise ValueError(f"{arguments.jobs}: contains no job")
-    return read
-
-
-def _read_jobs(text: str, arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
-    from topoplace.simulate import Workload
-
-    skip = arguments.skip_bad_rows
-    is_json = text.lstrip()[:1] in ("{", "[")
-    if not is_json and (log := reading.log(text, arguments)) is not None:
-        return log
-    reading.refuse_gpus_per_node(arguments, "this file")
-    if is_json:
-        return Workload.from_manifests(text, profile, skip_bad_rows=skip)
-    if text.lstrip()[:1].isdigit():
-        return Workload.from_mapa(text)
-    if "job_id" in text.lstrip().split("\n", 1)[0]:
-        return Workload.from_trace(text, profile=profile, skip_bad_rows=skip)
-    return Workload.from_csv(text)
+    if arguments.jobs:
+        if arguments.num_jobs is not None:
+            raise ValueError("--num-jobs is for the default mix, which --jobs replaces")
+        return job_files.jobs_of(arguments.jobs, arguments, profile)
+    job_files.refuse_without_file(arguments)
+    with flags.named(pattern="--pattern"):
+        return Workload.mapa(
+            arguments.num_jobs or _NUM_JOBS,
+            arguments.seed,
+            pattern="ring" if arguments.pattern is None else arguments.pattern,
+        )

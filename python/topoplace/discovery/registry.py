@@ -98,6 +98,7 @@ FORMATS = (
     Format("HyperNodes of Volcano", "cluster_managers.volcano"),
     Format("HiveD configuration", "cluster_managers.hived"),
     Format("Topograph model", "cluster_managers.topograph"),
+    Format("nodes of a trace", "research.trace_nodes"),
     Format("NetQ", "networks.netq"),
     Format("ibnetdiscover", "networks.ibnetdiscover"),
     Format("topoplace JSON", "own_json"),  # last: recognises all remaining JSON

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
@@ -55,7 +55,7 @@ class MachinePolicy(ABC):
     """
 
     name: str
-    out_of_order: ClassVar[bool] = True
+    out_of_order: bool = True
     """True if a job may start while an older one in the queue waits."""
     honours: frozenset[str] = frozenset()
     """The requirements that the policy honours beside those that the engine does; see `engine.requirements`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from topoplace.simulate.metrics import QUANTILES
+from topoplace.simulate.metrics import QUANTILES, WAIT_QUANTILES
 
 _NONE_RAN: Final = "no job ran"
 _NO_UTILITY: Final = "the policy has no score of utility"
@@ -40,6 +40,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "utilization": Measure("utilization", "%", 100.0),
     "nvlink_use": Measure("NVLink use", "%", 100.0, "no tasks communicated"),
     "mean_wait": Measure("mean wait", "s"),
+    **{f"wait_{name}": Measure(f"wait {name}", "s") for name in WAIT_QUANTILES},
     "mean_slowdown": Measure("slowdown"),
     "mean_slowdown_with_wait": Measure("slowdown incl. wait"),
     "mean_utility": Measure("utility", missing=_NO_UTILITY),

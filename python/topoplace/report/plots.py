@@ -18,11 +18,12 @@ from topoplace.report import figures
 from topoplace.report.comparison_plot import comparison
 from topoplace.report.gantt_plot import gantt
 from topoplace.report.topology_plot import topology
+from topoplace.report.trace_plot import trace
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["comparison", "gantt", "histograms", "lines", "overhead", "topology"]
+__all__ = ["comparison", "gantt", "histograms", "lines", "overhead", "topology", "trace"]
 
 
 def overhead(

@@ -29,6 +29,7 @@ from topoplace.simulate.performance.training_step import TrainingStep
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads.generators import SC17_WEIGHTS
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
+from topoplace.simulate.workloads.trace_files import read_workload
 from topoplace.simulate.workloads.workload import Workload
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "TransferSpeeds",
     "Transfers",
     "Workload",
+    "read_workload",
     "simulate",
 ]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9
 _OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
+WAIT_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 
 
@@ -132,6 +134,7 @@ class Result:
         - makespan: first submission to last end, 0 if no job ran. throughput: jobs per hour of the makespan.
           utilization: GPU seconds that jobs held, shared GPUs by their shares, divided by all of the makespan.
           nvlink_use: see the method of this name.
+        - wait_p50, p90, p99, max: quantiles of the waits, each the wait of a job, of two neighbours the longer one.
         - mean_wait, mean_slowdown, mean_slowdown_with_wait, mean_utility: means over the jobs that ran.
         - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
           rejected: number of rejected jobs.
@@ -147,6 +150,7 @@ class Result:
             "utilization": busy / (makespan * self.topology.num_gpus) if makespan else float("nan"),
             "nvlink_use": self.nvlink_use(),
             "mean_wait": _mean(ran["wait"]),
+            **_quantiles("wait", ran["wait"], WAIT_QUANTILES, "higher"),
             "mean_slowdown": _mean(ran["slowdown"]),
             "mean_slowdown_with_wait": _mean(ran["slowdown_with_wait"]),
             "mean_utility": _mean(score_of(ran, "utility")),
@@ -201,6 +205,24 @@ class Result:
         plain = {name: self.jobs[name] for name in self.jobs.dtype.names or () if name != "scores"}
         scores = self.jobs["scores"]
         return pd.DataFrame({**plain, **{name: scores[name] for name in scores.dtype.names or ()}})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole result to a file: Parquet for a path that ends in .parquet (needs pyarrow), CSV for .csv.
+
+        The file has a row per job with the columns of `jobs`, the topology and the job graphs; nothing is lost. In CSV
+        the latter are a first line that begins with `#`: `pandas.read_csv(path, skiprows=1)` reads the rest. The file
+        is replaced as a whole, or not at all. ValueError for another ending.
+        """
+        from topoplace.simulate import stored_results
+
+        stored_results.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read a result that `save` wrote. ValueError names the row, or what else is wrong with the file."""
+        from topoplace.simulate import stored_results
+
+        return stored_results.load(path)
 
     def gantt(self, path: str | Path) -> None:
         """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
@@ -269,8 +291,13 @@ def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _quantiles(prefix: str, values: NDArray[np.float64]) -> dict[str, float]:
+def _quantiles(
+    prefix: str,
+    values: NDArray[np.float64],
+    quantiles: Mapping[str, float] = QUANTILES,
+    method: Literal["linear", "higher"] = "linear",
+) -> dict[str, float]:
     return {
-        f"{prefix}_{name}": float(np.quantile(values, q)) if len(values) else float("nan")
-        for name, q in QUANTILES.items()
+        f"{prefix}_{name}": float(np.quantile(values, q, method=method)) if len(values) else float("nan")
+        for name, q in quantiles.items()
     }

@@ -4,18 +4,43 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any
 
 from topoplace import _checks
 
 MAX_NUMBER = 1e15
 
+Lines = str | Iterable[str]
+"""A text, or its lines, such as those of an open file, which are read one by one."""
 
-def lines(text: str) -> Iterator[tuple[int, list[str]]]:
+
+def lines_of(text: Lines) -> Iterator[str]:
+    """Yield the lines of a text with their ends; ValueError for anything but a string or strings.
+
+    Lines end only at a newline: `str.splitlines` would also split at other characters that users write into logs.
+    """
+    if isinstance(text, str):
+        yield from io.StringIO(text, newline="")
+        return
+    for line in _iterable(text):
+        if not isinstance(line, str):
+            raise ValueError(f"text: {_checks.shown(line)} is not a line of text")
+        yield line
+
+
+def _iterable(text: Any) -> Iterable[object]:
+    if hasattr(text, "__iter__") and not isinstance(text, bytes | bytearray) and not hasattr(text, "keys"):
+        with suppress(TypeError):  # an array of no dimension
+            found: Iterable[object] = iter(text)
+            return found
+    raise ValueError(f"text = {_checks.shown(text)} is not a str, nor an iterable of lines")
+
+
+def lines(text: Lines) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, fields) of each line that is not blank; ValueError for text that is not CSV."""
-    _checks.instance(text, str, "text", ValueError)
-    reader = csv.reader(io.StringIO(text, newline=""))
+    reader = csv.reader(lines_of(text))
     try:
         for fields in reader:
             if any(field.strip() for field in fields):
@@ -25,19 +50,29 @@ def lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def records(
-    text: str,
+    text: Lines,
     needed: Sequence[str],
     optional: Collection[str] | None = (),
     row: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, fields by column name) of each line below the header; fields are text.
 
-    needed: the required columns. optional: the other columns allowed; None allows any. row: makes the block in which a
-    line with a wrong number of fields is refused, and which may suppress the ValueError. ValueError also for a header
-    with wrong columns.
+    needed: the required columns. optional: the other columns allowed; None allows any. row: see `rows_below`.
+    ValueError also for a header with wrong columns.
     """
     rows = lines(text)
     _, given = next(rows, (1, list[str]()))
+    header = checked_header(given, needed, optional)
+    yield from rows_below(header, rows, row)
+
+
+def checked_header(
+    given: Sequence[str], needed: Collection[str], optional: Collection[str] | None = None
+) -> list[str]:
+    """Return the names of the columns; ValueError if one of `needed` is missing, one is unknown, or one repeats.
+
+    optional: the other columns allowed; None allows any.
+    """
     header = [name.strip() for name in given]
     unknown = [] if optional is None else sorted(set(header) - set(needed) - set(optional))
     if unknown or not set(needed) <= set(header) or len(set(header)) != len(header):
@@ -45,6 +80,19 @@ def records(
         raise ValueError(
             f"line 1: columns = {_checks.shown(header)}: must contain each of {', '.join(needed)} once{also}"
         )
+    return header
+
+
+def rows_below(
+    header: Sequence[str],
+    rows: Iterable[tuple[int, list[str]]],
+    row: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield (line number, fields by column name) of each of `rows`, which are (line number, fields).
+
+    row: makes the block in which a line with a wrong number of fields is refused, and which may suppress the
+    ValueError.
+    """
     for line, fields in rows:
         if len(fields) == len(header):
             yield line, dict(zip(header, fields, strict=True))

@@ -41,8 +41,10 @@ def test_a_trace_reports_rows_skipped_and_columns_not_used() -> None:
     }
     assert str(report) == (
         "4 rows, 2 jobs; skipped: 1 bad (duration_s = 'ten', not a number from 0), 1 without GPUs; "
-        "fields not used: user"
+        "bad: line 4; fields not used: user; "
+        "assumed: pattern clique, jobs of several GPUs are bandwidth sensitive, others are not"
     )
+    assert report.bad == ("line 4: duration_s = 'ten', not a number from 0",)
     assert json.loads(json.dumps(report.to_dict()))["rows"] == 4
     assert found.without("gpu_fraction").report == report
 

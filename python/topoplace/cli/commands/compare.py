@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading, study, writing
+from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
     from topoplace.simulate import Result
@@ -44,11 +44,11 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
 
-    named = () if arguments.policies is None else study.listed(arguments.policies, "--policies")
+    named = () if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
-    runs = study.Study(reading.topology(arguments), arguments)
+    runs = study.Study(arguments)
     names = named or policies.names(sharing=None if runs.may_share else False)
     picture = writing.picture(arguments.output, "comparison.png")
     results, set_aside = runs.run_all(names)
@@ -61,6 +61,7 @@ def _run(arguments: argparse.Namespace) -> None:
         columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
         _print(rows, columns, f"{len(runs.workload)} jobs on {runs.topology.name}")
         _print_rejections(results)
+        job_files.print_assumed(runs.workload)
     for name, reason in set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading, study, writing
+from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
     from topoplace.simulate import Result
@@ -19,18 +19,28 @@ def add(commands: Any) -> None:
         "--policy", help="policy that decides (default: mapa-preserve; topo-aware with --profile)"
     )
     study.add_workload(parser)
+    parser.add_argument(
+        "--save",
+        metavar="FILE",
+        type=options.path,
+        help="write the whole result to FILE.parquet or FILE.csv; Result.load reads it",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
+    from topoplace.simulate import result_files
 
     policy = arguments.policy
     if policy is None:
         policy = "topo-aware" if arguments.profile else "mapa-preserve"
     with flags.named(name="--policy"):
         policies.get(policy)
-    runs = study.Study(reading.topology(arguments), arguments)
+    runs = study.Study(arguments)
     picture = writing.picture(arguments.output, "gantt.png")
+    if arguments.save:
+        with flags.named(path="--save"):
+            result_files.form_of(writing.file(arguments.save, "--save"))
     result = runs.run(policy)
     if arguments.json:
         rows = runs.workload.report
@@ -45,6 +55,10 @@ def _run(arguments: argparse.Namespace) -> None:
         )
     else:
         _print(result)
+        job_files.print_assumed(runs.workload)
+    if arguments.save:
+        result.save(arguments.save)
+        writing.wrote(arguments.save, beside_json=arguments.json)
     if picture:
         result.gantt(picture)
         writing.wrote(picture, beside_json=arguments.json)

@@ -28,10 +28,12 @@ class VectorPolicy(SharingPolicy):
     has GPUs only.
     rounded: True compares scores in whole hundredths, rounded down, as the simulator of FGD's authors does; machines
     whose scores differ by less are then equal, and the lowest number is taken. False compares exact scores.
+    in_order: True lets no job start before an older one that waits.
     """
 
-    def __init__(self, *, rounded: bool = True) -> None:
+    def __init__(self, *, rounded: bool = True, in_order: bool = False) -> None:
         self.rounded = _checks.flag(rounded, "rounded", ValueError)
+        self.out_of_order = not _checks.flag(in_order, "in_order", ValueError)
 
     def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
         """Return the score of each machine, 0..1."""

@@ -13,8 +13,9 @@ from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.performance.transfers import Transfers
+from topoplace.simulate.workloads.job_columns import Unsaid
 from topoplace.simulate.workloads.trace_csv import Columns
-from topoplace.text_formats.csv_rows import MAX_NUMBER
+from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, lines_of
 
 CONNECTIONS: Final = (100, 100_000)
 """Range of a job's number of data transfers, which no log contains; TSUBAME's simulation draws it (Table 1)."""
@@ -44,14 +45,15 @@ class LoggedJob(NamedTuple):
 class LogColumns(Columns):
     """The columns of a workload read from a log, including the run time limits that users requested (seconds)."""
 
-    def __init__(self, *, skip_bad_rows: bool = False) -> None:
+    def __init__(self, unsaid: Unsaid, *, skip_bad_rows: bool = False) -> None:
         super().__init__(skip_bad_rows=skip_bad_rows)
+        self.unsaid = unsaid
         self.requested: list[float] = []
 
     def add_logged(self, row: LoggedJob) -> None:
         """Append a job of the log; raise ValueError that names its line if its job graph would be invalid."""
         try:
-            job = job_from_nodes(row.nodes, row.gpus, row.cpus, row.memory_gb)
+            job = self.unsaid.logged_job(job_from_nodes(row.nodes, row.gpus, row.cpus, row.memory_gb))
         except ValueError as error:
             raise ValueError(f"line {row.line}: {error}") from None
         self.add(job, row.submit, row.run_time, row.job_id)
@@ -107,14 +109,14 @@ def estimated_transfers(jobs: Sequence[JobGraph], random: np.random.Generator) -
     return [Transfers(size, net, size, gpu) for size, (net, gpu) in zip(sizes, drawn, strict=True)]
 
 
-def lines(text: str) -> Iterator[tuple[int, str]]:
+def lines(text: Lines) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text) of each line that is not blank.
 
     Lines end only at a newline: `str.splitlines` would also split at other characters that users write into logs.
     """
-    for line, content in enumerate(text.split("\n"), 1):
+    for line, content in enumerate(text.split("\n") if isinstance(text, str) else lines_of(text), 1):
         if content.strip():
-            yield line, content
+            yield line, content.removesuffix("\n")
 
 
 def per_node(total: int, nodes: int) -> int:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from topoplace import _checks
 from topoplace.jobs.requirements import MAX_TASKS
+from topoplace.simulate.workloads.job_columns import Unsaid
 from topoplace.simulate.workloads.logged_jobs import (
     LARGEST,
     LogColumns,
@@ -28,7 +29,7 @@ from topoplace.simulate.workloads.logged_jobs import (
     seconds,
 )
 from topoplace.simulate.workloads.row_report import RowCounter
-from topoplace.text_formats.csv_rows import MAX_NUMBER, number
+from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, number
 
 _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[^;]*;", re.ASCII)
 _MEMORY: Final = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
@@ -62,23 +63,28 @@ def recognised(text: str) -> bool:
 
 
 def read_pbs(
-    text: str, queues: Collection[str] | None, *, without_gpus: bool, skip_bad_rows: bool = False
+    text: Lines,
+    queues: Collection[str] | None,
+    unsaid: Unsaid,
+    *,
+    without_gpus: bool,
+    skip_bad_rows: bool = False,
 ) -> LogColumns:
     """Read the jobs that ran from a PBS accounting log, as columns of a workload; see `Workload.from_pbs`.
 
-    queues: names of the queues whose jobs are kept; None keeps all.
+    queues: names of the queues whose jobs are kept; None keeps all. unsaid: what holds for jobs although no log says
+    it.
     """
-    _checks.instance(text, str, "text", ValueError)
     _checks.flag(without_gpus, "without_gpus", ValueError)
     of_queues = None if queues is None else frozenset(_names(queues))
-    columns = LogColumns(skip_bad_rows=skip_bad_rows)
+    columns = LogColumns(unsaid, skip_bad_rows=skip_bad_rows)
     rows = _last_runs(text, of_queues, columns.counter)
     first = min((row.submit for row in rows.values()), default=0.0)
     since = (row._replace(submit=row.submit - first) for row in rows.values())
     return add_jobs(columns, since, without_gpus=without_gpus)
 
 
-def _last_runs(text: str, queues: frozenset[str] | None, counter: RowCounter) -> dict[str, LoggedJob]:
+def _last_runs(text: Lines, queues: frozenset[str] | None, counter: RowCounter) -> dict[str, LoggedJob]:
     """Return the jobs of these queues that ran, by id; of a job that ran several times, the last run."""
     rows: dict[str, LoggedJob] = {}
     for record in _records(text, counter):
@@ -101,7 +107,7 @@ def _names(queues: object) -> Iterator[str]:
         yield _checks.text(name, f"queues[{i}]", ValueError)
 
 
-def _records(text: str, counter: RowCounter) -> Iterator[_Record]:
+def _records(text: Lines, counter: RowCounter) -> Iterator[_Record]:
     """Yield the records of type E (job ended) in the order of the log; count other records as skipped.
 
     ValueError names a malformed line, unless `counter` skips bad rows.

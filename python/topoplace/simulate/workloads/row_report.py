@@ -11,7 +11,9 @@ from typing import Any, Final
 
 _WHERE: Final = re.compile(r"^(line [0-9]+|jobs?\[?[^:]*): ")
 _SHOWN: Final = 3
-"""Limit on the reasons that one line shows in full."""
+"""Limit on the reasons, and on the bad rows, that one line shows in full."""
+_KEPT: Final = 1000
+"""Limit on the messages about bad rows that a report keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,10 @@ class RowReport:
     """Number of rows that became no job, by reason."""
     unused: tuple[str, ...] = ()
     """Names of fields that the text has and the workload does not."""
+    bad: tuple[str, ...] = ()
+    """What is wrong with each bad row that was skipped, with its line number; the first 1,000 of them."""
+    assumed: tuple[str, ...] = ()
+    """What the text does not say about its jobs and nobody stated: what holds instead."""
 
     def __str__(self) -> str:
         """Return one line that says all of this."""
@@ -37,8 +43,13 @@ class RowReport:
             parts.append(
                 "skipped: " + ", ".join([*shown, *([f"{others} for other reasons"] if others else [])])
             )
+        if self.bad:
+            where = dict.fromkeys(found[1] if (found := _WHERE.match(text)) else text for text in self.bad)
+            parts.append("bad: " + ", ".join(list(where)[:_SHOWN]) + ", …" * (len(where) > _SHOWN))
         if self.unused:
             parts.append(f"fields not used: {', '.join(self.unused)}")
+        if self.assumed:
+            parts.append(f"assumed: {', '.join(self.assumed)}")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,6 +59,8 @@ class RowReport:
             "jobs": self.jobs,
             "skipped": dict(self.skipped),
             "unused": list(self.unused),
+            "bad": list(self.bad),
+            "assumed": list(self.assumed),
         }
 
 
@@ -59,6 +72,7 @@ class RowCounter:
         self.rows = 0
         self._skipped: Counter[str] = Counter()
         self._unused: dict[str, None] = {}
+        self._bad: list[str] = []
 
     @contextmanager
     def row(self) -> Generator[None]:
@@ -76,6 +90,8 @@ class RowCounter:
             if not self.skip_bad_rows:
                 raise
             self.skip(f"bad ({_WHERE.sub('', str(error))})")
+            if len(self._bad) < _KEPT:
+                self._bad.append(str(error))
 
     def skip(self, reason: str) -> None:
         """Note that the row, which `row` has counted, becomes no job."""
@@ -85,6 +101,10 @@ class RowCounter:
         """Note fields that are not used."""
         self._unused.update(dict.fromkeys(fields))
 
-    def report(self, jobs: int) -> RowReport:
-        """Return the report of all rows so far, of which `jobs` became jobs."""
-        return RowReport(self.rows, jobs, dict(self._skipped), tuple(sorted(self._unused)))
+    def report(self, jobs: int, assumed: Iterable[str] = ()) -> RowReport:
+        """Return the report of all rows so far, of which `jobs` became jobs.
+
+        assumed: what the text does not say, and what holds instead.
+        """
+        unused = tuple(sorted(self._unused))
+        return RowReport(self.rows, jobs, dict(self._skipped), unused, tuple(self._bad), tuple(assumed))

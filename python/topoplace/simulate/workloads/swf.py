@@ -14,6 +14,7 @@ from typing import Final
 
 from topoplace import _checks
 from topoplace.jobs.requirements import MAX_TASKS
+from topoplace.simulate.workloads.job_columns import Unsaid
 from topoplace.simulate.workloads.logged_jobs import (
     LARGEST,
     LogColumns,
@@ -23,7 +24,7 @@ from topoplace.simulate.workloads.logged_jobs import (
     per_node,
 )
 from topoplace.simulate.workloads.row_report import RowCounter
-from topoplace.text_formats.csv_rows import number
+from topoplace.text_formats.csv_rows import Lines, number
 
 FIELDS: Final = (
     *("job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
@@ -66,22 +67,25 @@ class _Nodes:
 
 
 def read_swf(
-    text: str,
+    text: Lines,
     gpus_per_node: int,
     cpus_per_node: int | None,
     statuses: Collection[int],
     queues: Collection[int] | None,
+    unsaid: Unsaid,
     *,
     skip_bad_rows: bool = False,
 ) -> LogColumns:
-    """Read the jobs that ran from a log, as columns of a workload; see `Workload.from_swf`."""
-    _checks.instance(text, str, "text", ValueError)
+    """Read the jobs that ran from a log, as columns of a workload; see `Workload.from_swf`.
+
+    unsaid: what holds for jobs although no log says it.
+    """
     gpus = _checks.integer(gpus_per_node, "gpus_per_node", ValueError, low=0, high=MAX_TASKS)
     if cpus_per_node is not None:
         _checks.integer(cpus_per_node, "cpus_per_node", ValueError, low=1, high=MAX_TASKS)
     kept = frozenset(_numbers(statuses, "statuses", low=-1, high=5))
     of_queues = None if queues is None else frozenset(_numbers(queues, "queues", low=-1, high=LARGEST))
-    columns = LogColumns(skip_bad_rows=skip_bad_rows)
+    columns = LogColumns(unsaid, skip_bad_rows=skip_bad_rows)
     columns.counter.ignore(_UNUSED)
     rows = _rows(text, _Nodes(gpus, cpus_per_node, kept, of_queues), columns.counter)
     return add_jobs(columns, rows, without_gpus=not gpus)
@@ -92,7 +96,7 @@ def _numbers(values: object, what: str, low: int, high: int) -> Iterator[int]:
         yield _checks.integer(value, f"{what}[{i}]", ValueError, low=low, high=high)
 
 
-def _rows(text: str, nodes: _Nodes, counter: RowCounter) -> Iterator[LoggedJob]:
+def _rows(text: Lines, nodes: _Nodes, counter: RowCounter) -> Iterator[LoggedJob]:
     header: dict[str, int] = {}
     line_of: dict[str, int] = {}
     for line, content in lines(text):

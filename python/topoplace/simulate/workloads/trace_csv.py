@@ -1,28 +1,22 @@
-"""Read job lists in three CSV formats: traces of GPU clusters, a short format of our own, and MAPA's job files."""
+"""Read job lists in CSV: traces of GPU clusters in several formats, a short format of our own, and MAPA's job files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
+from types import MappingProxyType
 from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.cluster.hosts import cpus_of
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import MAX_TASKS
-from topoplace.simulate.workloads.job_columns import job_of
-from topoplace.simulate.workloads.row_report import RowCounter
-from topoplace.text_formats.csv_rows import MAX_NUMBER, lines, number, records
-
-NEEDED: Final = ("job_id", "submit_s", "num_gpus")
-_USED: Final = frozenset(
-    (
-        *(*NEEDED, "duration_s", "gpu_milli", "gpu_type", "cpus", "mem_mib", "nodes"),
-        *("model", "batch", "min_utility"),
-    )
-)
+from topoplace.simulate.workloads.job_columns import Unsaid, job_of
+from topoplace.simulate.workloads.row_report import RowCounter, RowReport
+from topoplace.simulate.workloads.trace_formats import Row, TraceFormat, format_of, without_header
+from topoplace.text_formats.csv_rows import Lines, checked_header, lines, number, records, rows_below
 
 _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensitive", "profile")
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
@@ -37,6 +31,17 @@ class Columns:
         self.submit: list[float] = []
         self.base: list[float] = []
         self.ids: list[str] = []
+        self.unsaid = Unsaid()
+        """What holds for jobs whose rows do not say it."""
+
+    def report(self) -> RowReport:
+        """Return the report of all rows read; ValueError if models were named of which there is no job."""
+        return self.counter.report(len(self.jobs), self.unsaid.assumed())
+
+    def count_from_first(self) -> None:
+        """Count the times of submission from the first one."""
+        first = min(self.submit)
+        self.submit = [submit - first for submit in self.submit]
 
     def add(self, job: JobGraph, submit: float, base: float, job_id: str) -> None:
         """Append a job. submit: submission time in seconds. base: run time at full speed in seconds."""
@@ -47,67 +52,159 @@ class Columns:
 
 
 def read_trace(
-    text: str,
-    pattern: str,
-    sensitive: bool,
-    profile: PerformanceProfile | None = None,
-    duration: float | None = None,
+    text: Lines,
+    unsaid: Unsaid,
+    columns: Mapping[str, str] = MappingProxyType({}),
     *,
+    without_gpus: bool = False,
     skip_bad_rows: bool = False,
 ) -> Columns:
-    """Read the jobs of a CSV trace that need GPUs; see `Workload.from_trace`.
+    """Read the jobs of a CSV trace of any format in `trace_formats`; see `Workload.from_trace`.
 
-    pattern, sensitive: communication pattern and bandwidth sensitivity of every job. profile, duration: run times for
-    rows that state none.
+    unsaid: what holds for jobs whose rows do not say it. columns: names of columns by field. without_gpus: keep jobs
+    without GPUs, too.
     """
-    columns = Columns(skip_bad_rows=skip_bad_rows)
-    line_of: dict[str, int] = {}
-    if duration is not None:
-        duration = _checks.real(duration, "duration", ValueError, high=MAX_NUMBER)
-    for line, row in records(text, NEEDED, None, columns.counter.row):
-        columns.counter.ignore(row.keys() - _USED)
-        with columns.counter.row():
-            size = int(number(row["num_gpus"], int, line, "num_gpus", high=MAX_TASKS))
-            if not size:
-                columns.counter.skip("without GPUs")
-                continue
-            _check_id(row["job_id"], line, line_of)
-            try:
-                job = _job(pattern, size, sensitive, row, line)
-                base = _base_time(job, row, line, profile)
-            except ValueError as error:
-                text = str(error)
-                raise ValueError(text if text.startswith("line ") else f"line {line}: {text}") from None
-            if (base := duration if base is None else base) is None:
-                raise ValueError(
-                    f"line {line}: duration_s is unknown: add it, or give a profile or a duration"
-                )
-            columns.add(job, number(row["submit_s"], float, line, "submit_s"), base, row["job_id"])
-    return columns
+    found = Columns(skip_bad_rows=skip_bad_rows)
+    found.unsaid = unsaid
+    _checks.flag(without_gpus, "without_gpus", ValueError)
+    form, header, rows = _begun(text, columns)
+    used = {form.columns[field].name for field in form.columns}
+    found.counter.ignore(name for name in header if name not in used)
+    reader = _Reader(found, unsaid, without_gpus=without_gpus)
+    for line, cells in rows_below(header, rows, found.counter.row):
+        with found.counter.row():
+            reader.add(Row(form, line, cells))
+    if reader.is_dated and found.submit:
+        found.count_from_first()
+    return found
 
 
-def _check_id(job_id: str, line: int, line_of: dict[str, int]) -> None:
+def _begun(
+    text: Lines, columns: Mapping[str, str]
+) -> tuple[TraceFormat, list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the format of a text, the names of its columns, and (line number, fields) of the rows below them."""
+    _checks.instance(columns, Mapping, "columns", ValueError)
+    rows = lines(text)
+    line, first = next(rows, (1, list[str]()))
+    bare = without_header(first)
+    if bare is not None:
+        return bare.with_columns(columns), list(bare.header), chain([(line, first)], rows)
+    names = [name.strip() for name in first]
+    form = format_of(names).with_columns(columns)
+    for column in columns.values():
+        if column not in names:
+            raise ValueError(f"columns = {_checks.shown(column)}: the columns are {', '.join(names)}")
+    return form, checked_header(first, form.needed_columns()), rows
+
+
+class _Reader:
+    """Turns the rows of a trace into jobs."""
+
+    def __init__(self, found: Columns, unsaid: Unsaid, *, without_gpus: bool) -> None:
+        self._found = found
+        self._unsaid = unsaid
+        self._without_gpus = without_gpus
+        self._line_of: dict[str, int] = {}
+        self.is_dated = False
+
+    def add(self, row: Row) -> None:
+        """Add the job of a row, or count why there is none; ValueError names the row, the column and the value."""
+        instances = row.whole("instances", 1, MAX_TASKS) or 1
+        size, fraction = _gpus(row, instances)
+        if not size and not self._without_gpus:
+            self._found.counter.skip("without GPUs")
+            return
+        start = row.time("start_s")
+        if row.of.runs_from_start and start is None:
+            self._found.counter.skip("that never ran")
+            return
+        job_id = "/".join(filter(None, (row.text("job_id"), row.text("part"))))
+        _check_id(job_id, row, self._line_of)
+        submit = row.time("submit_s")
+        stated = _run_time(row, submit if start is None else start)
+        try:
+            job = _job(row, size, fraction, instances, self._unsaid)
+            base = self._unsaid.base_time(job, stated, row.name("duration_s"))
+        except ValueError as error:
+            text = str(error)
+            raise ValueError(text if text.startswith("line ") else f"line {row.line}: {text}") from None
+        if submit is None:
+            if row.has("submit_s"):
+                raise row.error("submit_s", "not a time")
+            submit = float(len(self._found.jobs))
+            self._unsaid.assume("one job submitted each second, in the order of the rows")
+        self.is_dated |= row.is_dated
+        self._found.add(job, submit, base, job_id)
+
+
+def _check_id(job_id: str, row: Row, line_of: dict[str, int]) -> None:
     """Raise ValueError if the job id is empty or is also the id of an earlier line; record its line in `line_of`."""
-    _checks.text(job_id, f"line {line}: job_id", ValueError)
+    line, what = row.line, row.name("job_id")
+    _checks.text(job_id, f"line {line}: {what}", ValueError)
     if line_of.setdefault(job_id, line) != line:
-        raise ValueError(f"line {line}: job_id = {_checks.shown(job_id)}, already in line {line_of[job_id]}")
+        raise ValueError(f"line {line}: {what} = {_checks.shown(job_id)}, already in line {line_of[job_id]}")
 
 
-def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line: int) -> JobGraph:
-    fields = {key: value.strip() for key, value in row.items() if value.strip()}
-    model, batch = fields.get("model"), fields.get("batch")
-    profile = f"{model}/{batch}" if model and batch else model
-    job = job_of(pattern, size, sensitive, profile)
-    kinds = [kind for kind in fields.get("gpu_type", "").split("|") if kind]
-    needs: dict[str, Any] = {
-        "gpu_fraction": _gpu_fraction(fields, line),
-        "gpu_model": tuple(kinds) or None,
-        "cpus": _cpus(fields, line) or None,
-        "memory_gb": _value(fields, "mem_mib", line) * 2**20 / 1e9 or None,
-        "single_machine": _nodes(fields, line) == 1,
-        "min_utility": _value(fields, "min_utility", line),
+def _gpus(row: Row, instances: int) -> tuple[int, float]:
+    """Return the number of GPUs of a row, and the share of each that the job uses."""
+    each = row.number("gpus_each")
+    if each is None:
+        size = row.whole("num_gpus", 0, MAX_TASKS) or 0
+        milli = row.number("gpu_milli", 1 if size else 0, 1000)
+        return size, 1.0 if milli is None else milli / 1000
+    if each > 1 and not each.is_integer():
+        raise row.error("gpus_each", "neither whole GPUs nor a share of one")
+    count = instances * int(max(each, 1)) if each else 0
+    if count > MAX_TASKS:
+        raise row.error("gpus_each", f"{instances} times, is more than {MAX_TASKS} GPUs")
+    return count, min(each, 1.0)
+
+
+def _run_time(row: Row, start: float | None) -> float | None:
+    """Return the run time in seconds that a row states, or that is between its start and its end; None for neither."""
+    stated = row.number("duration_s")
+    end = row.time("end_s")
+    if stated is not None or end is None or start is None:
+        return stated
+    if end < start:
+        raise row.error("end_s", "is before the start")
+    return end - start
+
+
+def _job(row: Row, size: int, fraction: float, instances: int, unsaid: Unsaid) -> JobGraph:
+    nodes = 1 if row.of.one_machine else row.whole("nodes", 1)
+    cpus, memory_gb = _cpus(row, instances) or None, _memory_gb(row, instances, nodes) or None
+    if not size:
+        if not cpus and not memory_gb:
+            raise ValueError("needs no GPU, no CPU and no memory")
+        return _without_gpus(cpus, memory_gb)
+    kinds = tuple(kind for kind in row.text("gpu_type").split("|") if kind)
+    needs = {
+        "gpu_fraction": fraction,
+        "gpu_model": kinds or None,
+        "cpus": cpus,
+        "memory_gb": memory_gb,
+        "single_machine": nodes == 1,
+        "max_machines": nodes if nodes and nodes > 1 else None,
+        "processes": instances,
+        "min_utility": row.number("min_utility") or 0.0,
     }
-    return _with(job, tuple(needs.items()))
+    return _with(_graph(row, size, unsaid), tuple(needs.items()))
+
+
+def _graph(row: Row, size: int, unsaid: Unsaid) -> JobGraph:
+    """Return the tasks of a row's job and their communication, without requirements."""
+    model, batch = row.text("model"), row.text("batch")
+    profile = f"{model}/{batch}" if model and batch else model or None
+    sensitive = row.whole("bandwidth_sensitive", 0, 1)
+    stated = None if sensitive is None else bool(sensitive)
+    return unsaid.job(size, profile, row.text("pattern") or None, stated)
+
+
+def _memory_gb(row: Row, instances: int, nodes: int | None) -> float:
+    """Return the GB of memory of the whole job."""
+    parts = instances * ((nodes or 1) if row.of.memory_per_node else 1)
+    return (row.number("mem_mib") or 0.0) * parts * 2**20 / 1e9
 
 
 @lru_cache(maxsize=4096)
@@ -115,44 +212,22 @@ def _with(job: JobGraph, needs: tuple[tuple[str, Any], ...]) -> JobGraph:
     return job.with_(**dict(needs))
 
 
-def _gpu_fraction(fields: Mapping[str, str], line: int) -> float:
-    return number(fields.get("gpu_milli", "1000"), float, line, "gpu_milli", low=1, high=1000) / 1000
+@lru_cache(maxsize=4096)
+def _without_gpus(cpus: float | None, memory_gb: float | None) -> JobGraph:
+    return JobGraph.without_gpus(cpus=cpus, memory_gb=memory_gb)
 
 
-def _nodes(fields: Mapping[str, str], line: int) -> float | None:
-    """Return the number of machines that a row requests; None if the row does not state it."""
-    if "nodes" not in fields:
-        return None
-    nodes = number(fields["nodes"], float, line, "nodes", low=1)
-    if not nodes.is_integer():
-        raise ValueError(f"line {line}: nodes = {_checks.shown(fields['nodes'])}, not a whole number")
-    return nodes
-
-
-def _cpus(fields: Mapping[str, str], line: int) -> float:
+def _cpus(row: Row, instances: int) -> float:
     """Return the CPUs of a row, rounded up to thousandths."""
-    return cpus_of(math.ceil(_value(fields, "cpus", line) * 1000 - 1e-6))
+    return cpus_of(math.ceil((row.number("cpus") or 0.0) * instances * 1000 - 1e-6))
 
 
-def _value(fields: Mapping[str, str], column: str, line: int) -> float:
-    return number(fields[column], float, line, column) if column in fields else 0.0
-
-
-def _base_time(
-    job: JobGraph, row: Mapping[str, str], line: int, profile: PerformanceProfile | None
-) -> float | None:
-    """Return a job's run time in seconds: as stated in its row, else as measured in `profile`; None if unknown."""
-    if row.get("duration_s", "").strip():
-        return number(row["duration_s"], float, line, "duration_s")
-    return profile.ideal_time(job.profile or "", job.num_tasks) if profile else None
-
-
-def read_csv(text: str) -> Columns:
+def read_csv(text: Lines) -> Columns:
     """Read jobs from CSV with a header, in our short format; see `Workload.from_csv`."""
     return _read_rows(records(text, _CSV_COLUMNS[:4], _CSV_COLUMNS[4:]))
 
 
-def read_mapa(text: str) -> Columns:
+def read_mapa(text: Lines) -> Columns:
     """Read jobs from the lines of a job file of MAPA's published code; see `Workload.from_mapa`."""
     return _read_rows(_mapa_rows(text))
 
@@ -175,7 +250,7 @@ def _read_rows(rows: Iterator[tuple[int, dict[str, str]]]) -> Columns:
     return columns
 
 
-def _mapa_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _mapa_rows(text: Lines) -> Iterator[tuple[int, dict[str, str]]]:
     for line, fields in lines(text):
         if len(fields) != len(_MAPA_COLUMNS):
             raise ValueError(f"line {line}: {len(fields)} columns, {len(_MAPA_COLUMNS)} needed")

@@ -15,11 +15,12 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate.performance.transfers import Transfers
-from topoplace.simulate.workloads import generators, manifests, pbs, swf, trace_csv
+from topoplace.simulate.workloads import generators, manifests, pbs, philly, swf, trace_csv
+from topoplace.simulate.workloads.job_columns import Sensitive, Unsaid
 from topoplace.simulate.workloads.logged_jobs import LogColumns, estimated_transfers
 from topoplace.simulate.workloads.row_report import RowReport
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
-from topoplace.text_formats.csv_rows import MAX_NUMBER
+from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, lines_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ class Workload:
         return cls(*generators.poisson(num_jobs, mean_gap, mean_time, sizes, seed, pattern))
 
     @classmethod
-    def from_mapa(cls, text: str) -> Workload:
+    def from_mapa(cls, text: Lines) -> Workload:
         """Read a job file of MAPA's published code: CSV lines without a header.
 
         Columns are `numGpus,topology,arrival,service,bwSensitive,net`, with times in seconds.
@@ -145,38 +146,67 @@ class Workload:
         return cls._from_columns(trace_csv.read_mapa(text))
 
     @classmethod
-    def from_csv(cls, text: str) -> Workload:
+    def from_csv(cls, text: Lines) -> Workload:
         """Read CSV with a header: pattern, gpus, submit, run_time (s); optionally bandwidth_sensitive, profile."""
         return cls._from_columns(trace_csv.read_csv(text))
 
     @classmethod
     def from_trace(
         cls,
-        text: str,
+        text: Lines,
         *,
-        pattern: str = "clique",
-        bandwidth_sensitive: bool = False,
+        pattern: str | None = None,
+        bandwidth_sensitive: Sensitive = None,
         profile: PerformanceProfile | None = None,
+        duration: float | None = None,
+        columns: Mapping[str, str] = MappingProxyType({}),
+        without_gpus: bool = False,
+        skip_bad_rows: bool = False,
+    ) -> Workload:
+        """Read a CSV trace: with the columns below, or of Alibaba (openb's pods, PAI's tasks), Helios or Acme.
+
+        text: the text, or its lines, such as an open file. The columns needed are job_id, submit_s and num_gpus. Others
+        are read if they are not empty:
+        - duration_s: run time in seconds at full speed; else end_s - start_s, else that of `profile`, else `duration`.
+          A row with none of them is bad.
+        - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model, or several joined by |.
+        - cpus, mem_mib, min_utility. nodes: the most machines that may share the job.
+        - model, batch: together the name `model/batch` of the job's profile.
+        - pattern, bandwidth_sensitive (0 or 1).
+
+        Times are seconds, or dates such as 2020-06-09 18:41:01; dates are counted from the first submission. columns:
+        other names of columns, such as {"num_gpus": "gpus"}. pattern, bandwidth_sensitive: of jobs whose rows do not
+        say it; the latter is True, False, a list of models, or None: jobs of several GPUs are sensitive, as cliques,
+        and `report` says so. without_gpus: keep jobs without GPUs that need CPUs or memory. skip_bad_rows: skip rows
+        that cannot be read, instead of raising ValueError. `report` counts what was skipped.
+
+        A row of PAI is a task of a job, submitted when it was launched; its instances are processes of one job.
+        """
+        unsaid = Unsaid(pattern, bandwidth_sensitive, duration, profile)
+        return cls._from_columns(
+            trace_csv.read_trace(
+                text, unsaid, columns, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows
+            )
+        )
+
+    @classmethod
+    def from_philly(
+        cls,
+        text: Lines,
+        *,
+        pattern: str | None = None,
+        bandwidth_sensitive: Sensitive = None,
         duration: float | None = None,
         skip_bad_rows: bool = False,
     ) -> Workload:
-        """Read a CSV trace with a header: job_id, submit_s, num_gpus and optional columns.
+        """Read the JSON of Microsoft's Philly trace (`cluster_job_log`), a text or pieces of it.
 
-        The column duration_s is the run time in seconds at full speed. If it is empty, `profile` provides the run time,
-        or else it is `duration`; a row with none of them is bad. These columns are also read if they are not empty:
-        - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model, or several joined by |.
-        - cpus, mem_mib, min_utility. nodes: 1 means that all tasks must be on one machine.
-        - model, batch: together the name `model/batch` of the job's profile.
-
-        Other columns and jobs without GPUs are skipped, and `report` says so. pattern, bandwidth_sensitive: used for
-        every job, as no trace contains them. skip_bad_rows: skip rows that cannot be read, instead of raising
-        ValueError.
+        A job has the GPUs of its last attempt, and the run time of all attempts together; if the last one has no end,
+        `duration`. Times count from the first submission. pattern, bandwidth_sensitive, skip_bad_rows: as for
+        `from_trace`.
         """
-        _check_profile(profile)
-        columns = trace_csv.read_trace(
-            text, pattern, bandwidth_sensitive, profile, duration, skip_bad_rows=skip_bad_rows
-        )
-        return cls._from_columns(columns)
+        unsaid = Unsaid(pattern, bandwidth_sensitive, duration)
+        return cls._from_columns(philly.read_philly(lines_of(text), unsaid, skip_bad_rows=skip_bad_rows))
 
     @classmethod
     def from_manifests(
@@ -211,12 +241,14 @@ class Workload:
     @classmethod
     def from_swf(
         cls,
-        text: str,
+        text: Lines,
         *,
         gpus_per_node: int = 1,
         cpus_per_node: int | None = None,
         statuses: Collection[int] = swf.STATUSES,
         queues: Collection[int] | None = None,
+        pattern: str | None = None,
+        bandwidth_sensitive: Sensitive = None,
         seed: int | None = None,
         skip_bad_rows: bool = False,
     ) -> Workload:
@@ -230,23 +262,31 @@ class Workload:
         statuses: jobs of other statuses are skipped; lines of status 2 to 4 describe parts of a job that also has its
         own line. queues: jobs of other queue numbers are skipped; None keeps all. seed: draw `transfers` at random, as
         no log contains them (TSUBAME, Table 1: as much data as memory, 100 to 100,000 transfers); None leaves them
-        unknown.
+        unknown. pattern, bandwidth_sensitive: as for `from_trace`, but without them tasks do not communicate.
 
         Jobs that never ran are skipped: their run time is unknown, or they were cancelled at run time 0. `report`
         counts what was skipped. skip_bad_rows: as for `from_trace`.
         """
         columns = swf.read_swf(
-            text, gpus_per_node, cpus_per_node, statuses, queues, skip_bad_rows=skip_bad_rows
+            text,
+            gpus_per_node,
+            cpus_per_node,
+            statuses,
+            queues,
+            Unsaid(pattern, bandwidth_sensitive),
+            skip_bad_rows=skip_bad_rows,
         )
         return cls._from_log(columns, seed)
 
     @classmethod
     def from_pbs(
         cls,
-        text: str,
+        text: Lines,
         *,
         queues: Collection[str] | None = None,
         without_gpus: bool = False,
+        pattern: str | None = None,
+        bandwidth_sensitive: Sensitive = None,
         seed: int | None = None,
         skip_bad_rows: bool = False,
     ) -> Workload:
@@ -258,15 +298,16 @@ class Workload:
         counts, as earlier work is lost.
 
         queues: jobs of other queues are skipped; None keeps all. without_gpus: also keep jobs without GPUs if they
-        have one node. seed: as for `from_swf`. Jobs that never started are skipped; `report`
-        counts what was. skip_bad_rows: as for `from_trace`.
+        have one node. pattern, bandwidth_sensitive, seed: as for `from_swf`. Jobs that never started are skipped;
+        `report` counts what was. skip_bad_rows: as for `from_trace`.
         """
-        columns = pbs.read_pbs(text, queues, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows)
+        unsaid = Unsaid(pattern, bandwidth_sensitive)
+        columns = pbs.read_pbs(text, queues, unsaid, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows)
         return cls._from_log(columns, seed)
 
     @classmethod
     def _from_columns(cls, columns: trace_csv.Columns) -> Workload:
-        report = columns.counter.report(len(columns.jobs))
+        report = columns.report()
         return cls(columns.jobs, columns.submit, columns.base, columns.ids, report=report)
 
     @classmethod
@@ -279,7 +320,7 @@ class Workload:
             columns.ids,
             transfers=transfers,
             requested_time=columns.requested,
-            report=columns.counter.report(len(columns.jobs)),
+            report=columns.report(),
         )
 
     @classmethod

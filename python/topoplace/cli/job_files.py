@@ -1,0 +1,125 @@
+"""Files of jobs on the command line: the options about what their rows do not say, and their reading."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from topoplace.cli import flags, options, reading
+
+if TYPE_CHECKING:
+    from topoplace.jobs.performance_profile import PerformanceProfile
+    from topoplace.simulate import Workload
+
+_FLAGS = {
+    "pattern": "--pattern",
+    "bandwidth_sensitive": "--sensitive",
+    "duration": "--duration",
+    "columns": "--map",
+    "without_gpus": "--with-cpu-jobs",
+    "gpus_per_node": "--gpus-per-node",
+}
+"""The options about what rows do not say, by the library's name."""
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options about rows of a file of jobs."""
+    parser.add_argument("--pattern", help="communication pattern of jobs whose rows state none, such as ring")
+    parser.add_argument(
+        "--sensitive",
+        metavar="MODELS",
+        help="which jobs are bandwidth sensitive if their rows do not say it: those of these models, separated by "
+        "commas, or all, or none (default: those of several GPUs)",
+    )
+    parser.add_argument(
+        "--duration", type=float, metavar="SECONDS", help="run time of jobs whose rows state none"
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="FIELD=COLUMN",
+        help="names of columns of a CSV trace, separated by commas, such as num_gpus=gpus,job_id=id",
+    )
+    parser.add_argument(
+        "--with-cpu-jobs", action="store_true", help="keep jobs without GPUs that need CPUs or memory"
+    )
+    options.add_gpus_per_node(parser)
+    parser.add_argument(
+        "--skip-bad-rows", action="store_true", help="skip rows that cannot be read, and count them"
+    )
+
+
+def refuse_without_file(arguments: argparse.Namespace) -> None:
+    """Raise ValueError if an option about rows is given although there is no file of jobs."""
+    for name in ("sensitive", "duration", "map", "with_cpu_jobs", "skip_bad_rows"):
+        if getattr(arguments, name) not in (None, [], False):
+            raise ValueError(f"--{name.replace('_', '-')} needs --jobs, whose rows it is about")
+    reading.refuse_gpus_per_node(arguments, "the default mix")
+
+
+def jobs_of(
+    source: str, arguments: argparse.Namespace, profile: PerformanceProfile | None = None
+) -> Workload:
+    """Read the file of jobs `source`, or standard input for `-`, with the options of `add_reading`.
+
+    If rows are skipped or fields not used, standard error says which. ValueError if there is no job.
+    """
+    from topoplace.simulate import read_workload
+
+    with reading.errors_of(source), flags.named(**_FLAGS), reading.seekable(source) as file:
+        read = read_workload(
+            file,
+            pattern=arguments.pattern,
+            bandwidth_sensitive=_sensitive(arguments.sensitive),
+            duration=arguments.duration,
+            profile=profile,
+            columns=_columns(arguments.map),
+            without_gpus=arguments.with_cpu_jobs,
+            gpus_per_node=arguments.gpus_per_node,
+            cpus_per_node=getattr(arguments, "cpus", None),
+            seed=getattr(arguments, "seed", None),
+            skip_bad_rows=arguments.skip_bad_rows,
+        )
+    if not len(read):
+        raise ValueError(f"{source}: contains no job{_why_none(read)}")
+    if read.report and (read.report.skipped or read.report.unused):
+        print(f"{source}: {read.report}", file=sys.stderr)
+    return read
+
+
+def print_assumed(jobs: Workload) -> None:
+    """Print what a file of jobs does not say, and what holds instead, unless standard error has it."""
+    report = jobs.report
+    if report and report.assumed and not (report.skipped or report.unused):
+        print(options.one_line(f"assumed of the jobs: {', '.join(report.assumed)}"))
+
+
+def _why_none(read: Workload) -> str:
+    return f" ({read.report})" if read.report and read.report.skipped else ""
+
+
+def _sensitive(names: str | None) -> bool | list[str] | None:
+    if names in ("all", "none"):
+        return names == "all"
+    return None if names is None else listed(names, "--sensitive")
+
+
+def _columns(pairs: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in (one for text in pairs for one in text.split(",")):
+        field, _, column = (part.strip() for part in pair.partition("="))
+        if not field or not column:
+            raise ValueError(f"--map {pair!r}: must be FIELD=COLUMN, such as num_gpus=gpus")
+        if found.setdefault(field, column) != column:
+            raise ValueError(f"--map {pair!r}: {field} is also {found[field]}")
+    return found
+
+
+def listed(names: str | None, flag: str) -> list[str]:
+    """Return the names in a list separated by commas, none for None; ValueError names the flag of an empty name."""
+    found = [] if names is None else [name.strip() for name in names.split(",")]
+    if not all(found):
+        raise ValueError(f"{flag} {names!r}: a name is empty")
+    return found

@@ -1,0 +1,131 @@
+"""Traces on the command line: what no row says is stated by options, and nodes of a trace are machines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from command_line import Call, run
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,10000,2,T4\nn1,16000,10000,2,T4\nn2,8000,10000,0,\n"
+PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time
+a,4000,100,1,500,T4,0,100,0
+b,4000,100,1,500,,0,100,0
+c,12000,100,2,1000,,0,100,0
+d,8000,100,0,0,,0,100,0
+e,1000,100,1,1000,V100,0,100,0
+"""
+TRACE = "id,at,gpus,model\na,0,2,vgg\nb,1,2,lstm\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "nodes.csv.gz").write_bytes(gzip.compress(NODES.encode()))
+    (tmp_path / "pods.csv").write_text(PODS)
+    (tmp_path / "trace.csv").write_text(TRACE)
+    with zipfile.ZipFile(tmp_path / "trace.zip", "w") as archive:
+        archive.writestr("trace.csv", TRACE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_trace_of_pods_runs_on_its_nodes(call: Call) -> None:
+    options = "--jobs pods.csv --policy fgd --with-cpu-jobs --performance fixed --json"
+    found = json.loads(call("simulate", "nodes.csv.gz", *options.split()).out)
+    assert found["topology"] == "nodes"
+    assert found["rejected"] == 1  # no GPU is a V100
+    assert found["rows"]["jobs"] == 5
+    # n0 has 8 CPUs: the jobs that share a GPU fill it, and the whole GPUs and the CPUs go to n1, one after the other.
+    assert found["makespan"] == 200.0
+    less = json.loads(call("simulate", "nodes.csv.gz", *options.split(), "--cpus", 64).out)
+    assert less["makespan"] == 100.0
+
+
+def test_typical_jobs_are_those_of_the_trace(call: Call, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from topoplace import policies
+
+    seen: list[int] = []
+    known = policies.get
+
+    def get(name: str, **options: object) -> object:
+        if typical := options.get("typical"):
+            seen.append(len(typical.weights))  # type: ignore[attr-defined]
+        return known(name, **options)
+
+    monkeypatch.setattr(policies, "get", get)
+    (here / "half.csv").write_text("".join(PODS.splitlines(keepends=True)[:2]))
+    command = "compare nodes.csv.gz --jobs pods.csv --policies fgd,least-stranded,gpu-packing"
+    assert call(*command.split()).code == 0
+    assert seen == [4, 4]
+    assert call(*command.split(), "--typical", "half.csv").code == 0
+    assert seen[2:] == [1, 1]
+    assert call("simulate", "summit", "--policy", "fgd", "--num-jobs", 3).code == 0
+    assert len(seen) == 4
+
+
+def test_options_say_what_rows_do_not(call: Call) -> None:
+    base = ("simulate", "summit", "--map", "job_id=id,submit_s=at", "--map", "num_gpus=gpus", "--json")
+    needs = call(*base, "--jobs", "trace.csv")
+    assert needs.err == (
+        "topoplace: trace.csv: line 2: duration_s is unknown: add it, or give a profile or a duration\n"
+    )
+    for name in ("trace.csv", "trace.zip"):
+        rows = json.loads(call(*base, "--jobs", name, "--duration", 60).out)["rows"]
+        assert rows["assumed"] == [
+            "pattern clique",
+            "jobs of several GPUs are bandwidth sensitive, others are not",
+        ]
+    stated = call(*base, "--jobs", "trace.csv", "--duration", 60, "--pattern", "ring", "--sensitive", "vgg")
+    found = json.loads(stated.out)
+    assert found["rows"]["assumed"] == []
+    assert found["sensitive_run_time_min"] == found["sensitive_run_time_max"]
+    none = json.loads(
+        call(*base, "--jobs", "trace.csv", "--duration", 60, "--pattern", "ring", "--sensitive", "none").out
+    )
+    assert none["sensitive_run_time_min"] is None
+    shown = call(*base[:-1], "--jobs", "trace.csv", "--duration", 60).out
+    assert "assumed of the jobs: pattern clique, jobs of several GPUs are bandwidth sensitive" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--sensitive all", "--sensitive needs --jobs"),
+        ("--duration 5", "--duration needs --jobs"),
+        ("--map a=b", "--map needs --jobs"),
+        ("--with-cpu-jobs", "--with-cpu-jobs needs --jobs"),
+        ("--jobs pods.csv --sensitive vgg", "pods.csv: --sensitive = 'vgg': no job is of this model"),
+    ],
+)
+def test_options_without_effect_are_refused(call: Call, options: str, message: str) -> None:
+    done = call("simulate", "summit", *options.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"topoplace: {message}")
+
+
+def test_jobs_may_come_from_standard_input(here: Path) -> None:
+    packed = io.BytesIO()
+    with gzip.open(packed, "wb") as file:
+        file.write(PODS.encode())
+    done = run("simulate", "nodes.csv.gz", "--jobs", "-", "--json", stdin=packed.getvalue(), cwd=here)
+    assert json.loads(done.stdout)["rows"]["jobs"] == 4
+
+
+def test_a_trace_is_described(call: Call, here: Path) -> None:
+    found = json.loads(call("trace", "pods.csv", "--with-cpu-jobs", "--json").out)
+    assert (found["jobs"], found["without_gpus"], found["shared"], found["sensitive"]) == (5, 1, 2, 1)
+    assert found["models"] == {"T4": 1, "V100": 1}
+    assert (found["mean_gpus"], found["peak_gpus"], found["span"]) == (4.0, 4.0, 0.0)
+    assert found["gpu_hours"] == pytest.approx(400 / 3600)
+    assert found["sizes"]["2"] == {"jobs": 1, "gpu_hours": pytest.approx(200 / 3600)}
+    assert found["rows"]["rows"] == 5
+    shown = call("trace", "pods.csv", "-o", "pictures")
+    assert shown.code == 0
+    assert "jobs with shares of GPUs" in shown.out
+    assert "wrote pictures" in shown.out
+    assert (here / "pictures/trace.png").read_bytes().startswith(b"\x89PNG")

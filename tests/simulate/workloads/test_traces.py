@@ -1,0 +1,292 @@
+"""Traces of others, in the columns that their authors describe, become jobs; what no row says is stated or noted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import topoplace as tp
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.simulate import Workload, read_workload
+
+OPENB = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+p0,3152,1000,1,460,V100M16|V100M32,BE,Running,100,400,150
+p1,88000,,8,1000,,LS,Succeeded,120,300,
+p2,4000,2000,0,0,,LS,Running,130,400,150
+"""
+PAI = """j0,ps,1.0,Terminated,10.0,60.0,600.0,29.296875,0.0,
+j0,worker,2.0,Terminated,10.0,60.0,400.0,29.296875,50.0,MISC
+j1,tensorflow,3.0,Failed,20.0,25.0,600.0,,200.0,V100
+j2,worker,1.0,Waiting,,,600.0,29.296875,100.0,
+"""
+PAI_HEADER = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
+HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+7,u1,v1,16,32,2,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:11,2020-06-09 19:41:11,3600,10
+8,u1,v1,4,16,1,CANCELLED,2020-06-09 18:42:01,,,0,0
+9,u1,v1,4,16,1,FAILED,2020-06-09 18:43:01,2020-06-09 18:43:01,2020-06-09 18:43:31,30,0
+"""
+KALOS = """job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,submit_time,start_time,end_time,duration,queue
+k,u,8,64,960,1000,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,2023-05-17 11:01:16+00:00,18,10.0
+l,u,1,8,128,,2023-05-17 21:00:58+10:00,2023-05-17 21:00:58+10:00,2023-05-17 21:10:58+10:00,600,0
+"""
+
+
+def attempt(start: str | None, end: str | None, *gpus: int) -> dict[str, Any]:
+    detail = [{"ip": f"m{i}", "gpus": [f"gpu{j}" for j in range(count)]} for i, count in enumerate(gpus)]
+    return {"start_time": start, "end_time": end, "detail": detail}
+
+
+PHILLY: list[Any] = [
+    {
+        "status": "Pass",
+        "vc": "v",
+        "jobid": "a",
+        "user": "u",
+        "submitted_time": "2017-10-07 01:00:00",
+        "attempts": [
+            attempt("2017-10-07 01:01:00", "2017-10-07 01:02:00", 4),
+            attempt("2017-10-07 01:03:00", "2017-10-07 01:13:00", 4, 4),
+        ],
+    },
+    {"jobid": "b", "submitted_time": "2017-10-07 02:00:00", "attempts": []},
+    {"jobid": "c", "submitted_time": "2017-10-07 00:59:30", "attempts": [attempt(None, None, 1)]},
+    {"jobid": "d", "submitted_time": "soon", "attempts": [attempt("2017-10-07 01:01:00", None, 1)]},
+]
+
+
+def test_pods_of_openb() -> None:
+    found = Workload.from_trace(OPENB, without_gpus=True)
+    first, second, third = found.jobs
+    assert (first.gpu_fraction, first.gpu_model, first.cpus) == (0.46, ("V100M16", "V100M32"), 3.152)
+    assert first.memory_gb == 1.048576
+    assert (second.num_tasks, second.gpu_fraction, second.memory_gb) == (8, 1.0, None)
+    assert all(job.single_machine for job in (first, second))
+    assert third == JobGraph.without_gpus(cpus=4, memory_gb=2.097152)
+    assert found.submit_time.tolist() == [100, 120, 130]
+    assert found.base_time.tolist() == [250, 180, 250]  # a pod that was never scheduled: since its creation
+    assert found.report is not None
+    assert found.report.unused == ("pod_phase", "qos")
+    assert len(Workload.from_trace(OPENB)) == 2
+
+
+def test_pods_without_times_come_in_their_order() -> None:
+    text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1,1,500\nb,1000,1,1,1000\n"
+    with pytest.raises(ValueError, match="line 2: duration_s is unknown"):
+        Workload.from_trace(text)
+    found = Workload.from_trace(text, duration=5)
+    assert found.submit_time.tolist() == [0, 1]
+    assert found.report is not None
+    assert found.report.assumed == ("one job submitted each second, in the order of the rows",)
+
+
+@pytest.mark.parametrize("header", ["", PAI_HEADER], ids=["bare", "header"])
+def test_tasks_of_pai(header: str) -> None:
+    found = Workload.from_trace(header + PAI, pattern="star")
+    shared, whole = found.jobs
+    assert found.job_ids == ("j0/worker", "j1/tensorflow")
+    assert (shared.num_tasks, shared.gpu_fraction, shared.processes, shared.cpus) == (2, 0.5, 2, 8)
+    assert shared.memory_gb == pytest.approx(2 * 29.296875 * 2**30 / 1e9)
+    assert (whole.num_tasks, whole.gpu_fraction, whole.processes, whole.cpus) == (6, 1.0, 3, 18)
+    assert whole.edges == JobGraph.star(6).edges
+    assert found.base_time.tolist() == [50, 5]
+    assert found.report is not None
+    assert dict(found.report.skipped) == {"without GPUs": 1, "that never ran": 1}
+    assert "gpu_type" in found.report.unused  # assigned, not requested
+    with pytest.raises(
+        ValueError, match=r"line \d: plan_gpu = '150.0', neither whole GPUs nor a share of one"
+    ):
+        Workload.from_trace(header + PAI.replace(",200.0,", ",150.0,"))
+    with pytest.raises(ValueError, match=r"line \d: inst_num = '1.5', not a whole number"):
+        Workload.from_trace(header + PAI.replace("worker,2.0,", "worker,1.5,"))
+
+
+def test_jobs_of_helios() -> None:
+    found = Workload.from_trace(HELIOS)
+    wide, small = found.jobs
+    assert found.submit_time.tolist() == [0, 120]
+    assert found.base_time.tolist() == [3600, 30]
+    assert (wide.num_tasks, wide.cpus, wide.max_machines, wide.single_machine) == (16, 32, 2, False)
+    assert (small.max_machines, small.single_machine) == (None, True)
+    assert found.report is not None
+    assert dict(found.report.skipped) == {"that never ran": 1}
+    with pytest.raises(ValueError, match="line 2: submit_time = 'June', not a number"):
+        Workload.from_trace(HELIOS.replace("2020-06-09 18:41:01", "June"))
+    with pytest.raises(ValueError, match=r"line 2: submit_time = '2020-06-39.*', neither seconds nor a time"):
+        Workload.from_trace(HELIOS.replace("2020-06-09 18:41:01", "2020-06-39 18:41:01"))
+    with pytest.raises(ValueError, match="line 4: end_time = '2020-06-09 18:42:31', is before the start"):
+        Workload.from_trace(HELIOS.replace("18:43:31", "18:42:31"))
+
+
+def test_jobs_of_acme() -> None:
+    found = Workload.from_trace(KALOS)
+    assert found.base_time.tolist() == [8, 600]  # the column duration has the wait, too
+    assert found.submit_time.tolist() == [0, 0]
+    assert [job.memory_gb for job in found.jobs] == [8000.0, None]
+
+
+def test_jobs_of_philly() -> None:
+    text = json.dumps(PHILLY)
+    with pytest.raises(ValueError, match=r"jobs\[2\]: end_time is unknown"):
+        Workload.from_philly(text)
+    found = Workload.from_philly(text, duration=7, skip_bad_rows=True)
+    assert found.job_ids == ("a", "c")
+    assert [job.num_tasks for job in found.jobs] == [8, 1]
+    assert found.submit_time.tolist() == [30, 0]
+    assert found.base_time.tolist() == [660, 7]
+    assert found.report is not None
+    assert found.report.bad == ("jobs[3]: submitted_time = 'soon', not a time like 2017-10-07 01:12:09",)
+    assert found.report.skipped["that never ran"] == 1
+    assert found.report.unused == ("status", "user", "vc")
+    again = Workload.from_philly(json.dumps([PHILLY[0], PHILLY[0]]), skip_bad_rows=True)
+    assert len(again) == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (5, "the job = 5 is not an object"),
+        ({"jobid": 5}, "jobid = 5"),
+        ({"jobid": "x"}, "attempts = None is not a list"),
+        ({"jobid": "x", "attempts": [5]}, "an attempt = 5 is not an object"),
+        ({"jobid": "x", "attempts": [{"detail": 5}]}, "detail = 5 is not a list"),
+        ({"jobid": "x", "attempts": [attempt(None, None, 1)]}, "submitted_time is unknown"),
+        (PHILLY[0] | {"submitted_time": 5}, "submitted_time = 5, not a time"),
+    ],
+    ids=map(str, range(7)),
+)
+def test_damaged_jobs_of_philly_are_refused(record: object, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^jobs\[0\]: {message}"):
+        Workload.from_philly(json.dumps([record]))
+
+
+def test_columns_may_have_other_names() -> None:
+    text = "id,when,gpus,seconds,ram\na,5,2,60,1000\n"
+    names = {"job_id": "id", "submit_s": "when", "num_gpus": "gpus", "duration_s": "seconds"}
+    found = Workload.from_trace(text, columns=names)
+    assert found.base_time.tolist() == [60]
+    assert found.report is not None
+    assert found.report.unused == ("ram",)
+    assert Workload.from_trace(text, columns=names | {"mem_mib": "ram"}).jobs[0].memory_gb == 1.048576
+    with pytest.raises(ValueError, match="columns = 'rum': the columns are id, when, gpus"):
+        Workload.from_trace(text, columns=names | {"mem_mib": "rum"})
+    with pytest.raises(ValueError, match="columns = 'size': not one of job_id"):
+        Workload.from_trace(text, columns={"size": "gpus"})
+    with pytest.raises(ValueError, match="line 2: gpus = 'two'"):
+        Workload.from_trace(text.replace(",2,", ",two,"), columns=names)
+    with pytest.raises(ValueError, match=r"^columns = 5"):
+        Workload.from_trace(text, columns=cast("Any", 5))
+
+
+MODELS = """job_id,submit_s,num_gpus,duration_s,model,batch,pattern,bandwidth_sensitive
+a,0,2,1,vgg,4,,
+b,0,1,1,alexnet,,,
+c,0,3,1,lstm,1,ring,
+d,0,2,1,lstm,1,,0
+e,0,1,1,vgg,8,,1
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "sensitive"),
+    [
+        (None, "ace"),
+        (True, "abce"),
+        (False, "e"),
+        (("vgg",), "ae"),
+        (["alexnet", "lstm/1"], "bce"),
+    ],
+    ids=str,
+)
+def test_which_jobs_are_sensitive_is_stated(given: Any, sensitive: str) -> None:
+    found = Workload.from_trace(MODELS, bandwidth_sensitive=given)
+    marked = [i for i, job in zip(found.job_ids, found.jobs, strict=True) if job.bandwidth_sensitive]
+    assert "".join(marked) == sensitive
+    assert found.jobs[2].edges == JobGraph.ring(3).edges
+    assert found.report is not None
+    assumed = "jobs of several GPUs are bandwidth sensitive, others are not" in found.report.assumed
+    assert assumed == (given is None)
+
+
+@pytest.mark.parametrize("name", ["resnet", "vgg/5"])
+def test_a_model_of_no_job_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"bandwidth_sensitive = '{name}': no job is of this model"):
+        Workload.from_trace(MODELS, bandwidth_sensitive=["vgg", name])
+    with pytest.raises(ValueError, match="bandwidth_sensitive = 'vgg': no job"):
+        Workload.from_philly(json.dumps(PHILLY[:1]), bandwidth_sensitive=["vgg"])
+
+
+def test_logs_get_a_pattern_too() -> None:
+    line = "1 0 0 10 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1\n"
+    (plain,) = Workload.from_swf(line).jobs
+    assert (plain.edges, plain.bandwidth_sensitive, plain.processes) == ((), False, 4)
+    found = Workload.from_swf(line, pattern="ring")
+    assert found.jobs[0].edges == JobGraph.ring(4).edges
+    assert found.jobs[0].with_(bandwidth_sensitive=False).processes == 4
+    assert found.jobs[0].bandwidth_sensitive
+    assert Workload.from_swf(line, bandwidth_sensitive=True).jobs[0].bandwidth_sensitive
+
+
+@pytest.mark.parametrize(
+    ("text", "jobs"),
+    [
+        (OPENB, 2),
+        (PAI, 2),
+        (HELIOS, 2),
+        (MODELS, 5),
+        (json.dumps(PHILLY[:1]), 1),
+        ("1 0 0 10 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1\n", 1),
+        ("2,ring,0,30,0,a\n", 1),
+        ("pattern,gpus,submit,run_time\nring,2,0,5\n", 1),
+        ('{"x": {"gpus": 2, "arrival": 0, "time": 3}}', 1),
+    ],
+    ids=["openb", "pai", "helios", "own", "philly", "swf", "mapa", "short", "manifests"],
+)
+def test_a_file_is_recognised(text: str, jobs: int, tmp_path: Path) -> None:
+    path = tmp_path / "jobs"
+    for data in (text.encode(), gzip.compress(text.encode())):
+        path.write_bytes(data)
+        assert len(read_workload(path)) == jobs
+        with path.open("rb") as file:
+            assert len(read_workload(file)) == jobs
+
+
+def test_options_that_a_format_does_not_need_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs"
+    path.write_text(OPENB)
+    with pytest.raises(ValueError, match="gpus_per_node = 2: not for a CSV trace"):
+        read_workload(path, gpus_per_node=2)
+    path.write_text("pattern,gpus,submit,run_time\nring,2,0,5\n")
+    with pytest.raises(ValueError, match="duration = 2: not for CSV of pattern"):
+        read_workload(path, duration=2)
+    path.write_text(" \n")
+    with pytest.raises(ValueError, match=r"^empty$"):
+        read_workload(path)
+
+
+def test_an_open_file_is_read_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(OPENB)
+    with path.open() as file:
+        assert len(Workload.from_trace(file)) == 2
+    for wrong in (b"x", 5, {"a": 1}, [5]):
+        with pytest.raises(ValueError, match=r"^text"):
+            Workload.from_trace(cast("Any", wrong))
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "gpus", "spec"),
+    [("openb-default-half", 4004, 3485, 0), ("openb-gpuspec33-half", 4004, 3485, 1181)],
+)
+def test_openb_as_it_is_published(name: str, rows: int, gpus: int, spec: int, shared: Path) -> None:
+    path = shared / f"data/traces/{name}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"the trace {name} is not on this machine")
+    found = read_workload(path, without_gpus=True)
+    assert len(found) == rows
+    assert sum(job.num_tasks > 0 for job in found.jobs) == gpus
+    assert sum(job.gpu_model is not None for job in found.jobs) == spec
+    assert isinstance(tp.JobGraph.from_json(found.jobs[1].to_json()), JobGraph)
