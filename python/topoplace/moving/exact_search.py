@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from topoplace.moving.attempts import Arrangement, Attempts
 
 _TOLERANCE = 1e-9
+_MOST_STEPS_LATE = 16
+"""Steps that are taken after the time is up while there is no plan."""
 _MOST_FAILED = 4
 """Choices of jobs whose places are not all found, before the search turns to other machines."""
 
@@ -37,6 +39,14 @@ class ExactSearch:
     cost: float = math.inf
     """Cost of the best arrangement so far."""
     _numbers: Sequence[int] = field(default=(), init=False)
+    _steps_late: int = field(default=0, init=False)
+
+    def is_over(self) -> bool:
+        """Return True if the time is up, and there is a plan or a few more steps were tried for one."""
+        if not self.out_of_time():
+            return False
+        self._steps_late += 1
+        return self.best is not None or self._steps_late > _MOST_STEPS_LATE
 
     def consider(self, found: Arrangement | None) -> None:
         """Keep an arrangement if it is cheaper than the best so far."""
@@ -56,7 +66,7 @@ class ExactSearch:
         bound, num_failed = math.inf, 0
         while (found := levels.solve(self.cost)) is not None:
             cost, chosen = found
-            if self.out_of_time():
+            if self.is_over():
                 return min(bound, cost)
             leaving = {i for i, level in enumerate(chosen) if level > STAY}
             if not self.attempts.fits_without(numbers[i] for i in leaving):

@@ -27,12 +27,12 @@ def search_machines(search: ExactSearch) -> float:
         for machine, (numbers, shortage) in machines.items()
     )
     for estimate, machine in estimates:
-        if estimate >= search.cost or search.out_of_time():
+        if estimate >= search.cost or search.is_over():
             bound = min(bound, estimate)
             break
         numbers, shortage = machines[machine]
         bound = min(bound, search.among(numbers, [shortage], alone=False))
-    if search.best is None or bound < search.cost:
+    if search.best is None or (bound < search.cost and not search.out_of_time()):
         _search_across(search)
     return min(bound, search.cost)
 
@@ -52,7 +52,7 @@ def _search_across(search: ExactSearch) -> None:
     """Try the fewest jobs in the order of their price, and of that of their machines, without which the job fits."""
     attempts = search.attempts
     for order in (_by_price(attempts.movers), _by_machine(attempts)):
-        if search.out_of_time():
+        if search.best is not None and search.out_of_time():
             return
         leaving = attempts.needed(set(order[: _fewest(order, attempts)]), search.out_of_time)
         levels = [STAY] * len(attempts.movers)

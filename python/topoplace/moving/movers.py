@@ -58,8 +58,11 @@ def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts)
     """
     running = dict.fromkeys((*cluster.allocations, *cluster.hosts.held))
     ids = running if movable is None else _checked(movable, running)
-    drained = set(cluster.drained_gpus())
-    found = (_mover(job_id, cluster, drained, costs) for job_id in sorted(set(ids)))
+    drained, graphs, gpus_of = set(cluster.drained_gpus()), cluster.jobs, cluster.allocations
+    found = (
+        _mover(job_id, gpus_of.get(job_id, ()), graphs.get(job_id), cluster, drained, costs)
+        for job_id in sorted(set(ids))
+    )
     return [mover for mover in found if mover.cheapest < FORBIDDEN]
 
 
@@ -74,19 +77,33 @@ def _checked(movable: Iterable[str], running: Container[str]) -> tuple[str, ...]
     return ids
 
 
-def _mover(job_id: str, cluster: Cluster, drained: set[int], costs: MoveCosts) -> Mover:
-    gpus = cluster.gpus_of(job_id)
-    share = round(cluster.shares_of(gpus[0])[job_id] * WHOLE_GPU) if gpus else 0
+def _mover(
+    job_id: str,
+    gpus: tuple[int, ...],
+    graph: JobGraph | None,
+    cluster: Cluster,
+    drained: set[int],
+    costs: MoveCosts,
+) -> Mover:
+    share = _share_of(job_id, gpus, cluster)
     moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
-    graph = cluster.jobs.get(job_id)
     if graph is None and not gpus:
         moving = FORBIDDEN  # nothing is known of what it needs
     if graph is None:
         graph = _of_unknown_graph(gpus, share, cluster) if gpus else JobGraph.independent(1)
     if preempting <= moving:
         moving = FORBIDDEN
-    healthy = share * sum(gpu not in drained for gpu in gpus)
+    healthy = share * (len(gpus) - sum(gpu in drained for gpu in gpus) if drained else len(gpus))
     return Mover(job_id, graph, gpus, share, healthy, (0.0, moving, preempting))
+
+
+def _share_of(job_id: str, gpus: tuple[int, ...], cluster: Cluster) -> int:
+    """Return the thousandths that a job holds of each of its GPUs."""
+    if not gpus:
+        return 0
+    if cluster.owner(gpus[0]) == job_id:
+        return WHOLE_GPU
+    return round(cluster.shares_of(gpus[0])[job_id] * WHOLE_GPU)
 
 
 def _of_unknown_graph(gpus: tuple[int, ...], share: int, cluster: Cluster) -> JobGraph:

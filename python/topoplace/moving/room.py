@@ -39,7 +39,7 @@ def make_room(
     policy: Policy | str = "topo-aware-p",
     min_bandwidth: float | None = None,
     job_id: str = "job",
-    timeout: float = 1.0,
+    timeout: float = 10.0,
 ) -> Rearrangement:
     """Return the cheapest plan that moves or pre-empts running jobs so that `job` fits; the cluster is not changed.
 
@@ -47,7 +47,8 @@ def make_room(
     default. policy: places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
     below the `min_utility` of the job, or of a job that moves. min_bandwidth: the slowest link between two tasks of
     the job must reach so many GB/s; the job is then placed for the fastest such link, not by `policy`. job_id: the name
-    of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is returned.
+    of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is returned;
+    while there is none, a few steps more are taken.
 
     The plan starts the job, and says which jobs go where (`move`) and which stop (`preempt`); all of them leave their
     GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or in
