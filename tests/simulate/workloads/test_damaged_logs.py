@@ -1,8 +1,9 @@
-"""Logs of batch systems, broken or swollen, are read or refused."""
+"""Logs of batch systems and traces, broken or swollen, are read or refused."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from functools import partial
 
@@ -13,11 +14,20 @@ from hypothesis import strategies as st
 from batch_logs import PBS, SWF
 from mutations import WAYS, broken, swollen
 from topoplace.simulate import Workload
+from traces import HELIOS, KALOS, OPENB, PAI, PHILLY
 
 logs = pytest.mark.parametrize(
     ("log", "read"),
-    [(SWF, Workload.from_swf), (PBS, partial(Workload.from_pbs, without_gpus=True))],
-    ids=["swf", "pbs"],
+    [
+        (SWF, Workload.from_swf),
+        (PBS, partial(Workload.from_pbs, without_gpus=True)),
+        (OPENB, partial(Workload.from_trace, without_gpus=True, pattern="ring")),
+        (PAI, partial(Workload.from_trace, skip_bad_rows=True, pattern="ring")),
+        (HELIOS, partial(Workload.from_trace, duration=1, pattern="ring")),
+        (KALOS, partial(Workload.from_trace, skip_bad_rows=True, pattern="ring")),
+        (json.dumps(PHILLY), partial(Workload.from_philly, skip_bad_rows=True, pattern="ring")),
+    ],
+    ids=["swf", "pbs", "openb", "pai", "helios", "kalos", "philly"],
 )
 
 

@@ -17,6 +17,8 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 PATTERN: Final = "clique"
 """The communication pattern of jobs whose rows state none."""
 
+_SHOWN: Final = 8
+
 Sensitive = bool | Collection[str] | None
 """Which jobs are bandwidth sensitive: all, none, those of some models, or, for None, those of several GPUs."""
 
@@ -46,6 +48,8 @@ class Unsaid:
         self._profile = profile
         self._models: dict[str, bool] | None = None
         """True for each model of sensitive jobs that was seen; None if models are not named."""
+        self._others: set[str] = set()
+        """Some models of other jobs, for messages."""
         self._sensitive = bandwidth_sensitive if isinstance(bandwidth_sensitive, bool) else None
         if bandwidth_sensitive is not None and not isinstance(bandwidth_sensitive, bool):
             names = _checks.sequence(bandwidth_sensitive, "bandwidth_sensitive", ValueError)
@@ -96,13 +100,19 @@ class Unsaid:
         """Yield what was assumed; ValueError if a model of sensitive jobs is that of no row."""
         missing = [name for name, is_seen in (self._models or {}).items() if not is_seen]
         if missing:
-            raise ValueError(f"bandwidth_sensitive = {_checks.shown(missing[0])}: no job is of this model")
+            known = ", ".join(sorted(self._others)[:_SHOWN]) or "unknown"
+            raise ValueError(
+                f"bandwidth_sensitive = {_checks.shown(missing[0])}: no job is of this model; others are {known}"
+            )
         yield from self._assumed
 
     def _is_sensitive(self, size: int, profile: str | None) -> bool:
         if self._models is not None:
-            names = {profile, (profile or "").rpartition("/")[0]} & self._models.keys()
-            self._models.update(dict.fromkeys(filter(None, names), True))
+            own = {name for name in (profile, (profile or "").rpartition("/")[0]) if name}
+            names = own & self._models.keys()
+            if not names and len(self._others) < _SHOWN:
+                self._others |= own
+            self._models.update(dict.fromkeys(names, True))
             return bool(names)
         if self._sensitive is None and size > 1:
             self.assume("jobs of several GPUs are bandwidth sensitive, others are not")
