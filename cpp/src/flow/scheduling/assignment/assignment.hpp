@@ -114,6 +114,8 @@ class Assignment {
 
     void add_listener(AssignmentListener& listener) { listeners_.push_back(&listener); }
 
+    // Expects so many targets in all.
+    void reserve_targets(std::size_t count);
     // Targets are numbered in the order they are added, tasks too. Numbers of removed ones are reused.
     std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);
     std::int32_t add_hub(std::span<const Member> members);
@@ -209,6 +211,7 @@ class Assignment {
     static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
     void put_option(std::int32_t task, std::int32_t position, const Option& option);
     std::int32_t room_for_options(std::size_t count);
+    Tournament best_of(std::span<const Member> members) const;
     void rebuild_hubs();
     void assert_place(std::int32_t place, bool settled) const;
     void assert_hub(const Hub& hub) const;
