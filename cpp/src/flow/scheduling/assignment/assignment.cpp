@@ -244,12 +244,12 @@ void Assignment::unassign_all() {
 
 // ---- prices -----------------------------------------------------------------------------------------------
 
-void Assignment::set_value(std::int32_t place, std::int64_t value) {
-    const Place& changed = places_[index(place)];
+// Sets the key of a place, and of the hubs it is in.
+void Assignment::set_key(std::int32_t place, std::int64_t key) {
     TOPOPLACE_ASSERT(!is_hub(place));
-    TOPOPLACE_ASSERT(changed.exit_cost <= value && value < kFar);
-    key_[index(place)] = key(value, changed.full());
-    for (std::int32_t i = changed.first_membership; i >= 0; i = memberships_[index(i)].next) {
+    if (std::exchange(key_[index(place)], key) == key) return;
+    std::int32_t i = places_[index(place)].first_membership;
+    for (; i >= 0; i = memberships_[index(i)].next) {
         const Membership& membership = memberships_[index(i)];
         Hub& hub = hubs_[index(membership.hub)];
         const Member& member = hub.members[index(membership.leaf)];
@@ -257,7 +257,17 @@ void Assignment::set_value(std::int32_t place, std::int64_t value) {
         hub.best.set(membership.leaf, 2 * member.distance + key_[index(place)]);
         key_[index(hub.target)] = std::min(hub.best.least(), 2 * kFar);
     }
+}
+
+void Assignment::set_value(std::int32_t place, std::int64_t value) {
+    const Place& changed = places_[index(place)];
+    TOPOPLACE_ASSERT(changed.exit_cost <= value && value < kFar);
+    set_key(place, key(value, changed.full()));
     for (AssignmentListener* listener : listeners_) listener->price_changed(place);
+}
+
+void Assignment::refresh(std::int32_t place) {
+    set_key(place, key(value(place), places_[index(place)].full()));
 }
 
 void Assignment::shift_prices(std::int64_t by) {
