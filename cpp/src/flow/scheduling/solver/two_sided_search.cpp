@@ -9,16 +9,20 @@
 namespace topoplace::flow {
 namespace {
 
-// Steps of the forward search before the backward search starts: most ways are short.
+// Steps of the forward search before the backward search starts: most ways are short. Where there are many
+// places, one that is longer than a few steps may visit thousands.
 constexpr std::uint64_t kStepsAlone = 16;
+constexpr std::uint64_t kStepsAloneOfMany = 4;
+constexpr std::int32_t kManyTargets = 1 << 10;
 
 }  // namespace
 
 bool TwoSidedSearch::insert(std::int32_t task, WorkMeter& meter) {
+    const std::uint64_t alone = assignment_.num_targets() < kManyTargets ? kStepsAlone : kStepsAloneOfMany;
     for (;;) {
         if (forward_.insert_directly(task)) return true;
         forward_.start(task);
-        const bool goes_on = search_forward(kStepsAlone, meter);
+        const bool goes_on = search_forward(alone, meter);
         const std::int32_t place = goes_on ? last_unsettled() : kAbsent;
         if (goes_on && place < 0) search_forward(std::numeric_limits<std::uint64_t>::max(), meter);
         if (meter.stopped()) return false;
