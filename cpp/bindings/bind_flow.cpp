@@ -11,9 +11,10 @@ namespace py = pybind11;
 namespace topoplace::bindings {
 namespace {
 
-using Units = Array<std::int64_t>;
-using Ends = Array<std::int32_t>;
+using Units = Row<std::int64_t>;
+using Ends = Row<std::int32_t>;
 using MaybeUnits = std::optional<Units>;
+
 // The total of a Python integer; nothing where it is beyond 128 bits, which no total is.
 std::optional<flow::Total> to_total(const py::int_& value) {
     const py::object high = value >> py::int_(64);
@@ -24,21 +25,32 @@ std::optional<flow::Total> to_total(const py::int_& value) {
     return (flow::Total{upper} << 64) + low.cast<std::uint64_t>();
 }
 
-template <class T>
-std::span<const T> one_dimensional(const Array<T>& array, const char* name) {
-    check_shape(array, name, {-1});
-    return as_span(array);
+// True if these are columns of one network, as `to_network` takes them; what they hold is not looked at.
+bool are_columns(py::handle num_nodes, py::handle tail, py::handle head, py::handle lower,
+                 py::handle capacity, py::handle cost, py::handle supply) {
+    if (!PyLong_CheckExact(num_nodes.ptr()) || !is_row<std::int32_t>(tail)) return false;
+    const std::size_t arcs = row_of<std::int32_t>(tail).size();
+    const auto has_units = [](py::handle column, std::size_t length) {
+        return is_row<std::int64_t>(column) && row_of<std::int64_t>(column).size() == length;
+    };
+    if (!is_row<std::int32_t>(head) || row_of<std::int32_t>(head).size() != arcs) return false;
+    if (!lower.is_none() && !has_units(lower, arcs)) return false;
+    if (!has_units(capacity, arcs) || !has_units(cost, arcs) || !is_row<std::int64_t>(supply)) return false;
+    int overflow = 0;
+    const long long nodes = PyLong_AsLongLongAndOverflow(num_nodes.ptr(), &overflow);
+    return nodes >= 0 && static_cast<std::size_t>(nodes) == row_of<std::int64_t>(supply).size() &&
+           nodes < std::numeric_limits<std::int32_t>::max();
 }
 
 flow::Network to_network(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                          const Units& capacity, const Units& cost, const Units& supply) {
     return {.num_nodes = num_nodes,
-            .tail = one_dimensional(tail, "tail"),
-            .head = one_dimensional(head, "head"),
-            .lower = lower ? one_dimensional(*lower, "lower") : std::span<const std::int64_t>{},
-            .capacity = one_dimensional(capacity, "capacity"),
-            .cost = one_dimensional(cost, "cost"),
-            .supply = one_dimensional(supply, "supply")};
+            .tail = tail.values,
+            .head = head.values,
+            .lower = lower ? lower->values : std::span<const std::int64_t>{},
+            .capacity = capacity.values,
+            .cost = cost.values,
+            .supply = supply.values};
 }
 
 FlowAnswer min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
@@ -50,8 +62,8 @@ FlowAnswer min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& h
     flow::FlowParams params;
     params.algorithm = to_algorithm(algorithm);
     params.structure = structure;
-    if (start_flow) params.start_flow = one_dimensional(*start_flow, "start_flow");
-    if (start_potential) params.start_potential = one_dimensional(*start_potential, "start_potential");
+    if (start_flow) params.start_flow = start_flow->values;
+    if (start_potential) params.start_potential = start_potential->values;
     params.stop = to_stop_condition(timeout, max_nodes);
     return to_answer(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
 }
@@ -62,48 +74,82 @@ bool verify_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, con
     const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
     const auto known = to_total(total);
     const py::gil_scoped_release release;
-    return known && !flow::verify_flow(network, as_span(units), as_span(potential), *known);
+    return known && !flow::verify_flow(network, units.values, potential.values, *known);
 }
 
 bool verify_infeasible(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                        const Units& capacity, const Units& cost, const Units& supply, const Ends& cut) {
     return !flow::verify_infeasible(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
-                                    as_span(cut));
+                                    cut.values);
 }
 
 bool verify_unbounded(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                       const Units& capacity, const Units& cost, const Units& supply, const Ends& cycle) {
     return !flow::verify_unbounded(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
-                                   as_span(cycle));
+                                   cycle.values);
 }
 
 // Defines a function whose arguments begin with those of a network.
 template <class Function, class... Rest>
 void define(py::module_& module, const char* name, Function* function, const Rest&... rest) {
-    module.def(name, function, py::arg("num_nodes"), py::arg("tail").noconvert(), py::arg("head").noconvert(),
-               py::arg("lower").noconvert(), py::arg("capacity").noconvert(), py::arg("cost").noconvert(),
-               py::arg("supply").noconvert(), rest...);
+    module.def(name, function, py::arg("num_nodes"), py::arg("tail"), py::arg("head"), py::arg("lower"),
+               py::arg("capacity"), py::arg("cost"), py::arg("supply"), rest...);
+}
+
+// An answer as its fields, for pickle.
+using Fields = std::tuple<int, Numbers, Numbers, py::int_, std::vector<std::int32_t>,
+                          std::vector<std::int32_t>, int, std::uint64_t>;
+
+Fields to_fields(const FlowAnswer& answer) {
+    return {static_cast<int>(answer.status),
+            answer.flow,
+            answer.potential,
+            to_int(answer.cost),
+            answer.cut,
+            answer.cycle,
+            static_cast<int>(answer.algorithm),
+            answer.steps};
+}
+
+FlowAnswer from_fields(const Fields& fields) {
+    const auto& [status, flow, potential, cost, cut, cycle, algorithm, steps] = fields;
+    return {.status = static_cast<flow::Status>(status),
+            .flow = flow,
+            .potential = potential,
+            .cost = to_total(cost).value(),
+            .cut = cut,
+            .cycle = cycle,
+            .algorithm = static_cast<flow::Algorithm>(algorithm),
+            .steps = steps};
 }
 
 }  // namespace
 
 void register_flow(py::module_& module) {
+    const auto name_of = [](const FlowAnswer& answer) {
+        return kAlgorithms.at(static_cast<std::size_t>(answer.algorithm)).first;
+    };
     py::class_<FlowAnswer>(module, "FlowAnswer", "The answer of `min_cost_flow`.")
-        .def_readonly("status", &FlowAnswer::status, "optimal, infeasible, unbounded or timeout.")
+        .def_property_readonly(
+            "status",
+            [](const FlowAnswer& answer) { return kStatus.at(static_cast<std::size_t>(answer.status)); },
+            "optimal, infeasible, unbounded or timeout.")
         .def_readonly("flow", &FlowAnswer::flow)
         .def_readonly("potential", &FlowAnswer::potential)
-        .def_readonly("cost", &FlowAnswer::cost)
-        .def_readonly("cut", &FlowAnswer::cut)
-        .def_readonly("cycle", &FlowAnswer::cycle)
-        .def_readonly("algorithm", &FlowAnswer::algorithm)
-        .def_readonly("steps", &FlowAnswer::steps);
+        .def_property_readonly("cost", [](const FlowAnswer& answer) { return to_int(answer.cost); })
+        .def_property_readonly("cut",
+                               [](const FlowAnswer& answer) { return to_row(std::vector(answer.cut)); })
+        .def_property_readonly("cycle",
+                               [](const FlowAnswer& answer) { return to_row(std::vector(answer.cycle)); })
+        .def_property_readonly("algorithm", name_of)
+        .def_readonly("steps", &FlowAnswer::steps)
+        .def(py::pickle(&to_fields, &from_fields));
+    define(module, "are_columns", &are_columns);
     define(module, "min_cost_flow", &min_cost_flow, py::arg("algorithm"), py::arg("structure"),
-           py::arg("start_flow").noconvert(), py::arg("start_potential").noconvert(), py::arg("timeout"),
-           py::arg("max_nodes"));
-    define(module, "verify_flow", &verify_flow, py::arg("flow").noconvert(), py::arg("potential").noconvert(),
-           py::arg("total"));
-    define(module, "verify_infeasible", &verify_infeasible, py::arg("cut").noconvert());
-    define(module, "verify_unbounded", &verify_unbounded, py::arg("cycle").noconvert());
+           py::arg("start_flow"), py::arg("start_potential"), py::arg("timeout"), py::arg("max_nodes"));
+    define(module, "verify_flow", &verify_flow, py::arg("flow"), py::arg("potential"), py::arg("total"));
+    define(module, "verify_infeasible", &verify_infeasible, py::arg("cut"));
+    define(module, "verify_unbounded", &verify_unbounded, py::arg("cycle"));
 }
 
 }  // namespace topoplace::bindings

@@ -4,6 +4,8 @@
 #include <pybind11/stl.h>
 
 #include <array>
+#include <bit>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,18 +16,45 @@
 
 namespace topoplace::bindings {
 
+// A one-dimensional array that a kernel reads where it is; no other argument is accepted.
+template <class T>
+struct Row {
+    std::span<const T> values;
+};
+
+// True for a contiguous array of one dimension and this type. Looks at the fields of the array alone: numpy's
+// own questions take longer than the solution of a small network.
+template <class T>
+bool is_row(pybind11::handle value) {
+    if (Py_TYPE(value.ptr()) != pybind11::detail::npy_api::get().PyArray_Type_) return false;
+    const auto* const array = pybind11::detail::array_proxy(value.ptr());
+    const auto* const type = pybind11::detail::array_descriptor_proxy(array->descr);
+    constexpr int kPlain =
+        pybind11::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_;
+    return array->nd == 1 && type->type_num == pybind11::dtype::num_of<T>() &&
+           (array->flags & kPlain) == kPlain &&
+           type->byteorder != (std::endian::native == std::endian::big ? '<' : '>');
+}
+
+template <class T>
+std::span<const T> row_of(pybind11::handle value) {
+    const auto* const array = pybind11::detail::array_proxy(value.ptr());
+    return {reinterpret_cast<const T*>(array->data), static_cast<std::size_t>(array->dimensions[0])};
+}
+
 using Numbers = pybind11::array_t<std::int64_t>;
 using Indices = pybind11::array_t<std::int32_t>;
 
-// FlowResult as Python sees it.
+// FlowResult as Python sees it. Small networks are solved in the time that a few arrays take to make, so cut
+// and cycle, which most answers have not, become arrays where they are read.
 struct FlowAnswer {
-    std::string status;
+    flow::Status status;
     Numbers flow;
     Numbers potential;
-    pybind11::int_ cost;
-    Indices cut;
-    Indices cycle;
-    std::string algorithm;
+    flow::Total cost;
+    std::vector<std::int32_t> cut;
+    std::vector<std::int32_t> cycle;
+    flow::Algorithm algorithm;
     std::uint64_t steps;
 };
 
@@ -46,10 +75,6 @@ inline flow::Algorithm to_algorithm(const std::string& name) {
                                 "successive_shortest_path, cycle_canceling");
 }
 
-inline std::string to_name(flow::Algorithm algorithm) {
-    return std::string(kAlgorithms.at(static_cast<std::size_t>(algorithm)).first);
-}
-
 inline pybind11::int_ to_int(flow::Total total) {
     const pybind11::int_ high(static_cast<std::int64_t>(total >> 64));
     const pybind11::int_ low(static_cast<std::uint64_t>(total));
@@ -57,14 +82,24 @@ inline pybind11::int_ to_int(flow::Total total) {
 }
 
 inline FlowAnswer to_answer(flow::FlowResult&& result) {
-    return {.status = kStatus.at(static_cast<std::size_t>(result.status)),
+    return {.status = result.status,
             .flow = to_row(std::move(result.flow)),
             .potential = to_row(std::move(result.potential)),
-            .cost = to_int(result.cost),
-            .cut = to_row(std::move(result.cut)),
-            .cycle = to_row(std::move(result.cycle)),
-            .algorithm = to_name(result.algorithm),
+            .cost = result.cost,
+            .cut = std::move(result.cut),
+            .cycle = std::move(result.cycle),
+            .algorithm = result.algorithm,
             .steps = result.steps};
 }
 
 }  // namespace topoplace::bindings
+
+template <class T>
+struct pybind11::detail::type_caster<topoplace::bindings::Row<T>> {
+    PYBIND11_TYPE_CASTER(topoplace::bindings::Row<T>, handle_type_name<array_t<T>>::name);
+    bool load(handle source, bool /*convert*/) {
+        if (!topoplace::bindings::is_row<T>(source)) return false;
+        value.values = topoplace::bindings::row_of<T>(source);
+        return true;
+    }
+};

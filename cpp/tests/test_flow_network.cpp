@@ -289,3 +289,69 @@ TEST(a_demand_without_opposite_is_refused) {
     kept.arc(kept.node(1), sink, 1, 3);
     CHECK(kept.right());
 }
+
+namespace {
+
+// Machines of one slot each, nearly all of which are taken. Many cost the same through the hub, so that
+// searches visit dozens of them, and the task's own options are farther than what is looked at first.
+class CrowdedCluster {
+  public:
+    explicit CrowdedCluster(std::uint64_t seed) : random_(seed) {
+        const std::int32_t sink = kept_.node(-1000);
+        hub_ = kept_.node(0);
+        const std::int32_t machines = 60 + random_.below(100);
+        for (std::int32_t i = 0; i < machines; ++i) {
+            machines_.push_back(kept_.node(0));
+            kept_.arc(machines_.back(), sink, 1, 0);
+            kept_.arc(hub_, machines_.back(), kInfinite, random_.below(3));
+        }
+        for (std::int32_t free = random_.below(4); free < machines; ++free) arrive();
+    }
+    // Some tasks leave, and others come.
+    void change() {
+        const std::int32_t count = 1 + random_.below(static_cast<std::int32_t>(tasks_.size()) / 8);
+        for (std::int32_t i = 0; i < count; ++i) {
+            std::swap(one_of(tasks_), tasks_.back());
+            kept_.network.remove_nodes(Rows{tasks_.back()});
+            tasks_.pop_back();
+        }
+        for (std::int32_t i = 0; i < count; ++i) arrive();
+    }
+    bool right() { return kept_.right(); }
+
+  private:
+    std::int32_t& one_of(Rows& rows) {
+        return rows[static_cast<std::size_t>(random_.below(static_cast<std::int32_t>(rows.size())))];
+    }
+    void arrive() {
+        tasks_.push_back(kept_.node(1));
+        kept_.arc(tasks_.back(), one_of(machines_), 1, random_.below(16));
+        kept_.arc(tasks_.back(), one_of(machines_), 1, random_.below(16));
+        if (random_.below(8) > 0) kept_.arc(tasks_.back(), hub_, 1, 16 + random_.below(32));
+    }
+
+    topoplace::Random random_;
+    Kept kept_;
+    std::int32_t hub_ = 0;
+    Rows machines_;
+    Rows tasks_;
+};
+
+bool stays_right(std::uint64_t seed) {
+    CrowdedCluster cluster(seed);
+    bool right = cluster.right();
+    for (int round = 0; round < 4; ++round) {
+        cluster.change();
+        right = right && cluster.right();
+    }
+    return right;
+}
+
+}  // namespace
+
+TEST(searches_from_both_ends_find_the_optimum) {
+    for (std::uint64_t seed = 0; seed < 200; ++seed) CHECK(stays_right(seed));
+    // Rare cases: the searches meet where one of them has no label yet, as it was too far.
+    for (const std::uint64_t seed : {111, 1029, 1691, 2742, 3792, 7291, 10550, 14047})
+        CHECK(stays_right(seed));
+}

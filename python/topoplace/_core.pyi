@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'are_columns', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -93,6 +93,10 @@ class FlowAnswer:
     """
     The answer of `min_cost_flow`.
     """
+    def __getstate__(self) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, list[int], list[int], int, int]:
+        ...
+    def __setstate__(self, arg0: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], int, collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]) -> None:
+        ...
     @property
     def algorithm(self) -> str:
         ...
@@ -389,6 +393,8 @@ class Fragmentation:
         """
         (machines,) thousandths of GPUs. classes, cpus: (machines,); left: (machines, GPUs) thousandths.
         """
+def are_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> bool:
+    ...
 def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...
 @typing.overload
@@ -411,7 +417,7 @@ def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float6
     ...
 def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...
-def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], algorithm: str, structure: bool, start_flow: numpy.typing.NDArray[numpy.int64] | None, start_potential: numpy.typing.NDArray[numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
+def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], algorithm: str, structure: bool, start_flow: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, start_potential: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
     ...
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
@@ -435,13 +441,13 @@ def verify_embedding(pattern: Graph, target: Graph, vertices: collections.abc.Se
     """
     None where the vertices are an embedding, else the reason why they are not.
     """
-def verify_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], flow: numpy.typing.NDArray[numpy.int64], potential: numpy.typing.NDArray[numpy.int64], total: int) -> bool:
+def verify_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], flow: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], potential: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], total: int) -> bool:
     ...
-def verify_infeasible(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int32]) -> bool:
+def verify_infeasible(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cut: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> bool:
     ...
 def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], cost: typing.SupportsFloat | typing.SupportsIndex, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None) -> str | None:
     """
     None where the mapping is right, else the reason why it is not.
     """
-def verify_unbounded(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], cycle: numpy.typing.NDArray[numpy.int32]) -> bool:
+def verify_unbounded(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cycle: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> bool:
     ...

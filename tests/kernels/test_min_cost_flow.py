@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import networkx as nx
 import numpy as np
@@ -240,6 +242,74 @@ def test_arrays_that_fit_are_not_copied():
     assert found.verify()
     capacity[0] = 0
     assert not found.verify()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.ndarray.tolist,
+        lambda column: np.repeat(column, 2)[::2],
+        lambda column: column[::-1].copy()[::-1],
+        lambda column: column.astype(column.dtype.newbyteorder()),
+        lambda column: column.astype(np.int16),
+        lambda column: column.astype(np.uint64).astype(float),
+        lambda column: np.frombuffer(b" " + column.tobytes(), np.uint8)[1:].view(column.dtype),
+        lambda column: np.ma.masked_array(column),
+    ],
+    ids=["list", "every second", "backward", "other bytes", "16 bits", "floats", "not aligned", "masked"],
+)
+def test_columns_of_any_form_are_the_same_network(form):
+    columns = {
+        "tail": np.array([0, 0, 1, 2], dtype=np.int32),
+        "head": np.array([1, 2, 3, 3], dtype=np.int32),
+        "capacity": np.array([3, 2, 3, 3]),
+        "cost": np.array([1, 2, 3, 4]),
+        "lower": np.array([0, 2, 0, 0]),
+    }
+    supply = np.array([4, 0, 0, -4])
+    plain = kernels.min_cost_flow(4, **columns, supply=supply)
+    assert (plain.cost, plain.flow.tolist()) == (20, [2, 2, 2, 2])
+    for name, column in columns.items():
+        found = kernels.min_cost_flow(4, **(columns | {name: form(column)}), supply=supply)
+        assert (found.cost, found.flow.tolist(), found.verify()) == (20, [2, 2, 2, 2], True)
+    found = kernels.min_cost_flow(np.int64(4), **columns, supply=supply)
+    assert (found.cost, found.verify()) == (20, True)
+
+
+@pytest.mark.parametrize("name", ["head", "capacity", "cost", "lower"])
+@pytest.mark.parametrize("length", [0, 1, 3])
+def test_arrays_of_another_length_are_named(name, length):
+    def row(size, dtype=np.int64):
+        return np.zeros(size, dtype=dtype)
+
+    columns = {"tail": row(2, np.int32), "head": row(2, np.int32), "capacity": row(2), "cost": row(2)}
+    other = row(length, np.int32 if name == "head" else np.int64)
+    with pytest.raises(ValueError, match=f"{name} has {length} entries; the network has 2 arcs"):
+        kernels.min_cost_flow(1, **(columns | {name: other}), supply=row(1))
+    with pytest.raises(ValueError, match=f"supply has {length} entries; the network has 2 nodes"):
+        kernels.min_cost_flow(2, **columns, supply=row(length))
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda solved: pickle.loads(pickle.dumps(solved))]
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (2, [0], [1], [2**50], [-(2**50)], [2**50, -(2**50)]),
+        (3, [0, 1], [1, 2], [1, 5], [1, 1], [2, 0, -2]),
+        (2, [0, 1], [1, 0], [kernels.INFINITE] * 2, [-2, 1], [0, 0]),
+    ],
+    ids=["optimal", "infeasible", "unbounded"],
+)
+def test_a_solution_is_copied_with_its_proof(arguments, again):
+    solved = kernels.min_cost_flow(*arguments)
+    kept = again(solved)
+    assert repr(kept) == repr(solved)
+    assert f"status='{solved.status}', flow=array(" in repr(solved)
+    assert kept.verify()
+    with pytest.raises(AttributeError):
+        kept.cost = 0
 
 
 def test_nothing_to_send():

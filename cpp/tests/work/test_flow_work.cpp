@@ -232,6 +232,21 @@ TEST(a_full_cluster_is_searched_from_both_ends) {
     CHECK_WORK(sum, 2482);  // from one end: 51,579
 }
 
+// Among many places, the second search starts early.
+TEST(a_large_crowded_cluster_is_searched_from_both_ends_early) {
+    Scheduler scheduler(1, 1200, 4);
+    scheduler.submit(5000);
+    scheduler.steps();
+    std::uint64_t sum = 0;
+    for (int round = 0; round < 5; ++round) {
+        scheduler.end(300);
+        scheduler.submit(300);
+        scheduler.disturb(300);
+        sum += scheduler.steps();
+    }
+    CHECK_WORK(sum, 24795);  // after 16 steps of the first: 34,249
+}
+
 // Enough at once for the prices of all places to be moved together.
 TEST(prices_are_levelled_where_many_tasks_come_and_go) {
     Scheduler scheduler(5, 20, 3);

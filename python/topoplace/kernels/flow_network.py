@@ -16,7 +16,6 @@ from topoplace.kernels.min_cost_flow import (
     algorithm_of,
     integers,
     limits,
-    solution,
     whole_limits,
 )
 
@@ -113,7 +112,7 @@ class FlowNetwork:
         the solution can be called until the network changes.
         """
         answer = self._kept.solve(algorithm_of(algorithm), *limits(timeout, max_nodes))
-        return solution(answer, _CurrentState(self._kept))
+        return FlowSolution(answer, _CurrentState(self._kept))
 
 
 class _CurrentState:

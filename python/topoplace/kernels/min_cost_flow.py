@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, cast, get_args
 
 import numpy as np
@@ -55,7 +54,6 @@ class Origin(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class FlowSolution:
     """The answer of `min_cost_flow`, with its proof.
 
@@ -65,23 +63,63 @@ class FlowSolution:
     and exactly 0 if it receives less than its demand. `flow` and `potential` are empty unless `status` is "optimal".
     """
 
-    status: Status
-    """"optimal"; "infeasible", proven by `cut`; "unbounded", proven by `cycle`; or "timeout", without an answer."""
-    flow: Units
-    """(m,): units on each arc."""
-    potential: Units
-    """(n,): dual price of each node; adding a constant to all changes nothing, unless demands exceed supplies."""
-    cost: int
-    """Exact sum over arcs of cost times flow; 0 if there is no flow."""
-    cut: Indices
-    """If infeasible, else empty: nodes whose total supply exceeds capacity out of them less lower bounds into them."""
-    cycle: Indices
-    """If unbounded, else empty: arcs without limit that form a cycle of negative cost; a feasible flow exists."""
-    algorithm: str
-    """The algorithm that ran; "auto" if a scheduling graph was recognised, or if no algorithm was needed."""
-    steps: int
-    """Number of pushes and relabels, of pivots, or of nodes searched, depending on the algorithm."""
-    _network: Origin = field(repr=False)
+    __slots__ = ("_answer", "_network")
+
+    def __init__(self, answer: _core.FlowAnswer, network: Origin) -> None:
+        self._answer, self._network = answer, network
+
+    @property
+    def status(self) -> Status:
+        """Return "optimal"; "infeasible", proven by `cut`; "unbounded", proven by `cycle`; or "timeout"."""
+        return cast("Status", self._answer.status)
+
+    @property
+    def flow(self) -> Units:
+        """Return the units on each arc, shape (m,)."""
+        return self._answer.flow
+
+    @property
+    def potential(self) -> Units:
+        """Return the dual price of each node, shape (n,).
+
+        Adding a constant to all changes nothing, unless demands exceed supplies.
+        """
+        return self._answer.potential
+
+    @property
+    def cost(self) -> int:
+        """Return the exact sum over arcs of cost times flow; 0 if there is no flow."""
+        return self._answer.cost
+
+    @property
+    def cut(self) -> Indices:
+        """Return the nodes that together supply more than can leave them, if infeasible; else none.
+
+        Their total supply exceeds the capacity of the arcs out of them, less the lower bounds of those into them.
+        """
+        return self._answer.cut
+
+    @property
+    def cycle(self) -> Indices:
+        """Return arcs without limit that form a cycle of negative cost, if unbounded; else none.
+
+        A feasible flow exists then.
+        """
+        return self._answer.cycle
+
+    @property
+    def algorithm(self) -> str:
+        """Return the algorithm that ran; "auto" if a scheduling graph was recognised, or if no algorithm was needed."""
+        return self._answer.algorithm
+
+    @property
+    def steps(self) -> int:
+        """Return the number of pushes and relabels, of pivots, or of nodes searched, depending on the algorithm."""
+        return self._answer.steps
+
+    def __repr__(self) -> str:
+        names = ("status", "flow", "potential", "cost", "cut", "cycle", "algorithm", "steps")
+        return f"FlowSolution({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def verify(self) -> bool:
         """Return True if the proof of this answer holds, by one pass over nodes and arcs; False for a timeout.
@@ -145,7 +183,7 @@ def min_cost_flow(
         start_potential,
         *limits(timeout, max_nodes),
     )
-    return solution(answer, network)
+    return FlowSolution(answer, network)
 
 
 def algorithm_of(name: object) -> str:
@@ -156,21 +194,6 @@ def algorithm_of(name: object) -> str:
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
     """Check a timeout (seconds) and a limit on steps, None for no limit, and return both; ValueError if invalid."""
     return seconds(timeout), node_limit(max_nodes)
-
-
-def solution(answer: _core.FlowAnswer, network: Origin) -> FlowSolution:
-    """Convert the answer of the C++ kernel to a `FlowSolution` that belongs to `network`."""
-    return FlowSolution(
-        cast("Status", answer.status),
-        answer.flow,
-        answer.potential,
-        answer.cost,
-        answer.cut,
-        answer.cycle,
-        answer.algorithm,
-        answer.steps,
-        network,
-    )
 
 
 def verify_flow(
@@ -211,6 +234,9 @@ def network_of(
 
     ValueError if a value is not an integer or an array has a wrong length.
     """
+    # Small networks are solved in the time that the checks below take.
+    if _core.are_columns(num_nodes, tail, head, lower, capacity, cost, supply):
+        return Columns(num_nodes, tail, head, lower, capacity, cost, supply)  # type: ignore[arg-type]
     network = Columns(
         _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2),
         integers(tail, "tail", np.int32),

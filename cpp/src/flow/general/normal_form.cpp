@@ -43,7 +43,17 @@ void check_lengths(const Network& network, const FlowParams& params) {
         check_length(params.start_potential.size(), "start_potential", nodes, "nodes");
 }
 
+// Each check looks at all entries without a branch first; only where one fails, it looks for the first.
+template <class Value, class Fails>
+bool any_of(std::span<const Value> values, const Fails& fails) {
+    bool any = false;
+    for (const Value value : values) any |= fails(value);
+    return any;
+}
+
 void check_ends(std::span<const std::int32_t> ends, const char* name, std::int32_t num_nodes) {
+    const auto bound = static_cast<std::uint32_t>(num_nodes);
+    if (!any_of(ends, [&](std::int32_t end) { return static_cast<std::uint32_t>(end) >= bound; })) return;
     for (std::size_t a = 0; a < ends.size(); ++a) {
         if (ends[a] < 0 || ends[a] >= num_nodes)
             refuse(name, a, ends[a], "is not a node; nodes are 0.." + std::to_string(num_nodes - 1));
@@ -51,6 +61,8 @@ void check_ends(std::span<const std::int32_t> ends, const char* name, std::int32
 }
 
 void check_bounds(const Network& network) {
+    if (network.lower.empty() && !any_of(network.capacity, [](std::int64_t units) { return units < 0; }))
+        return;
     Total lower_sum = 0;
     for (std::size_t a = 0; a < network.capacity.size(); ++a) {
         const std::int64_t lower = network.lower.empty() ? 0 : network.lower[a];
@@ -75,6 +87,11 @@ void check_supplies(const Network& network) {
 
 void check_costs(const Network& network) {
     const std::int64_t most = kMaxPotential / (std::int64_t{network.num_nodes} + 2);
+    const std::uint64_t width = 2 * static_cast<std::uint64_t>(most);
+    const auto beyond = [&](std::int64_t cost) {
+        return static_cast<std::uint64_t>(cost) + static_cast<std::uint64_t>(most) > width;
+    };
+    if (!any_of(network.cost, beyond)) return;
     for (std::size_t a = 0; a < network.cost.size(); ++a) {
         if (network.cost[a] < -most || network.cost[a] > most)
             refuse("cost", a, network.cost[a],

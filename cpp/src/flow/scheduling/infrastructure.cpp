@@ -24,14 +24,10 @@ bool Infrastructure::check_bounds(const Network& network, std::int64_t more) {
 
 bool Infrastructure::assign_roles(const Network& network) {
     roles_.assign(network.supply.size(), Role::dead);
-    std::vector<std::uint8_t> entered(network.supply.size(), 0);
-    for (std::size_t arc = 0; arc < network.head.size(); ++arc) {
-        if (network.capacity[arc] > 0) entered[index(network.head[arc])] = 1;
-    }
     std::int32_t sinks = 0;
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
         const std::int64_t supply = network.supply[index(node)];
-        if (supply > 1 || (supply == 1 && entered[index(node)] != 0)) return false;
+        if (supply > 1) return false;
         if (supply == 1) roles_[index(node)] = Role::task;
         if (supply < 0) roles_[index(node)] = Role::place;
         num_tasks_ += supply == 1 ? 1 : 0;
@@ -47,21 +43,29 @@ bool Infrastructure::assign_roles(const Network& network) {
     return num_tasks_ > 0 && sinks > 0;
 }
 
+// Lists the arcs of nodes that are no tasks, and marks the nodes that tasks lead to.
 bool Infrastructure::collect_arcs(const Network& network) {
     arc_starts_.assign(network.supply.size() + 1, 0);
-    const auto leads_on = [&](std::size_t arc) {
-        return roles_[index(network.tail[arc])] != Role::task && network.capacity[arc] > 0;
-    };
+    entered_.assign(network.supply.size(), 0);
     for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        if (!leads_on(arc)) continue;
-        if (roles_[index(network.tail[arc])] != Role::dead) return false;  // a sink passes nothing on
-        ++arc_starts_[index(network.tail[arc]) + 1];
+        if (network.capacity[arc] == 0) continue;
+        const std::size_t tail = index(network.tail[arc]);
+        const std::size_t head = index(network.head[arc]);
+        if (roles_[head] == Role::task) return false;
+        if (roles_[tail] == Role::task) {
+            entered_[head] = 1;
+        } else if (roles_[tail] == Role::dead) {
+            ++arc_starts_[tail];
+        } else {
+            return false;  // a sink passes nothing on
+        }
     }
     std::partial_sum(arc_starts_.begin(), arc_starts_.end(), arc_starts_.begin());
     arcs_.resize(index(arc_starts_.back()));
-    std::vector<std::int32_t> next(arc_starts_.begin(), arc_starts_.end() - 1);
-    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        if (leads_on(arc)) arcs_[index(next[index(network.tail[arc])]++)] = static_cast<std::int32_t>(arc);
+    for (std::size_t arc = network.tail.size(); arc-- > 0;) {
+        const std::size_t tail = index(network.tail[arc]);
+        if (network.capacity[arc] == 0 || roles_[tail] == Role::task) continue;
+        arcs_[index(--arc_starts_[tail])] = static_cast<std::int32_t>(arc);
     }
     return true;
 }
@@ -94,13 +98,8 @@ bool Infrastructure::sort_nodes(const Network& network) {
     return nodes_.size() + static_cast<std::size_t>(num_tasks_) == network.supply.size();
 }
 
-// Finds the nodes that tasks reach; the others may be set aside.
+// Goes on from the nodes that tasks lead to; those that no task reaches may be set aside.
 void Infrastructure::find_entered(const Network& network) {
-    entered_.assign(network.supply.size(), 0);
-    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        if (roles_[index(network.tail[arc])] == Role::task && network.capacity[arc] > 0)
-            entered_[index(network.head[arc])] = 1;
-    }
     for (const std::int32_t node : nodes_) {
         if (entered_[index(node)] == 0) continue;
         for (const std::int32_t arc : arcs_from(node)) entered_[index(network.head[index(arc)])] = 1;
@@ -201,7 +200,7 @@ void Infrastructure::reach(std::int32_t node, const Reached& path) {
 }
 
 void Infrastructure::pass_on(std::int32_t node, std::int64_t distance, std::int32_t step,
-                             const Network& network, Assignment& assignment, HubMembers& hub) {
+                             const Network& network, Assignment& assignment) {
     for (const std::int32_t& arc : arcs_from(node)) {
         const std::int32_t head = network.head[index(arc)];
         if (head != sink_) {
@@ -211,40 +210,38 @@ void Infrastructure::pass_on(std::int32_t node, std::int64_t distance, std::int3
         }
         std::int32_t& place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
         if (place < 0) place = make_place(node, arc, network, assignment);
-        hub.add(place, distance, step);
+        hub_.add(place, distance, step);
     }
     scanned_ += arcs_from(node).size();
 }
 
-// The places behind a node with the cheapest path to each; nothing if the hubs together have too many arcs.
-std::optional<Infrastructure::HubMembers> Infrastructure::members_of(std::int32_t node,
-                                                                     const Network& network,
-                                                                     Assignment& assignment) {
+// Finds the places behind a node with the cheapest path to each; false if the hubs together have too many
+// arcs.
+bool Infrastructure::find_members(std::int32_t node, const Network& network, Assignment& assignment) {
     const std::size_t most_scanned = 4 * (network.tail.size() + network.supply.size());
-    HubMembers hub;
+    hub_.clear();
     TOPOPLACE_ASSERT(open_.empty());
-    for (pass_on(node, 0, kAbsent, network, assignment, hub); !open_.empty() && scanned_ <= most_scanned;) {
+    for (pass_on(node, 0, kAbsent, network, assignment); !open_.empty() && scanned_ <= most_scanned;) {
         std::pop_heap(open_.begin(), open_.end(), std::greater<>());
         const std::int32_t next = nodes_[index(open_.back())];
         const Reached at = std::exchange(reached_[index(open_.back())], {});
         open_.pop_back();
         steps_.push_back({.arc = at.arc, .previous = at.step});
         const auto step = static_cast<std::int32_t>(steps_.size()) - 1;
-        if (role(next) == Role::place) hub.add(target(next, network, assignment), at.distance, step);
-        if (role(next) == Role::hub) pass_on(next, at.distance, step, network, assignment, hub);
+        if (role(next) == Role::place) hub_.add(target(next, network, assignment), at.distance, step);
+        if (role(next) == Role::hub) pass_on(next, at.distance, step, network, assignment);
     }
-    return scanned_ <= most_scanned ? std::optional(std::move(hub)) : std::nullopt;
+    return scanned_ <= most_scanned;
 }
 
 std::int32_t Infrastructure::make_hub(std::int32_t node, const Network& network, Assignment& assignment) {
-    std::optional<HubMembers> hub = members_of(node, network, assignment);
-    if (!hub) return kTooMany;
-    TOPOPLACE_ASSERT(!hub->members.empty());  // some unit can leave by it
-    const std::int32_t target = assignment.add_hub(hub->members);
+    if (!find_members(node, network, assignment)) return kTooMany;
+    TOPOPLACE_ASSERT(!hub_.members.empty());  // some unit can leave by it
+    const std::int32_t target = assignment.add_hub(hub_.members);
     exit_arc_.resize(std::max(exit_arc_.size(), index(target) + 1), kAbsent);
     last_step_.resize(exit_arc_.size());
     exit_arc_[index(target)] = kAbsent;
-    last_step_[index(target)] = std::move(hub->last_step);
+    last_step_[index(target)].assign(hub_.last_step.begin(), hub_.last_step.end());
     return target;
 }
 
@@ -256,9 +253,23 @@ std::int32_t Infrastructure::target(std::int32_t node, const Network& network, A
     return target = make_place(node, arcs.empty() ? kAbsent : arcs[0], network, assignment);
 }
 
+// Makes room for a target of each node, so that small networks do not spend their time on growing lists.
+void Infrastructure::expect_targets(Assignment& assignment) {
+    const std::size_t count = nodes_.size();
+    assignment.reserve_targets(count);
+    exit_arc_.reserve(count);
+    last_step_.reserve(count);
+    hub_.members.reserve(count);
+    hub_.last_step.reserve(count);
+    steps_.reserve(count);
+    open_.reserve(count);
+}
+
 std::optional<std::vector<std::int32_t>> Infrastructure::add_tasks(const Network& network,
                                                                    Assignment& assignment) {
+    expect_targets(assignment);
     std::vector<std::int32_t> node_of;
+    node_of.reserve(static_cast<std::size_t>(num_tasks_));
     std::vector<std::int32_t> task_of(network.supply.size(), kAbsent);
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
         if (roles_[index(node)] != Role::task) continue;

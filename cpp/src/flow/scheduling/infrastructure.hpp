@@ -108,6 +108,10 @@ class Infrastructure {
     struct HubMembers {
         std::vector<Member> members;
         std::vector<std::int32_t> last_step;  // by member
+        void clear() {
+            members.clear();
+            last_step.clear();
+        }
         void add(std::int32_t place, std::int64_t distance, std::int32_t step) {
             members.push_back({.place = place, .distance = distance});
             last_step.push_back(step);
@@ -133,8 +137,9 @@ class Infrastructure {
                             Assignment& assignment);
     void reach(std::int32_t node, const Reached& path);
     void pass_on(std::int32_t node, std::int64_t distance, std::int32_t step, const Network& network,
-                 Assignment& assignment, HubMembers& hub);
-    std::optional<HubMembers> members_of(std::int32_t node, const Network& network, Assignment& assignment);
+                 Assignment& assignment);
+    bool find_members(std::int32_t node, const Network& network, Assignment& assignment);
+    void expect_targets(Assignment& assignment);
     std::int32_t make_hub(std::int32_t node, const Network& network, Assignment& assignment);
 
     std::vector<Role> roles_;
@@ -148,7 +153,9 @@ class Infrastructure {
     std::vector<std::int32_t> exit_arc_;  // by target; absent: none
     std::vector<std::vector<std::int32_t>> last_step_;  // by target, by leaf
     std::vector<Step> steps_;
-    // Of the hub being made: the nodes reached, by position in nodes_, and a heap of positions to go on from.
+    // Of the hub being made: its members, the nodes reached, by position in nodes_, and a heap of positions
+    // to go on from.
+    HubMembers hub_;
     std::vector<Reached> reached_;
     std::vector<std::int32_t> open_;
     std::size_t scanned_ = 0;  // arcs, for all hubs

@@ -19,6 +19,13 @@ constexpr std::int64_t kPopularShare = 8;
 
 // ---- building ---------------------------------------------------------------------------------------------
 
+void Assignment::reserve_targets(std::size_t count) {
+    places_.reserve(count);
+    key_.reserve(count);
+    hub_of_.reserve(count);
+    memberships_.reserve(count);
+}
+
 std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost) {
     TOPOPLACE_ASSERT(capacity >= 0);
     TOPOPLACE_ASSERT(-kFar < exit_cost && exit_cost < kFar);
@@ -46,18 +53,16 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
     const auto hub = static_cast<std::int32_t>(hubs_.size());
     for (AssignmentListener* listener : listeners_) listener->hub_added();
     const std::int32_t target = add_place(0, 0);
-    std::vector<std::int64_t> keys;
-    for (const Member& member : members) {
+    for (std::int32_t leaf = 0; index(leaf) < members.size(); ++leaf) {
+        const Member& member = members[index(leaf)];
         TOPOPLACE_ASSERT(member.place != target && !is_hub(member.place));
         TOPOPLACE_ASSERT(-kFar < member.distance && member.distance < kFar);
         Place& place = places_[index(member.place)];
-        keys.push_back(2 * member.distance + key_[index(member.place)]);
-        memberships_.push_back(
-            {.hub = hub, .leaf = static_cast<std::int32_t>(keys.size()) - 1, .next = place.first_membership});
+        memberships_.push_back({.hub = hub, .leaf = leaf, .next = place.first_membership});
         place.first_membership = static_cast<std::int32_t>(memberships_.size()) - 1;
     }
     hubs_.push_back(
-        {.target = target, .members = {members.begin(), members.end()}, .best = Tournament(keys)});
+        {.target = target, .members = {members.begin(), members.end()}, .best = best_of(members)});
     hub_of_[index(target)] = hub;
     key_[index(target)] = hubs_.back().best.least();
     return target;
@@ -69,6 +74,7 @@ void Assignment::add_tasks(std::span<const std::int32_t> counts, std::vector<Opt
     tasks_.resize(counts.size());
     next_.resize(counts.size(), kAbsent);
     previous_.resize(counts.size(), kAbsent);
+    moved_.reserve(counts.size());
     std::int32_t first = 0;
     for (std::size_t task = 0; task < counts.size(); ++task) {
         TOPOPLACE_ASSERT(counts[task] > 0);
@@ -238,12 +244,12 @@ void Assignment::unassign_all() {
 
 // ---- prices -----------------------------------------------------------------------------------------------
 
-void Assignment::set_value(std::int32_t place, std::int64_t value) {
-    const Place& changed = places_[index(place)];
+// Sets the key of a place, and of the hubs it is in.
+void Assignment::set_key(std::int32_t place, std::int64_t key) {
     TOPOPLACE_ASSERT(!is_hub(place));
-    TOPOPLACE_ASSERT(changed.exit_cost <= value && value < kFar);
-    key_[index(place)] = key(value, changed.full());
-    for (std::int32_t i = changed.first_membership; i >= 0; i = memberships_[index(i)].next) {
+    if (std::exchange(key_[index(place)], key) == key) return;
+    std::int32_t i = places_[index(place)].first_membership;
+    for (; i >= 0; i = memberships_[index(i)].next) {
         const Membership& membership = memberships_[index(i)];
         Hub& hub = hubs_[index(membership.hub)];
         const Member& member = hub.members[index(membership.leaf)];
@@ -251,7 +257,17 @@ void Assignment::set_value(std::int32_t place, std::int64_t value) {
         hub.best.set(membership.leaf, 2 * member.distance + key_[index(place)]);
         key_[index(hub.target)] = std::min(hub.best.least(), 2 * kFar);
     }
+}
+
+void Assignment::set_value(std::int32_t place, std::int64_t value) {
+    const Place& changed = places_[index(place)];
+    TOPOPLACE_ASSERT(changed.exit_cost <= value && value < kFar);
+    set_key(place, key(value, changed.full()));
     for (AssignmentListener* listener : listeners_) listener->price_changed(place);
+}
+
+void Assignment::refresh(std::int32_t place) {
+    set_key(place, key(value(place), places_[index(place)].full()));
 }
 
 void Assignment::shift_prices(std::int64_t by) {
@@ -263,12 +279,14 @@ void Assignment::shift_prices(std::int64_t by) {
     rebuild_hubs();
 }
 
+Tournament Assignment::best_of(std::span<const Member> members) const {
+    return {members.size(),
+            [&](std::size_t leaf) { return 2 * members[leaf].distance + key_[index(members[leaf].place)]; }};
+}
+
 void Assignment::rebuild_hubs() {
     for (Hub& hub : hubs_) {
-        std::vector<std::int64_t> keys;
-        for (const Member& member : hub.members)
-            keys.push_back(2 * member.distance + key_[index(member.place)]);
-        hub.best = Tournament(keys);
+        hub.best = best_of(hub.members);
         key_[index(hub.target)] = hub.best.least();
     }
 }

@@ -55,7 +55,7 @@ class AssignmentListener {
     virtual void hub_added() {}
     virtual void exits_changed() {}  // a place ceased to be an exit, or its capacity made it one
     virtual void exit_gained() {}    // a place has become an exit because a task that named it is gone
-    virtual void price_changed(std::int32_t /*place*/) {}  // or its exit cost, or its load
+    virtual void price_changed(std::int32_t /*place*/) {}  // or its exit cost
     virtual void task_assigned(std::int32_t /*task*/) {}
     virtual void task_leaves(std::int32_t /*task*/) {}     // it is still at its place
     virtual void task_withdrawn(std::int32_t /*task*/) {}  // it left, and goes nowhere else at once
@@ -114,6 +114,8 @@ class Assignment {
 
     void add_listener(AssignmentListener& listener) { listeners_.push_back(&listener); }
 
+    // Expects so many targets in all.
+    void reserve_targets(std::size_t count);
     // Targets are numbered in the order they are added, tasks too. Numbers of removed ones are reused.
     std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);
     std::int32_t add_hub(std::span<const Member> members);
@@ -134,7 +136,7 @@ class Assignment {
 
     // Prices and costs. Each keeps hubs up to date.
     void set_value(std::int32_t place, std::int64_t value);
-    void refresh(std::int32_t place) { set_value(place, value(place)); }  // after a change of load
+    void refresh(std::int32_t place);  // after a change of load or capacity, which leaves the value as it is
     // Adds `by` to the price of every limited place.
     void shift_prices(std::int64_t by);
     void set_option_cost(std::int32_t task, std::int32_t option, std::int64_t cost);
@@ -209,6 +211,8 @@ class Assignment {
     static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
     void put_option(std::int32_t task, std::int32_t position, const Option& option);
     std::int32_t room_for_options(std::size_t count);
+    Tournament best_of(std::span<const Member> members) const;
+    void set_key(std::int32_t place, std::int64_t key);
     void rebuild_hubs();
     void assert_place(std::int32_t place, bool settled) const;
     void assert_hub(const Hub& hub) const;

@@ -21,8 +21,12 @@ class Tournament {
 
     Tournament() = default;
     explicit Tournament(const std::vector<std::int64_t>& keys)
-        : leaves_(std::bit_ceil(std::max<std::size_t>(keys.size(), 1))), tree_(2 * leaves_, kNoKey) {
-        std::copy(keys.begin(), keys.end(), tree_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+        : Tournament(keys.size(), [&](std::size_t leaf) { return keys[leaf]; }) {}
+    // Of so many leaves, each with the key that `key_of` returns for it.
+    template <class KeyOf>
+    Tournament(std::size_t leaves, const KeyOf& key_of)
+        : leaves_(std::bit_ceil(std::max<std::size_t>(leaves, 1))), tree_(2 * leaves_, kNoKey) {
+        for (std::size_t leaf = 0; leaf < leaves; ++leaf) tree_[leaves_ + leaf] = key_of(leaf);
         for (std::size_t node = leaves_ - 1; node > 0; --node) {
             tree_[node] = std::min(tree_[2 * node], tree_[2 * node + 1]);
         }

@@ -191,7 +191,7 @@ void AssignmentSolver::set_exit_cost(std::int32_t place, std::int64_t cost) {
         assignment_.set_value(place, cost);
         reconsider_all_at(place);
     } else {
-        assignment_.refresh(place);  // its price has changed
+        assignment_.set_value(place, assignment_.value(place));  // its price has changed
         assignment_.worklist().unsettled.push_back(place);
     }
 }

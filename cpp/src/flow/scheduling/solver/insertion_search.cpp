@@ -208,8 +208,4 @@ void InsertionSearch::augment_to(std::int32_t place) {
     }
 }
 
-void InsertionSearch::list_path(std::int32_t target, std::vector<std::int32_t>& places) const {
-    for (; target >= 0; target = assignment_.task(state_.label(target).task).place) places.push_back(target);
-}
-
 }  // namespace topoplace::flow

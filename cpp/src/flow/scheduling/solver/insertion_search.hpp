@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/exit_index.hpp"
@@ -41,8 +40,6 @@ class InsertionSearch {
     void raise_values(std::int64_t radius);
     // Each task on the path to a place goes one place on.
     void augment_to(std::int32_t place);
-    // The places on the path to a target, the last first.
-    void list_path(std::int32_t target, std::vector<std::int32_t>& places) const;
 
   private:
     using Label = SearchState::Label;

@@ -9,16 +9,20 @@
 namespace topoplace::flow {
 namespace {
 
-// Steps of the forward search before the backward search starts: most ways are short.
+// Steps of the forward search before the backward search starts: most ways are short. Where there are many
+// places, one that is longer than a few steps may visit thousands.
 constexpr std::uint64_t kStepsAlone = 16;
+constexpr std::uint64_t kStepsAloneOfMany = 4;
+constexpr std::int32_t kManyTargets = 1 << 10;
 
 }  // namespace
 
 bool TwoSidedSearch::insert(std::int32_t task, WorkMeter& meter) {
+    const std::uint64_t alone = assignment_.num_targets() < kManyTargets ? kStepsAlone : kStepsAloneOfMany;
     for (;;) {
         if (forward_.insert_directly(task)) return true;
         forward_.start(task);
-        const bool goes_on = search_forward(kStepsAlone, meter);
+        const bool goes_on = search_forward(alone, meter);
         const std::int32_t place = goes_on ? last_unsettled() : kAbsent;
         if (goes_on && place < 0) search_forward(std::numeric_limits<std::uint64_t>::max(), meter);
         if (meter.stopped()) return false;
@@ -97,12 +101,14 @@ bool TwoSidedSearch::have_met() {
     return touching();
 }
 
+// No place is on both halves of the path beyond the meeting. It would have had both labels before, and would
+// be where the searches have met, as the path over it is no longer.
 TwoSidedSearch::Outcome TwoSidedSearch::meet(std::int64_t forward_radius) {
     const std::int64_t distance = forward_.state().meeting().distance;
     TOPOPLACE_ASSERT(distance == backward_.state().meeting().distance);
     forward_.raise_values(forward_radius);
     backward_.lower_values(distance - forward_radius);
-    std::int32_t place = join();
+    std::int32_t place = forward_.state().meeting().target;
     if (assignment_.is_hub(place)) {
         const SearchState::Label from = forward_.state().label(place);
         const SearchState::Label to = backward_.state().label(place);
@@ -116,20 +122,6 @@ TwoSidedSearch::Outcome TwoSidedSearch::meet(std::int64_t forward_radius) {
     }
     if (place >= 0) forward_.augment_to(place);
     return Outcome::inserted;
-}
-
-// The target where the halves of the path join. A place on both of them, beyond the meeting, would be passed
-// twice: what is in between is a circle of no length, and is left out.
-std::int32_t TwoSidedSearch::join() {
-    path_.clear();
-    std::int32_t joint = forward_.state().meeting().target;
-    forward_.list_path(joint, path_);
-    const std::int32_t root = backward_.root();
-    for (std::int32_t place = joint; place != root;) {
-        place = backward_.state().label(place).next_place;
-        if (std::find(path_.begin(), path_.end(), place) != path_.end()) joint = place;
-    }
-    return joint;
 }
 
 }  // namespace topoplace::flow

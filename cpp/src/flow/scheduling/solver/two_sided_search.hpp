@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/solver/insertion_search.hpp"
@@ -51,12 +50,10 @@ class TwoSidedSearch {
     Outcome finish_backward();
     bool have_met();
     Outcome meet(std::int64_t forward_radius);
-    std::int32_t join();
 
     Assignment& assignment_;
     InsertionSearch forward_;
     PullSearch backward_;
-    std::vector<std::int32_t> path_;
 };
 
 }  // namespace topoplace::flow

@@ -36,6 +36,13 @@ class PriceEstimate {
         std::int64_t room = 0;
     };
 
+    // Of a target, in the eyes of a task.
+    enum class Kind : std::uint8_t {
+        common,  // a hub, or a place that rises and falls with the others
+        apart,   // a place above the level of the widest hub
+        exit,
+    };
+
     bool limited(std::size_t target) const { return room_[target] >= 0; }
     bool is_member(std::size_t place) const { return distance_[place] < kFar; }
     std::int64_t level_at(std::size_t place) const { return level_ - distance_[place]; }
@@ -52,7 +59,7 @@ class PriceEstimate {
     std::vector<std::int64_t> values_;    // by target
     std::vector<std::int64_t> room_;      // by target: the capacity; -1: a hub or an exit
     std::vector<std::int64_t> distance_;  // by place: from the widest hub
-    std::vector<std::uint8_t> apart_;     // by place: above the level of that hub
+    std::vector<Kind> kind_;              // by target
     std::vector<std::int64_t> taken_;     // by place apart: tasks that prefer it
     std::vector<std::int32_t> starts_;    // by place: its first bid
     std::vector<std::int32_t> ends_;      // by place: past its last bid
@@ -71,7 +78,7 @@ PriceEstimate::PriceEstimate(const Assignment& assignment) : of_(assignment) {
     values_.resize(size);
     room_.assign(size, -1);
     distance_.assign(size, kFar);
-    apart_.assign(size, 0);
+    kind_.assign(size, Kind::common);
     taken_.assign(size, 0);
     starts_.assign(size + 1, 0);
     for (std::size_t i = 0; i < size; ++i) {
@@ -81,6 +88,8 @@ PriceEstimate::PriceEstimate(const Assignment& assignment) : of_(assignment) {
             if (widest_ < 0 || in_degree[i] > in_degree[index(widest_)]) widest_ = target;
         } else if (!of_.is_exit(target)) {
             room_[i] = of_.places()[i].capacity;
+        } else {
+            kind_[i] = Kind::exit;
         }
         starts_[i + 1] = starts_[i] + (limited(i) ? in_degree[i] : 0);
     }
@@ -97,9 +106,9 @@ PriceEstimate::Choices PriceEstimate::choices(const Assignment::Task& task) cons
         const Option& option = of_.option(i);
         const std::size_t target = index(option.target);
         const std::int64_t through = option.cost + values_[target];
-        if (!limited(target) && !of_.is_hub(option.target)) {
+        if (kind_[target] == Kind::exit) {
             found.exit = std::min(found.exit, through);
-        } else if (apart_[target] == 0) {
+        } else if (kind_[target] == Kind::common) {
             found.common = std::min(found.common, through);
         } else if (through < found.apart) {
             found.apart = through;
@@ -184,9 +193,9 @@ void PriceEstimate::move_together() {
     if (widest_ >= 0) level_ = values_[index(widest_)] + shift;
     for (std::size_t i = 0; i < values_.size(); ++i) {
         if (!limited(i)) continue;
-        const std::int64_t moved = apart_[i] != 0 ? values_[i] : values_[i] + shift;
+        const std::int64_t moved = kind_[i] == Kind::apart ? values_[i] : values_[i] + shift;
         values_[i] = std::max({of_.places()[i].exit_cost, moved, level_at(i)});
-        if (values_[i] == level_at(i)) apart_[i] = 0;
+        if (values_[i] == level_at(i)) kind_[i] = Kind::common;
         TOPOPLACE_ASSERT(values_[i] < kFar);
     }
     refresh_hubs();
@@ -231,7 +240,8 @@ void PriceEstimate::move_alone() {
         }
         values_[i] = std::max(base, bid);
         TOPOPLACE_ASSERT(values_[i] >= of_.places()[i].exit_cost && values_[i] < kFar);
-        apart_[i] = bid > base || (is_member(i) && base > level_at(i)) ? 1 : 0;
+        const bool apart = bid > base || (is_member(i) && base > level_at(i));
+        kind_[i] = apart ? Kind::apart : Kind::common;
     }
     refresh_hubs();
 }
@@ -239,7 +249,7 @@ void PriceEstimate::move_alone() {
 std::vector<std::int64_t> PriceEstimate::run(std::int32_t rounds) {
     Total greatest = assess();
     std::vector<std::int64_t> best = values_;
-    std::vector<std::uint8_t> best_apart = apart_;
+    std::vector<Kind> best_kind = kind_;
     for (std::int32_t round = 0; round < rounds; ++round) {
         move_together();
         move_alone();
@@ -247,13 +257,13 @@ std::vector<std::int64_t> PriceEstimate::run(std::int32_t rounds) {
         if (dual > greatest || round == 0) {
             greatest = dual;
             best = values_;
-            best_apart = apart_;
+            best_kind = kind_;
         } else if (dual == greatest || !follows_) {
             break;
         } else {
             follows_ = false;
             values_ = best;
-            apart_ = best_apart;
+            kind_ = best_kind;
             assess();
         }
     }
