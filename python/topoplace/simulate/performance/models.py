@@ -72,6 +72,18 @@ class LinkModel(PerformanceModel, Protocol):
         ...
 
 
+@runtime_checkable
+class MeteredModel(PerformanceModel, Protocol):
+    """An interface for models that know how much jobs send, so that a simulation's network can be measured."""
+
+    def sent(self, job: SubmittedJob, placement: Placement) -> Sequence[tuple[int, float]]:
+        """Return the load that the job puts on the network of machines, as (machine number, load); machines may repeat.
+
+        Loads are fractions of the capacity of a machine's interface.
+        """
+        ...
+
+
 class FixedTime:
     """A model in which a job takes its base time on every placement, as in the simulator of MAPA's paper."""
 
@@ -218,14 +230,15 @@ class NetworkContention:
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
         """Return the factor (at least 1) on the run time due to other jobs' traffic on the job's network interfaces."""
         profile = self.profiles.get(job.job.profile or "", NEUTRAL)
-        load = {machine: 0.0 for machine, own in self._traffic(job, placement) if own}
+        load = {machine: 0.0 for machine, own in self.sent(job, placement) if own}
         for other, where in neighbours if load else ():
-            for machine, sent in self._traffic(other, where):
+            for machine, sent in self.sent(other, where):
                 if machine in load:
                     load[machine] += sent
         return profile.slowdown(max(load.values(), default=0.0), remote=bool(placement.remote))
 
-    def _traffic(self, job: SubmittedJob, placement: Placement) -> list[tuple[int, float]]:
+    def sent(self, job: SubmittedJob, placement: Placement) -> list[tuple[int, float]]:
+        """Return the load that the job puts on the network of machines, as (machine number, load)."""
         profile = self.profiles.get(job.job.profile or "")
         if profile is None:
             return []
