@@ -293,15 +293,16 @@ class _BatchRule:
         self._view = cluster.view(ClusterView)
         self._free = free_columns(self._view).free()
         self._network = policy.network(self._view)
-        self._asks: dict[tuple[int, bool], Ask | Refusal] = {}
-        """By the identity of a job graph, and whether its job may still be deferred."""
+        self._asks: tuple[dict[int, Ask | Refusal], ...] = ({}, {})
+        """By the identity of a job graph; the second for jobs that may not be deferred any more."""
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
         """Return the amounts a job takes, or why it can never run."""
-        key = id(entry.job), entry.postponed >= self._policy.max_postponements
-        ask = self._asks.get(key)
+        last_chance = entry.postponed >= self._policy.max_postponements
+        asks = self._asks[last_chance]
+        ask = asks.get(id(entry.job))
         if ask is None:
-            ask = self._asks[key] = self._ask(entry, last_chance=key[1])
+            ask = asks[id(entry.job)] = self._ask(entry, last_chance=last_chance)
         return ask
 
     def _ask(self, entry: QueuedJob, *, last_chance: bool) -> Ask | Refusal:

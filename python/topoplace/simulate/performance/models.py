@@ -222,6 +222,8 @@ class NetworkContention:
         for name, profile in profiles.items():
             _checks.instance(profile, NetworkProfile, f"profiles[{_checks.shown(name)}]", ValueError)
         self.profiles = dict(profiles)
+        self._sent: Memo[tuple[int, str | None], tuple[Placement, list[tuple[int, float]]]] = Memo()
+        """By the identity of a placement, which is kept, and the job's profile."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the job's base time in seconds, which is its run time while the network is idle."""
@@ -239,7 +241,14 @@ class NetworkContention:
 
     def sent(self, job: SubmittedJob, placement: Placement) -> list[tuple[int, float]]:
         """Return the load that the job puts on the network of machines, as (machine number, load)."""
-        profile = self.profiles.get(job.job.profile or "")
+        name = job.job.profile
+        known = self._sent.get((id(placement), name))
+        if known is None:
+            known = self._sent[id(placement), name] = placement, self._computed(name, placement)
+        return known[1]
+
+    def _computed(self, name: str | None, placement: Placement) -> list[tuple[int, float]]:
+        profile = self.profiles.get(name or "")
         if profile is None:
             return []
         machine_of = placement.topology.derived(machine_numbers)
