@@ -143,28 +143,38 @@ class BatchWalk:
     A job that cannot be placed is not tried again in this walk, and nor are jobs with the same request. But if jobs of
     its batch disturbed each other, it is first tried once more in a batch of its own. A batch has no more jobs of one
     group than the rule sees room for. So its size depends on what is free, and not on how many jobs wait.
+
+    repeat: False to decide one batch only.
     """
 
-    def __init__(self, entries: Sequence[QueuedJob], rule: BatchRule) -> None:
+    def __init__(self, entries: Sequence[QueuedJob], rule: BatchRule, *, repeat: bool = True) -> None:
         self._rule = rule
+        self._repeat = repeat
         self._outcomes = Outcomes()
         self._groups: dict[Hashable, _Group] = {}
         """The groups of jobs that wait and may find a place; those that do not fit or were deferred are dropped."""
         self._alone: list[_Member] = []
         """Jobs that found no place together with others of their batch, the oldest last; each is retried alone."""
+        jobs_of: dict[int, list[tuple[int, QueuedJob]]] = {}
+        asks: list[Ask] = []  # so that no other gets the identity of one
         for number, entry in enumerate(entries):
             ask = rule.ask(entry)
-            if isinstance(ask, Refusal):
+            jobs = jobs_of.get(id(ask))
+            if jobs is not None:
+                jobs.append((number, entry))
+            elif isinstance(ask, Refusal):
                 self._outcomes.note(entry, ask)
-            elif ask.group in self._groups:
-                self._groups[ask.group].jobs.append((number, entry))
             else:
-                self._groups[ask.group] = _Group(ask, [(number, entry)])
+                asks.append(ask)
+                jobs = jobs_of[id(ask)] = self._groups.setdefault(ask.group, _Group(ask, [])).jobs
+                jobs.append((number, entry))
 
     def plan(self) -> Plan:
-        """Return the plan that results from deciding batch after batch until no job is left to try."""
+        """Return the plan that results from deciding batch after batch until no job is left to try, or one batch."""
         while batch := self._next_batch():
             self._decide(batch)
+            if not self._repeat:
+                break
         return self._outcomes.plan()
 
     def _next_batch(self) -> list[_Member]:

@@ -14,7 +14,9 @@ from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.policy import Policy, SearchPolicy
 from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.policies.drmaestro.inference import InferenceEngine
 from topoplace.policies.drmaestro.policy import DRMaestro
+from topoplace.policies.drmaestro.service import DRMaestroService
 from topoplace.policies.fragmentation.chance import RandomFit, TwoChoices
 from topoplace.policies.fragmentation.clustering import GpuClustering
 from topoplace.policies.fragmentation.fgd import FragmentationGradientDescent, LeastStranded
@@ -40,6 +42,7 @@ __all__ = [
     "Baseline",
     "BestFit",
     "DRMaestro",
+    "DRMaestroService",
     "DotProduct",
     "Explanation",
     "FirstComeFirstServed",
@@ -49,6 +52,7 @@ __all__ = [
     "GpuPacking",
     "GpuSet",
     "Greedy",
+    "InferenceEngine",
     "LeastStranded",
     "MachinePolicy",
     "MapaTopoAware",

@@ -87,6 +87,11 @@ def _show_machine(topology: Topology) -> None:
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
     if topology.num_gpus > _MAX_COUNTED:
         print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")
+    _show_facts(topology)
+
+
+def _show_facts(topology: Topology) -> None:
+    """Print what the tables of links leave out: components, adapters, partitions, health, notes."""
     parts = Counter(part.kind.value.replace("_", " ") for part in topology.components)
     for what, count in parts.items():
         print(f"{what}: {count}")

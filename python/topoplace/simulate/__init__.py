@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from topoplace.engine.telemetry import FinishedRun, Observer, Reading, TelemetryLog
 from topoplace.simulate.disciplines.discipline import Discipline
 from topoplace.simulate.event_loop import simulate
 from topoplace.simulate.interruptions import MoveTimes
@@ -20,11 +21,13 @@ from topoplace.simulate.performance.models import (
     FixedTime,
     LinkModel,
     MapaSlowdown,
+    MeteredModel,
     NetworkContention,
     PerformanceModel,
     ProfiledTime,
 )
 from topoplace.simulate.performance.remote_copies import RemoteCopies, Share, TransferSpeeds
+from topoplace.simulate.performance.run_time_histograms import RunTimeHistogram, RunTimeHistograms
 from topoplace.simulate.performance.training_step import TrainingStep
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads.generators import SC17_WEIGHTS
@@ -39,18 +42,25 @@ __all__ = [
     "Discipline",
     "Environment",
     "ExecutionEnvironment",
+    "FinishedRun",
     "FixedTime",
     "JobRecord",
     "LinkModel",
     "MapaSlowdown",
+    "MeteredModel",
     "MoveTimes",
     "NetworkContention",
+    "Observer",
     "PerformanceModel",
     "ProfiledTime",
+    "Reading",
     "RemoteCopies",
     "Result",
+    "RunTimeHistogram",
+    "RunTimeHistograms",
     "Share",
     "SubmittedJob",
+    "TelemetryLog",
     "TrainingStep",
     "TransferSpeeds",
     "Transfers",

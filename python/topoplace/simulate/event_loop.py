@@ -21,10 +21,12 @@ from topoplace.engine.policy import Policy
 from topoplace.simulate.disciplines.discipline import Discipline
 from topoplace.simulate.interruptions import History, MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
+from topoplace.simulate.monitoring import Monitoring, monitoring
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
 from topoplace.simulate.running_jobs import running_jobs
 from topoplace.simulate.scheduling import queue_of
+from topoplace.simulate.ticks import Ticks
 from topoplace.simulate.workloads.generators import seeded
 from topoplace.simulate.workloads.workload import Workload
 from topoplace.text_formats.csv_rows import MAX_NUMBER
@@ -32,6 +34,7 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts
     from topoplace.engine.queues.live_queue import Decided
+    from topoplace.engine.telemetry import Observer
     from topoplace.placement import Placement
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
@@ -47,6 +50,8 @@ def simulate(
     progress: bool = False,
     hosts: GivenHosts | None = None,
     decide_every: float | None = None,
+    observer: Observer | None = None,
+    measure_every: float | None = None,
     move_times: MoveTimes | None = None,
     discipline: Discipline | None = None,
 ) -> Result:
@@ -56,7 +61,9 @@ def simulate(
     model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
     progress: show a progress bar on standard error if the run takes over a second and the package rich is installed.
     decide_every: ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does; None
-    to ask it whenever a job arrives or ends.
+    to ask it whenever a job arrives or ends. observer: is told of each run that ends, and at multiples of
+    `measure_every` seconds while jobs run, of the network load of each running job. It may be the policy itself, such
+    as `DRMaestroService`.
 
     A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job goes on with the work that is
     left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue. move_times: how long that
@@ -68,20 +75,23 @@ def simulate(
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
     recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
     gives a job a wrong number of GPUs, or moves or pre-empts one that does not run; if a run time of the model is
-    negative or not finite; or if `decide_every` is not above 0 or so small that the clock cannot tell its multiples
-    apart. Raises AllocationError if the policy allocates what is not free, or if `hosts` does not match the machines.
+    negative or not finite; or if `decide_every` or `measure_every` is not above 0 or so small that the clock cannot
+    tell its multiples apart. Raises ValueError if only one of `observer` and `measure_every` is given, or if both are
+    and the model is no `MeteredModel`. Raises AllocationError if the policy allocates what is not free, or if `hosts`
+    does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
     _checks.flag(progress, "progress", ValueError)
     model = FixedTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
-    if decide_every is not None:
-        _checks.positive(decide_every, "decide_every", ValueError, high=MAX_NUMBER)
     if discipline is not None:
         _checks.instance(discipline, Discipline, "discipline", ValueError)
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed, discipline)
-    run.interval = decide_every
+    run.monitoring = monitoring(observer, measure_every, model)
+    if decide_every is not None:
+        _checks.positive(decide_every, "decide_every", ValueError, high=MAX_NUMBER)
+        run.ticks = Ticks(decide_every, "decide_every")
     if move_times is not None:
         _checks.instance(move_times, MoveTimes, "move_times", ValueError)
         run.move_times = move_times
@@ -114,48 +124,42 @@ class _Run:
         self.queue = queue_of(policy, cluster, discipline)
         self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
-        self.interval: float | None = None
-        """Seconds between the times at which the policy may be asked; None if it is asked at every event."""
+        self.ticks: Ticks | None = None
+        """The times at which the policy may be asked; None if it is asked at every event."""
+        self.monitoring: Monitoring | None = None
         self.move_times = MoveTimes()
-        self.next_number = 0
-        """The next time at which the policy may be asked, as a multiple of `interval`."""
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
         running, queue, times = self.running, self.queue, self.arrival_times
         end, arrival = running.next_end(), times[-1]
         now = min(end, arrival)
-        if self.interval is not None and queue.num_waiting:
-            now = min(now, self.next_number * self.interval)
+        if self.ticks and queue.num_waiting:
+            now = min(now, self.ticks.next_time())
+        if self.monitoring:
+            now = min(now, self.monitoring.next_time())
         if now == math.inf:
             return False
-        if end == now:
-            for record in running.ended(now):
-                self.cluster.release(record.submitted.job_id)
-                self.num_done += 1
+        changed = end == now
+        if changed:
+            self._end(now)
         while times[-1] == now:
             times.pop()
             queue.submit(self.arrivals.pop())
-        if queue.num_waiting and self._may_decide(now):
+            changed = True
+        if queue.num_waiting and (self.ticks.due(now) if self.ticks else changed):
             self._schedule(now)
         running.update(now)
+        if self.monitoring:
+            self.monitoring.measure(now)
         return True
 
-    def _may_decide(self, now: float) -> bool:
-        """Return True if the policy may be asked at `now`; either way, set the next time at which it may.
-
-        ValueError if the clock cannot tell that time from `now`.
-        """
-        if self.interval is None:
-            return True
-        number = max(self.next_number, math.floor(now / self.interval))
-        while number * self.interval < now:
-            number += 1
-        may = number * self.interval == now
-        self.next_number = number + may
-        if self.next_number * self.interval <= now:
-            raise ValueError(f"decide_every = {self.interval:g} is too small at {now:g} s")
-        return may
+    def _end(self, now: float) -> None:
+        for record in self.running.ended(now):
+            self.cluster.release(record.submitted.job_id)
+            self.num_done += 1
+            if self.monitoring:
+                self.monitoring.ended(record, now)
 
     def _schedule(self, now: float) -> None:
         queue = self.queue
@@ -183,6 +187,8 @@ class _Run:
             record.placement, record.start = placement, now
             record.run_time, record.end = run_time, now + run_time
             self.running.start(record, now, run_time)
+            if self.monitoring:
+                self.monitoring.started(record, now)
         for record, reason in decided.reject:
             record.rejected = reason.reason
             self.num_done += 1
@@ -205,6 +211,8 @@ class _Run:
         """End the present stay of a running job."""
         assert record.placement is not None
         left, seconds = self.running.stop(record, now)
+        if self.monitoring:
+            self.monitoring.stopped(record)
         if record.history is None:
             record.history = History(since=record.start, work=seconds)
         record.history.stop(record.placement, now, left)
@@ -218,6 +226,8 @@ class _Run:
         record.placement, record.end = placement, now + seconds
         record.run_time = history.ran + seconds
         self.running.start(record, now, seconds)
+        if self.monitoring:
+            self.monitoring.started(record, now)
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)

@@ -66,7 +66,7 @@ def _add_gpuaas(papers: Any) -> None:
         "gpuaas",
         summary,
         _gpuaas,
-        quick="5 and 10 nodes, half a second per decision, three job lists",
+        quick="5 and 10 nodes, half a second per decision, three job lists, two rows less",
         seed="the first list of jobs",
     )
     parser.add_argument(

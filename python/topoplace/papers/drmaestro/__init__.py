@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topoplace.papers.claims import Claim
-from topoplace.papers.drmaestro import gpu_topology, readings, rows, scale, virtual_environments
+from topoplace.papers.drmaestro import (
+    gpu_topology,
+    readings,
+    rows,
+    scale,
+    service,
+    virtual_environments,
+)
 from topoplace.papers.drmaestro.study import Study
 from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
 
@@ -34,6 +41,7 @@ def reproduce(
     for study in (small, first, large):
         study.run_all(runner)
     read_otherwise = readings.measure(runner, small)
+    served = service.measure(runner, first)
     linked = gpu_topology.measure(runner, seeds)
     environments = list(virtual_environments.rows(runner, seeds))
     scaled = scale.measure(scale.MACHINES[:2] if quick else scale.MACHINES, seed)
@@ -43,6 +51,7 @@ def reproduce(
         *environments,
         *rows.shares(),
         *rows.experiment_1(first),
+        *service.rows(first, served),
         *rows.overhead("5.4", large, slower=False),
         *rows.table("5.5", small, rows.TABLE_9),
         *rows.slowdowns("5.5", small),

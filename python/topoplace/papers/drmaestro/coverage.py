@@ -40,8 +40,9 @@ PARTS: Final = (
     Part(
         "Fig. 21",
         "the architecture of DRMaestro",
-        ("policies/drmaestro/policy.py",),
-        note="an overview; the service that consumes telemetry is in section 5.4",
+        ("policies/drmaestro/service.py", "policies/drmaestro/policy.py"),
+        ("5.4 service",),
+        "the resource manager is the simulator",
     ),
     Part(
         "Fig. 22",
@@ -56,7 +57,11 @@ PARTS: Final = (
         ("5.2", "5.5", "5.6"),
     ),
     Part(
-        "Algorithm 5", "mapping jobs to machines", ("policies/drmaestro/decision.py",), ("5.2", "5.5", "5.6")
+        "Algorithm 5",
+        "mapping jobs to machines",
+        ("policies/drmaestro/decision.py",),
+        ("5.2", "5.5", "5.6", "5.5 reading merged"),
+        "ours tries jobs again in one round; one merged mapping, as printed, is an option with a row of its own",
     ),
     Part("eq. 11", "utility", ("policies/drmaestro/costs.py",), ("5.5 slowdown", "5.6 slowdown")),
     Part(
@@ -77,8 +82,8 @@ PARTS: Final = (
         "Fig. 25",
         "experiment 2: experiment 1 in a simulator",
         ("papers/drmaestro/study.py",),
-        ("5.2",),
-        "we simulate both",
+        ("5.2", "5.2 validation"),
+        "we simulate both; the second time with run times drawn from histograms of the first",
     ),
     Part("Fig. 26", "experiment 3: 4,096 jobs", ("papers/drmaestro/study.py",), ("5.6",)),
     Part("Fig. 27", "its decision times", ("papers/drmaestro/study.py",), ("5.4",)),
@@ -111,14 +116,30 @@ PARTS: Final = (
     Part(
         "section 5.4.4",
         "the event-driven simulator",
-        ("simulate/event_loop.py",),
-        ("5.5 reading every second",),
-        "run times by job type, and slowdowns by neighbours that start and end; the scheduler's interval is not stated",
+        ("simulate/event_loop.py", "simulate/performance/run_time_histograms.py"),
+        ("5.5 reading every second", "5.2 validation"),
+        "run times from histograms by job type, and slowdowns by neighbours that start and end; the scheduler's "
+        "interval is not stated",
     ),
     Part(
         "section 5.4",
-        "the service: telemetry, an inference engine, HFCUDA servers as pods",
-        note="not built: it extends Kubernetes; here profiles are given, and a placement names the remote GPUs",
+        "the service: it consumes telemetry and waits for jobs",
+        ("policies/drmaestro/service.py", "engine/telemetry.py", "simulate/monitoring.py"),
+        ("5.4 service",),
+        "in the simulator; the thesis extends Kubernetes and reads Heapster",
+    ),
+    Part(
+        "section 5.4, inference engine",
+        "average completion times in states of the cluster",
+        ("policies/drmaestro/inference.py",),
+        ("5.4 service",),
+        "what a state is, and how an average becomes a cost, is our reading",
+    ),
+    Part(
+        "section 5.4.3",
+        "HFCUDA servers and clients as pods",
+        ("launch.py",),
+        note="a placement gives the environments of servers and clients; starting them is up to the cluster's manager",
     ),
     Part(
         "chapters 4 and 5 joined",

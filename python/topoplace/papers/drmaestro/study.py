@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topoplace.papers.drmaestro import rodinia
 from topoplace.papers.runs import Runner
 from topoplace.policies import DRMaestro
-from topoplace.simulate import NetworkContention, Result, simulate
+from topoplace.simulate import NetworkContention, Observer, PerformanceModel, Result, simulate
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -130,19 +130,29 @@ def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_awa
 
 
 def simulated(
-    num_jobs: int, num_machines: int, policy: DRMaestro, seed: int, decide_every: float | None = None
+    num_jobs: int,
+    num_machines: int,
+    policy: DRMaestro,
+    seed: int,
+    decide_every: float | None = None,
+    *,
+    performance: PerformanceModel | None = None,
+    observer: Observer | None = None,
+    measure_every: float | None = None,
 ) -> Run:
     """Simulate random jobs on the testbed under a policy; the plans of a `Timed` one are timed.
 
-    decide_every: as of `simulate`.
+    performance: by default `NetworkContention` with the applications' profiles. All other arguments: as of `simulate`.
     """
     result = simulate(
         rodinia.machines(num_machines),
         rodinia.workload(num_jobs, num_machines, seed),
         policy,
-        performance=NetworkContention(rodinia.PROFILES),
+        performance=performance or NetworkContention(rodinia.PROFILES),
         seed=seed,
         hosts=rodinia.MACHINE,
         decide_every=decide_every,
+        observer=observer,
+        measure_every=measure_every,
     )
     return Run.of(result, policy.seconds if isinstance(policy, Timed) else [])

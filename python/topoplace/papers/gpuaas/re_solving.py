@@ -39,20 +39,25 @@ class Costs(NamedTuple):
 
 
 def measure(runner: Runner, study: Study) -> list[Costs]:
-    """Simulate each job list of a study on five nodes, in four ways."""
-    calls = [(study.jobs(NODES_PER_CONTROLLER, seed), seed, study.timeout) for seed in study.seeds]
+    """Simulate each job list of a study on five nodes, in three ways beside that of the study itself."""
+    size = NODES_PER_CONTROLLER
+    plain = (study.hierarchical(size, seed).total_cost for seed in study.seeds)
+    calls = [
+        (study.jobs(size, seed), seed, study.timeout, cost)
+        for seed, cost in zip(study.seeds, plain, strict=True)
+    ]
     return runner.results(simulated, calls)
 
 
-def simulated(jobs: Sequence[CapacityJob], seed: int, timeout: float) -> Costs:
-    """Simulate jobs with and without hourly decisions, and with errors of their estimated times.
+def simulated(jobs: Sequence[CapacityJob], seed: int, timeout: float, plain: float) -> Costs:
+    """Simulate jobs with hourly decisions, and with errors of their estimated times.
 
-    timeout: seconds per decision.
+    timeout: seconds per decision. plain: cost in $ without either.
     """
     tables = estimates(jobs, seed)
     estimated = [replace(job, hours=hours) for job, hours in zip(jobs, tables, strict=True)]
     return Costs(
-        plain=_cost(jobs, timeout),
+        plain=plain,
         hourly=_cost(jobs, timeout, periodic=True),
         expected=_cost(estimated, timeout),
         real=_cost(jobs, timeout, tables),

@@ -48,7 +48,7 @@ class Study:
 
     A simulation runs when its result is first needed, or with all others in `run_all`. sizes: numbers of nodes (VMs) of
     the clusters. tables: measured run times to draw jobs from, or None. timeout: seconds per decision of the planner
-    "milp".
+    "milp". same_model: whether `run_all` also runs this planner with one controller for all nodes.
     """
 
     def __init__(
@@ -58,7 +58,9 @@ class Study:
         tables: Tables = None,
         *,
         timeout: float,
+        same_model: bool = True,
     ) -> None:
+        self.same_model = same_model
         self.sizes, self.seeds, self.tables, self.timeout = tuple(sizes), tuple(seeds), tables, timeout
         planners: list[Planner] = [CapacityPlanner(timeout=timeout), SearchPlanner(), SharePlanner()]
         planners += [VariantPlanner(name) for name in (EARLIER, *VARIANTS)]
@@ -83,7 +85,8 @@ class Study:
             yield size, seed, name, 1, round_robin.name
             yield size, seed, f"{name}-sharing", 1, round_robin.name
         if size in self.centralised_sizes:
-            yield size, seed, "milp", 1, round_robin.name
+            if self.same_model:
+                yield size, seed, "milp", 1, round_robin.name
             yield size, seed, EARLIER, 1, round_robin.name
             for rule in RULES[1:]:
                 yield size, seed, "search", several, rule.name

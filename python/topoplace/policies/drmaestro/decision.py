@@ -67,10 +67,12 @@ class Decision:
         costs: Costs,
         *,
         limit: int | None,
+        retry: bool = True,
     ) -> None:
         """Keep references to `free` and `network`, which `run` changes.
 
-        limit: how often a job may be deferred because it would miss its goal; None if network load is ignored.
+        limit: how often a job may be deferred because it would miss its goal; None if network load is ignored. retry:
+        solve a phase again for what it left out; False for Algorithm 5 as printed, which merges one mapping per phase.
         """
         self.topology = topology
         self.free = free
@@ -78,6 +80,7 @@ class Decision:
         self.costs = costs
         self.prices = Prices(costs, network)
         self.limit = limit
+        self.retry = retry
         self._touched: set[int] = set()
         self.disturbed = False
         """True if a job without success competed with others, so that a waiting job might fit in a batch of its own."""
@@ -127,14 +130,14 @@ class Decision:
         """Solve one phase of the decision, and return the jobs that are placed completely (the gang rule).
 
         While some jobs are placed only in part, the phase is solved again without them; if there are several such jobs,
-        the first of them stays. solve: returns for each job the places of its processes, GPUs or drives. take:
-        stores the places of a complete job.
+        the first of them stays. Without `retry`, all of them are left out. solve: returns for each job the places of
+        its processes, GPUs or drives. take: stores the places of a complete job.
         """
         jobs: list[Candidate] = list(batch)
         while jobs:
             places = solve(jobs)
             partial = [job for job, own in zip(jobs, places, strict=True) if 0 < own.count(WAITS) < len(own)]
-            if not partial:
+            if not partial or not self.retry:
                 whole = [(job, own) for job, own in zip(jobs, places, strict=True) if WAITS not in own]
                 for job, own in whole:
                     take(job, own)
@@ -165,7 +168,7 @@ class Decision:
                 else:
                     refused.append((j, b))
             self.disturbed |= bool(refused)
-            if len(refused) == sum(machine != WAITS for machine in found):
+            if not self.retry or len(refused) == sum(machine != WAITS for machine in found):
                 break  # no bundle fits where the flow put it
             open_tasks = refused
         return places

@@ -99,15 +99,11 @@ class RunningTraffic:
                 self._add(job_id)
 
     def _add(self, job_id: str) -> None:
-        held = self._cluster.hosts.held.get(job_id)
-        gpus = self._cluster.gpus_of(job_id)
-        for gpu in gpus:
+        for gpu in self._cluster.gpus_of(job_id):
             self._owner[gpu] = job_id
         graph = self._cluster.jobs.get(job_id)
-        profile = self._profiles.get((graph.profile if graph else None) or "", NEUTRAL)
-        shares, remote = (held.shares, held.remote) if held else ((), ())
-        sent = list(traffic(profile, gpus, shares, remote, self._machine_of))
-        self._traffic[job_id] = sent, profile.sensitivity(remote=bool(remote))
+        profile = self._profiles.get((graph.profile if graph else None) or "")
+        self._traffic[job_id] = job_traffic(self._cluster, job_id, profile, self._machine_of)
         self._send(*self._traffic[job_id], 1)
 
     def _send(self, sent: Sequence[tuple[int, float]], sensitivity: float, sign: int) -> None:
@@ -116,3 +112,17 @@ class RunningTraffic:
             self._senders[machine] += sign
             if not self._senders[machine]:  # removes rounding errors
                 self._network.load[machine] = self._network.sensitivity_sum[machine] = 0.0
+
+
+def job_traffic(
+    cluster: Cluster, job_id: str, profile: NetworkProfile | None, machine_of: Sequence[int]
+) -> tuple[list[tuple[int, float]], float]:
+    """Return what a running job is expected to send, as (machine, load) per GPU and end, and its sensitivity.
+
+    profile: None for an unknown application, which sends nothing. machine_of: the machine of each GPU of the cluster.
+    """
+    profile = profile or NEUTRAL
+    held = cluster.hosts.held.get(job_id)
+    shares, remote = (held.shares, held.remote) if held else ((), ())
+    sent = list(traffic(profile, cluster.gpus_of(job_id), shares, remote, machine_of))
+    return sent, profile.sensitivity(remote=bool(remote))

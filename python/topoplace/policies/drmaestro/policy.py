@@ -54,6 +54,9 @@ class DRMaestro:
     more the farther apart the job's GPUs would be on it, and of the free GPUs of its machine, a job gets those nearest
     to each other (as by `TopoAware`). The thesis has both halves, but does not join them.
     window: maximum number of waiting jobs that one plan considers, oldest first.
+    retry: True if jobs without success are tried again in one plan, in further batches or on other machines. With
+    False, Algorithms 4 and 5 are followed as printed: a plan is one batch, each phase is solved once, and a job that
+    one of the mappings leaves out waits for the next plan.
     ValueError for an argument out of range.
 
     The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
@@ -75,6 +78,7 @@ class DRMaestro:
         gpu_topology: bool = False,
         max_postponements: int = 10,
         window: int = 512,
+        retry: bool = True,
     ) -> None:
         self.disaggregate = _checks.flag(disaggregate, "disaggregate", ValueError)
         self.network_aware = _checks.flag(network_aware, "network_aware", ValueError)
@@ -89,6 +93,7 @@ class DRMaestro:
             max_postponements, "max_postponements", ValueError, low=0, high=1 << 30
         )
         self.window = _checks.integer(window, "window", ValueError, low=1, high=1 << 30)
+        self.retry = _checks.flag(retry, "retry", ValueError)
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the placement of the job, decided as a batch of one; None if nothing fits or waiting is better.
@@ -135,7 +140,7 @@ class DRMaestro:
         now = _checks.real(now, "now", ValueError, low=-math.inf)
         entries = checked_queue(_checks.sequence(queue, "queue", ValueError)[: self.window])
         refuse_duplicates(entries)
-        plan = BatchWalk(entries, _BatchRule(self, cluster, now)).plan()
+        plan = BatchWalk(entries, _BatchRule(self, cluster, now), repeat=self.retry).plan()
         if self.costs.waiting == "rounds":
             self.rounds(cluster.view(ClusterView)).count(entries, plan)
         return plan
@@ -154,11 +159,18 @@ class DRMaestro:
 
         Requests with equal resource needs and profile share one object.
         """
-        return request.table((self, JobBundles), lambda: self._shared_bundles(request, view))
+        profile = self.profile_of(request.profile) if self.network_aware else None
+        key = self, JobBundles, profile
+        return request.table(key, lambda: self._shared_bundles(request, view, profile))
 
-    def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
+    def profile_of(self, application: str | None) -> NetworkProfile | None:
+        """Return the network profile of an application by its name in `JobGraph.profile`; None if it is unknown."""
+        return self.profiles.get(application or "")
+
+    def _shared_bundles(
+        self, request: JobRequest, view: ClusterView, profile: NetworkProfile | None
+    ) -> JobBundles:
         def build() -> JobBundles:
-            profile = self.profiles.get(request.profile) if self.network_aware else None
             return JobBundles(
                 *(request.job, view.cluster, profile),
                 disaggregate=self.disaggregate,
@@ -169,7 +181,7 @@ class DRMaestro:
         links_count = self.gpu_topology and GpuTopology.matters(request, topology)
         tables = view.table((self, JobBundles), _BundleTables)
         key = (request.resource_key, request if links_count else None)
-        return tables.get_or_build((key, request.profile), build)
+        return tables.get_or_build((key, profile), build)
 
     def network(self, view: ClusterView) -> NetworkLoad:
         """Return a copy of the current network load; zero load if the policy is not `network_aware`."""
@@ -182,7 +194,7 @@ class DRMaestro:
     def decision(self, view: ClusterView, free: FreeResources, network: NetworkLoad) -> Decision:
         """Create the object that decides one batch; it takes resources from `free` and adds load to `network`."""
         limit = self.max_postponements if self.network_aware else None
-        return Decision(view.cluster.topology, free, network, self.costs, limit=limit)
+        return Decision(view.cluster.topology, free, network, self.costs, limit=limit, retry=self.retry)
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement | Refusal]:
         """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before.
@@ -243,8 +255,8 @@ class DRMaestro:
         return why_not_now(job, cluster, lack, gpus_local=False)
 
 
-class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
-    """The cached `JobBundles` of one policy, by the resource key and profile name of requests."""
+class _BundleTables(Memo[tuple[Hashable, NetworkProfile | None], JobBundles]):
+    """The cached `JobBundles` of one policy, by the resource key and network profile of requests."""
 
 
 class Rounds:
@@ -281,15 +293,16 @@ class _BatchRule:
         self._view = cluster.view(ClusterView)
         self._free = free_columns(self._view).free()
         self._network = policy.network(self._view)
-        self._asks: dict[tuple[int, bool], Ask | Refusal] = {}
-        """By the identity of a job graph, and whether its job may still be deferred."""
+        self._asks: tuple[dict[int, Ask | Refusal], ...] = ({}, {})
+        """By the identity of a job graph; the second for jobs that may not be deferred any more."""
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
         """Return the amounts a job takes, or why it can never run."""
-        key = id(entry.job), entry.postponed >= self._policy.max_postponements
-        ask = self._asks.get(key)
+        last_chance = entry.postponed >= self._policy.max_postponements
+        asks = self._asks[last_chance]
+        ask = asks.get(id(entry.job))
         if ask is None:
-            ask = self._asks[key] = self._ask(entry, last_chance=key[1])
+            ask = asks[id(entry.job)] = self._ask(entry, last_chance=last_chance)
         return ask
 
     def _ask(self, entry: QueuedJob, *, last_chance: bool) -> Ask | Refusal:

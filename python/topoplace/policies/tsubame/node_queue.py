@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.admission import never, why_never, why_not_now
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.memo import Memo
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, different_gpu_sets
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import always_honoured, cannot_honour, require_honoured
@@ -169,34 +171,40 @@ class _Walks:
         self._always_honoured = always_honoured(cluster, frozenset())
         self._refused = Refused()
         self._version = -1
+        """The number of the cluster's changes up to which `_refused` holds."""
+        self._known: Memo[int, _Known] = Memo()
 
     def kind_of(self, job: JobGraph) -> Hashable:
         """Return the job's kind: what it needs on its nodes, and whether that can be honoured."""
-        return self._view.request(job).resource_key, self._refusal(job) is not None
+        return self._view.request(job).resource_key, self._known_of(job).refusal is not None
 
     def begin(self) -> None:
         """Begin a walk along the queue; what was refused is, until something besides its own starts has changed."""
-        if self._version != self._cluster.native.num_changes:
-            self._refused = Refused()
+        changes = self._cluster.native.num_changes
+        if self._version != changes:
+            self._refused, self._version = Refused(), changes
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
-        job, policy, refused = entry.job, self._policy, self._refused
-        if job.requirements and (refusal := self._refusal(job)):
-            return refusal
-        needs = _needs(self._view.request(job), self._view)
+        job, refused = entry.job, self._refused
+        known = self._known.get(id(job)) or self._known_of(job)
+        if known.refusal:
+            return known.refusal
+        needs = known.needs
         if needs in refused.known:
             return None
         is_covered = refused.covers(needs)
-        placement = None if is_covered else policy.search(job, needs, self._view)
+        placement = None if is_covered else self._policy.search(job, needs, self._view)
         if placement is not None:
             self._cluster.allocate(entry.job_id, placement)
-        elif refusal := policy.why_never(needs, self._view):
-            return refusal
-        else:
-            refused.add(needs, is_covered=is_covered)
-        self._version = self._cluster.native.num_changes
-        return placement
+            self._version = self._cluster.native.num_changes
+            return placement
+        if known.never is None:
+            known.never = self._policy.why_never(needs, self._view) or False
+        if known.never:
+            return known.never
+        refused.add(needs, is_covered=is_covered)
+        return None
 
     def can_defer(self, job: JobGraph) -> bool:
         """Return True; jobs wait without a reason."""
@@ -206,10 +214,27 @@ class _Walks:
         """Return False: jobs without GPUs may start if none is free."""
         return False
 
-    def _refusal(self, job: JobGraph) -> Refusal | None:
-        if self._always_honoured.issuperset(job.requirements):
-            return None
-        return cannot_honour(job, self._cluster, self._policy.name)
+    def _known_of(self, job: JobGraph) -> _Known:
+        """Return what is known of a job graph."""
+        known = self._known.get(id(job))
+        if known is None:
+            honoured = self._always_honoured.issuperset(job.requirements)
+            refusal = None if honoured else cannot_honour(job, self._cluster, self._policy.name)
+            known = _Known(job, refusal, _needs(self._view.request(job), self._view))
+            self._known[id(job)] = known
+        return known
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """What a queue knows of a job graph; it holds the graph, so that no other gets its id."""
+
+    job: JobGraph
+    refusal: Refusal | None
+    """Why a requirement cannot be honoured."""
+    needs: NodeNeeds
+    never: Refusal | Literal[False] | None = None
+    """Why the job could not run even on the idle cluster; False if it could, None if nobody has asked."""
 
 
 def _needs(request: JobRequest, view: ClusterView) -> NodeNeeds:

@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
-from topoplace.simulate.performance.models import (
-    ColocationModel,
-    FixedTime,
-    LinkModel,
-    Neighbours,
-    PerformanceModel,
-)
+from topoplace.simulate.performance.around import AroundModel
 
 if TYPE_CHECKING:
     import numpy as np
 
     from topoplace.placement import Placement
+    from topoplace.simulate.performance.models import PerformanceModel
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
 
 
@@ -74,7 +69,7 @@ a Linux bridge or Open vSwitch. Network costs are those of the throughput from i
 "nested-vswitch" has a bridge inside."""
 
 
-class ExecutionEnvironment:
+class ExecutionEnvironment(AroundModel):
     """A performance model in which all jobs run in one kind of environment.
 
     A job's run time under `base` has a share in the network, known from `profiles` by the name in `JobGraph.profile`,
@@ -82,8 +77,7 @@ class ExecutionEnvironment:
     added: `start_seconds`, the time to create and leave one container, times the environment's `start`. The thesis
     shows that time in a figure without numbers (figure 8), so it is 0 unless you give one.
 
-    environment: a name in `ENVIRONMENTS`, or costs of your own. base: a model that computes run times, and slowdowns
-    beside other jobs; `FixedTime` by default. ValueError for a `LinkModel`, whose transfers depend on each other.
+    environment: a name in `ENVIRONMENTS`, or costs of your own. base: as of `AroundModel`.
     """
 
     def __init__(
@@ -97,12 +91,7 @@ class ExecutionEnvironment:
         if not isinstance(environment, Environment):
             environment = ENVIRONMENTS[_checks.one_of(environment, "environment", ENVIRONMENTS, ValueError)]
         self.environment = environment
-        self.base = FixedTime() if base is None else base
-        _checks.instance(self.base, PerformanceModel, "base", ValueError)
-        if isinstance(self.base, LinkModel):
-            raise ValueError(
-                "base is a LinkModel, whose transfers share links; it cannot run in an environment"
-            )
+        super().__init__(base)
         _checks.instance(profiles, Mapping, "profiles", ValueError)
         for name, profile in profiles.items():
             _checks.instance(profile, NetworkProfile, f"profiles[{_checks.shown(name)}]", ValueError)
@@ -115,9 +104,3 @@ class ExecutionEnvironment:
         share, costs = profile.traffic(remote=bool(placement.remote)), self.environment
         longer = (1 - share) * costs.computing + share * costs.network
         return self.start_seconds * costs.start + self.base.run_time(job, placement, random) * longer
-
-    def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the slowdown under `base`; 1 if that model knows none."""
-        if isinstance(self.base, ColocationModel):
-            return self.base.slowdown(job, placement, neighbours)
-        return 1.0

@@ -72,6 +72,18 @@ class LinkModel(PerformanceModel, Protocol):
         ...
 
 
+@runtime_checkable
+class MeteredModel(PerformanceModel, Protocol):
+    """An interface for models that know how much jobs send, so that a simulation's network can be measured."""
+
+    def sent(self, job: SubmittedJob, placement: Placement) -> Sequence[tuple[int, float]]:
+        """Return the load that the job puts on the network of machines, as (machine number, load); machines may repeat.
+
+        Loads are fractions of the capacity of a machine's interface.
+        """
+        ...
+
+
 class FixedTime:
     """A model in which a job takes its base time on every placement, as in the simulator of MAPA's paper."""
 
@@ -210,6 +222,8 @@ class NetworkContention:
         for name, profile in profiles.items():
             _checks.instance(profile, NetworkProfile, f"profiles[{_checks.shown(name)}]", ValueError)
         self.profiles = dict(profiles)
+        self._sent: Memo[tuple[int, str | None], tuple[Placement, list[tuple[int, float]]]] = Memo()
+        """By the identity of a placement, which is kept, and the job's profile."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the job's base time in seconds, which is its run time while the network is idle."""
@@ -218,15 +232,23 @@ class NetworkContention:
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
         """Return the factor (at least 1) on the run time due to other jobs' traffic on the job's network interfaces."""
         profile = self.profiles.get(job.job.profile or "", NEUTRAL)
-        load = {machine: 0.0 for machine, own in self._traffic(job, placement) if own}
+        load = {machine: 0.0 for machine, own in self.sent(job, placement) if own}
         for other, where in neighbours if load else ():
-            for machine, sent in self._traffic(other, where):
+            for machine, sent in self.sent(other, where):
                 if machine in load:
                     load[machine] += sent
         return profile.slowdown(max(load.values(), default=0.0), remote=bool(placement.remote))
 
-    def _traffic(self, job: SubmittedJob, placement: Placement) -> list[tuple[int, float]]:
-        profile = self.profiles.get(job.job.profile or "")
+    def sent(self, job: SubmittedJob, placement: Placement) -> list[tuple[int, float]]:
+        """Return the load that the job puts on the network of machines, as (machine number, load)."""
+        name = job.job.profile
+        known = self._sent.get((id(placement), name))
+        if known is None:
+            known = self._sent[id(placement), name] = placement, self._computed(name, placement)
+        return known[1]
+
+    def _computed(self, name: str | None, placement: Placement) -> list[tuple[int, float]]:
+        profile = self.profiles.get(name or "")
         if profile is None:
             return []
         machine_of = placement.topology.derived(machine_numbers)

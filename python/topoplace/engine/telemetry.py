@@ -1,0 +1,77 @@
+"""What monitoring tells of running jobs: readings of the network, and the runs that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The network loads of running jobs at one time, in seconds.
+
+    sent: by job id, the load that the job puts on the network of each machine it uses, by machine number, as a fraction
+    of the capacity of the machine's interface.
+    """
+
+    time: float
+    sent: Mapping[str, Mapping[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that has ended. start, end: seconds. num_remote: how many of its GPUs were remote.
+
+    application: the name in `JobGraph.profile`; None for a job without one.
+    """
+
+    job_id: str
+    application: str | None
+    num_gpus: int
+    num_remote: int
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """Return the run time in seconds."""
+        return self.end - self.start
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """An interface for objects that consume telemetry, in the order of time."""
+
+    def measured(self, reading: Reading) -> None:
+        """Take note of a reading."""
+        ...
+
+    def finished(self, run: FinishedRun) -> None:
+        """Take note of a run that has ended."""
+        ...
+
+
+class TelemetryLog:
+    """An observer that keeps everything, to be analysed or given to another observer later."""
+
+    def __init__(self) -> None:
+        self.readings: list[Reading] = []
+        self.runs: list[FinishedRun] = []
+
+    def measured(self, reading: Reading) -> None:
+        """Keep a reading."""
+        self.readings.append(reading)
+
+    def finished(self, run: FinishedRun) -> None:
+        """Keep a run."""
+        self.runs.append(run)
+
+    def replay(self, observer: Observer) -> None:
+        """Give all readings and runs to `observer` in the order of time; at equal times, runs come first."""
+        events = [(run.end, 0, run) for run in self.runs] + [(each.time, 1, each) for each in self.readings]
+        for _, _, event in sorted(events, key=lambda event: event[:2]):
+            if isinstance(event, Reading):
+                observer.measured(event)
+            else:
+                observer.finished(event)

@@ -1,0 +1,32 @@
+"""Points in time at multiples of an interval."""
+
+from __future__ import annotations
+
+import math
+
+
+class Ticks:
+    """The multiples of an interval in seconds that have not been used yet. name: of the interval, for errors."""
+
+    def __init__(self, interval: float, name: str) -> None:
+        self._interval = interval
+        self._name = name
+        self._number = 0
+
+    def next_time(self) -> float:
+        """Return the next multiple, in seconds; it may be in the past."""
+        return self._number * self._interval
+
+    def due(self, now: float) -> bool:
+        """Return True if `now` is a multiple that was not used yet; either way, use up all multiples until `now`.
+
+        ValueError if the clock cannot tell the next multiple from `now`.
+        """
+        number = max(self._number, math.floor(now / self._interval))
+        while number * self._interval < now:
+            number += 1
+        due = number * self._interval == now
+        self._number = number + due
+        if self.next_time() <= now:
+            raise ValueError(f"{self._name} = {self._interval:g} is too small at {now:g} s")
+        return due
