@@ -4,7 +4,8 @@
 
 NODES is a list of nodes (`discovery.research.trace_nodes`), PODS a trace (`simulate.read_workload`), such as those of
 Alibaba's openb. As in the paper, pods come in random order, and random ones are added until the next would
-ask for more than 130 % of all GPUs; a pod that does not fit when it comes is dropped.
+ask for more than 130 % of all GPUs; a pod that does not fit when it comes is dropped. With --bound, the last line is an
+upper bound for any choice and order of the pods that come (`packing_bound.py`; needs HiGHS).
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ def main() -> None:
     parser.add_argument("pods")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--bound", action="store_true")
     arguments = parser.parse_args()
     cluster, pods = cluster_of(arguments.nodes), pods_of(arguments.pods)
     typical = TypicalJobs.of(pods)
@@ -102,6 +104,14 @@ def main() -> None:
             f"{name:17} {statistics.mean(found):6.2f} % +- {spread:.2f}, {seconds:.1f} CPU-s a seed",
             flush=True,
         )
+    if arguments.bound:
+        from packing_bound import most_gpus
+
+        num_gpus = cluster.topology.num_gpus
+        bounds = [
+            most_gpus(cluster, arrivals(pods, num_gpus, seed)) / num_gpus for seed in range(arguments.seeds)
+        ]
+        print(f"{'at most':17} {100 * statistics.mean(bounds):6.2f} %")
 
 
 if __name__ == "__main__":
