@@ -197,7 +197,12 @@ class MachinePolicy(ABC):
 
         None if no placement exists or `least_utility` is minus infinity.
         """
-        other = self.search(job, view, -math.inf) if least_utility > -math.inf else None
+        if least_utility == -math.inf:
+            return None
+        known = self._first_splits(view).get(view.request(job))
+        if known is not None and known[0] == view.cluster.native.num_changes:
+            return known[1]
+        other = self.search(job, view, -math.inf)
         return other.scores["utility"] if other else None
 
     def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
@@ -246,10 +251,24 @@ class MachinePolicy(ABC):
         topology = view.cluster.topology
         for limit in request.memory_limits:
             for gpus, found in self._evaluated(request, view, limit):
+                self._note_first_split(request, view, found.utility)
                 if found.utility >= least_utility:
                     links = job_link_scores(job, gpus, topology)
                     return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
         return None
+
+    def _first_splits(self, view: ClusterView) -> dict[JobRequest, tuple[int, float]]:
+        """Return the number of changes and the utility of its first split for the request that was last split.
+
+        The first split is what a search without a least utility returns.
+        """
+        return view.table((self, "first split"), _no_splits)
+
+    def _note_first_split(self, request: JobRequest, view: ClusterView, utility: float) -> None:
+        known, now = self._first_splits(view), view.cluster.native.num_changes
+        if known.get(request, (None,))[0] != now:
+            known.clear()
+            known[request] = now, utility
 
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
@@ -443,6 +462,10 @@ def _placed(
 ) -> Placement:
     hosts = host_shares(job, gpus, topology)
     return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
+
+
+def _no_splits() -> dict[JobRequest, tuple[int, float]]:
+    return {}
 
 
 def _view(job: JobGraph, cluster: Cluster) -> ClusterView:
