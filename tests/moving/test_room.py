@@ -225,7 +225,7 @@ def test_jobs_are_pinned_and_weighed() -> None:
     assert tp.make_room(RING(2), cluster, movable=["b"]).preempt == ("b",)
     assert tp.make_room(RING(2), cluster, cost=MoveCosts(factors={"a": math.inf})).preempt == ("b",)
     plan = tp.make_room(RING(2), cluster, movable=[])
-    assert plan.defer[0][1].reason.startswith("even without the 0 jobs that may leave: cannot start now")
+    assert plan.defer[0][1].reason.startswith("no job may leave: cannot start now")
     assert (plan.cost, plan.optimal) == (math.inf, True)
 
 
@@ -378,3 +378,33 @@ def test_a_plan_for_another_state_changes_nothing() -> None:
     with pytest.raises(tp.AllocationError):
         plan.carry_out(cluster)
     assert cluster.snapshot() == before
+
+
+def without_gpus_on(machine: int, topology: tp.Topology) -> tp.Placement:
+    job = tp.JobGraph.without_gpus(cpus=4)
+    return tp.Placement((), topology=topology, job=job, hosts=(tp.HostShare(machine, 4, 0.0),))
+
+
+def test_jobs_without_gpus_move_too() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("minsky"), 2)
+    cluster = tp.Cluster(topology, tp.HostResources(cpus=16, memory_gb=64))
+    for machine in (0, 1):
+        cluster.allocate(f"c{machine}", without_gpus_on(machine, topology))
+    job = CLIQUE(4).with_(single_machine=True, cpus=16)
+    for costs, paid in ((MoveCosts(move=1, preempt=10), 1.0), (MoveCosts(), 0.0)):
+        plan = tp.make_room(job, cluster, policy="fgd", cost=costs)
+        assert (len(plan.move), plan.preempt, plan.cost, plan.optimal) == (1, (), paid, True)
+        after = cluster.copy()
+        plan.carry_out(after)
+        assert after.hosts.held.keys() == {"c0", "c1", "job"}
+    assert tp.defragment(cluster, job, policy="fgd").after == 1
+
+
+def test_a_job_whose_needs_are_unknown_keeps_its_cpus() -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"), tp.HostResources(cpus=16, memory_gb=64))
+    cluster.allocate("a", tp.Placement((0,), topology=cluster.topology, hosts=(tp.HostShare(0, 12, 0.0),)))
+    plan = tp.make_room(RING(2), cluster, policy="fcfs", min_bandwidth=20)
+    assert plan.move == ()
+    cluster.allocate("b", [2])
+    plan = tp.make_room(RING(2), cluster, policy="fcfs", min_bandwidth=30)
+    assert [job_id for job_id, _ in plan.move] == ["b"]

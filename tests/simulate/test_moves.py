@@ -266,3 +266,22 @@ def test_wrong_options_of_making_room_are_named(arguments: dict[str, Any]) -> No
 def test_move_times_must_be_move_times() -> None:
     with pytest.raises(ValueError, match="move_times = 3"):
         simulate(FOUR, jobs((0, 1)), tp.policies.get("fcfs"), move_times=3)  # type: ignore[arg-type]
+
+
+def test_making_room_follows_a_policy_that_moves_jobs_itself() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("minsky"), 4)
+    whole = tp.JobGraph.clique(4).with_(single_machine=True)
+    sizes = [tp.JobGraph.ring(1)] * 16 + [whole] * 2
+    workload = Workload(sizes, [0.0] * 16 + [5.0] * 2, [3.0, 3.0, 200.0, 200.0] * 4 + [50.0] * 2)
+    one, two = (
+        simulate(topology, workload, policy)
+        for policy in (MakingRoom("fcfs"), MakingRoom(MakingRoom("fcfs")))
+    )
+    assert times(one) == times(two)
+    assert one.jobs["moves"].any()
+
+
+@pytest.mark.parametrize("interval", [1e-20, 1e-7, 0.0, -1.0, math.nan, math.inf])
+def test_intervals_that_would_never_end_are_refused(interval: float) -> None:
+    with pytest.raises(ValueError, match="decide_every = "):
+        simulate(FOUR, jobs((0, 1)), tp.policies.get("fcfs"), decide_every=interval)

@@ -82,7 +82,7 @@ def _add(row: dict[str, str], line: int, found: RunningJobs) -> None:
         found.cluster.allocate(job_id, gpus, _graph(row, len(gpus)))
     except ValueError as error:
         raise ValueError(f"line {line}: {error}") from None
-    found.factors[job_id] = csv_rows.number(row.get("cost") or "1", float, line, "cost")
+    found.factors[job_id] = csv_rows.number(row.get("cost", "").strip() or "1", float, line, "cost")
     if _YES_OR_NO[movable]:
         found.movable.append(job_id)
 

@@ -100,7 +100,7 @@ class Study:
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance)
         self.typical = self._typical(arguments.typical)
-        self.discipline = _discipline(arguments)
+        self.discipline = _discipline(arguments, self.workload)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
 
@@ -177,7 +177,7 @@ class Study:
         return FixedTime() if name == "fixed" else MapaSlowdown()
 
 
-def _discipline(arguments: argparse.Namespace) -> Discipline | None:
+def _discipline(arguments: argparse.Namespace, workload: Workload) -> Discipline | None:
     """Return the discipline of --order and --backfill, None without them."""
     from topoplace.simulate import Discipline
 
@@ -185,6 +185,10 @@ def _discipline(arguments: argparse.Namespace) -> Discipline | None:
         return None
     if arguments.make_room is not None:
         raise ValueError("--make-room: moves are planned by the policy, which --order and --backfill replace")
+    if arguments.order == "priority" and not any(job.priority for job in workload.jobs):
+        raise ValueError("--order priority: no job has a priority; manifests can state it")
+    if arguments.order == "fair" and not any(job.group for job in workload.jobs):
+        raise ValueError("--order fair: no job has a group; manifests can state it")
     return Discipline(arguments.order or "submitted", arguments.backfill or "easy")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -12,18 +13,29 @@ class Reading:
     """The network loads of running jobs at one time, in seconds.
 
     sent: by job id, the load that the job puts on the network of each machine it uses, by machine number, as a fraction
-    of the capacity of the machine's interface.
+    of the capacity of the machine's interface. ValueError for a time or a load that is not finite, or a negative load.
     """
 
     time: float
     sent: Mapping[str, Mapping[int, float]]
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.time):
+            raise ValueError(f"time = {self.time} is not finite")
+        for job_id, loads in self.sent.items():
+            for machine, load in loads.items():
+                if not 0 <= load < math.inf:
+                    raise ValueError(
+                        f"sent[{job_id!r}][{machine}] = {load} is not a finite number of at least 0"
+                    )
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
     """A run that has ended. start, end: seconds. num_remote: how many of its GPUs were remote.
 
-    application: the name in `JobGraph.profile`; None for a job without one.
+    ValueError unless both are finite and in this order. application: the name in `JobGraph.profile`; None for a job
+    without one.
     """
 
     job_id: str
@@ -32,6 +44,12 @@ class FinishedRun:
     num_remote: int
     start: float
     end: float
+
+    def __post_init__(self) -> None:
+        if not -math.inf < self.start <= self.end < math.inf:
+            raise ValueError(
+                f"start = {self.start}, end = {self.end}: must be finite, and the end not before the start"
+            )
 
     @property
     def seconds(self) -> float:

@@ -21,7 +21,7 @@ class LeastBandwidth(SearchPolicy):
     gb_per_s: the least bandwidth, GB/s. ValueError unless it is positive.
     """
 
-    name = "least-bandwidth"
+    name = "the search for min_bandwidth"
 
     def __init__(self, gb_per_s: float) -> None:
         self.gb_per_s = _checks.positive(gb_per_s, "min_bandwidth", ValueError)

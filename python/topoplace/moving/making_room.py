@@ -24,11 +24,13 @@ _DEFAULT_COST: Final = MoveCosts()
 class MakingRoom:
     """Decides as another policy, and moves running jobs if the oldest job that waits then fits (`make_room`).
 
-    It never pre-empts: without priorities, two jobs would pre-empt each other for ever.
+    It never pre-empts: without priorities, two jobs would pre-empt each other for ever. It moves only jobs that hold
+    GPUs, and nothing if the other policy's plan moves or pre-empts jobs itself.
 
     policy: the policy that places all jobs. cost: what a move costs; amounts for pre-empting are ignored. most: the
-    largest cost at which jobs are moved. after: seconds that the oldest job must have waited before. timeout: limit on
-    the search for one plan, in seconds. ValueError names a wrong argument.
+    largest cost at which jobs are moved. after: seconds that the oldest job must have waited before; a simulation asks
+    when a job arrives or ends, or at the times of `decide_every`. timeout: limit on the search for one plan, in
+    seconds. ValueError names a wrong argument.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class MakingRoom:
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return the policy's plan; if the oldest job still waits, with moves after which it starts."""
         plan = self._policy.plan(queue, cluster, now)
+        if plan.move or plan.preempt:
+            return plan
         gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
         oldest = next((entry for entry in queue if entry.job_id not in gone), None)
         if oldest is None or now - oldest.submit_time < self._after:

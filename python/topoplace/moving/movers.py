@@ -56,11 +56,12 @@ def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts)
 
     movable: ids of running jobs, None for all. AllocationError names an id that is no running job.
     """
-    running = dict.fromkeys((*cluster.allocations, *cluster.hosts.held))
+    held = cluster.hosts.held
+    running = dict.fromkeys((*cluster.allocations, *held))
     ids = running if movable is None else _checked(movable, running)
     drained, graphs, gpus_of = set(cluster.drained_gpus()), cluster.jobs, cluster.allocations
     found = (
-        _mover(job_id, gpus_of.get(job_id, ()), graphs.get(job_id), cluster, drained, costs)
+        _mover(job_id, gpus_of.get(job_id, ()), graphs.get(job_id), cluster, held, drained, costs)
         for job_id in sorted(set(ids))
     )
     return [mover for mover in found if mover.cheapest < FORBIDDEN]
@@ -82,16 +83,17 @@ def _mover(
     gpus: tuple[int, ...],
     graph: JobGraph | None,
     cluster: Cluster,
+    held: Container[str],
     drained: set[int],
     costs: MoveCosts,
 ) -> Mover:
     share = _share_of(job_id, gpus, cluster)
     moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
-    if graph is None and not gpus:
-        moving = FORBIDDEN  # nothing is known of what it needs
+    if graph is None and (not gpus or job_id in held):
+        moving = FORBIDDEN  # nobody knows which CPUs and memory it needs
     if graph is None:
         graph = _of_unknown_graph(gpus, share, cluster) if gpus else JobGraph.independent(1)
-    if preempting <= moving:
+    if preempting < moving:
         moving = FORBIDDEN
     healthy = share * (len(gpus) - sum(gpu in drained for gpu in gpus) if drained else len(gpus))
     return Mover(job_id, graph, gpus, share, healthy, (0.0, moving, preempting))

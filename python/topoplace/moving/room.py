@@ -24,6 +24,8 @@ from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
     from topoplace.moving.attempts import Arrangement
+    from topoplace.moving.movers import Mover
+    from topoplace.placement import Placement
 
 _FEW_JOBS = 24
 """Up to so many movable jobs are searched all together."""
@@ -81,7 +83,7 @@ def make_room(
     if search.best is None:
         refused = Refusal(_NO_PLACES if bound == math.inf else f"found no rearrangement in {timeout:g} s")
         return Rearrangement(defer=((job_id, refused),), cost=math.inf, bound=bound)
-    return _plan(job_id, search.best, bound)
+    return _plan(job_id, cluster, search.best, bound)
 
 
 def _attempts(
@@ -114,12 +116,17 @@ def _reason(attempts: Attempts) -> Refusal:
             without.release(mover.job_id)
         why = attempts.own.explain(attempts.job, without, top=1).refusal
     reason = why.reason if why else "the policy does not place it"
-    return Refusal(f"even without the {len(attempts.movers)} jobs that may leave: {reason}")
+    number = len(attempts.movers)
+    return Refusal(
+        f"even without the {number} jobs that may leave: {reason}"
+        if number
+        else f"no job may leave: {reason}"
+    )
 
 
-def _plan(job_id: str, found: Arrangement, bound: float) -> Rearrangement:
-    """Return the plan; jobs that are moved to the GPUs they have are left out."""
-    moved = [(mover, where) for mover, where in found.moved if set(where.gpus) != set(mover.gpus)]
+def _plan(job_id: str, cluster: Cluster, found: Arrangement, bound: float) -> Rearrangement:
+    """Return the plan; jobs that are moved to what they hold already are left out."""
+    moved = [(mover, where) for mover, where in found.moved if not _holds(mover, where, cluster)]
     cost = found._replace(moved=tuple(moved)).cost
     return Rearrangement(
         start=((job_id, found.placement),),
@@ -128,3 +135,10 @@ def _plan(job_id: str, found: Arrangement, bound: float) -> Rearrangement:
         cost=cost,
         bound=min(bound, cost),
     )
+
+
+def _holds(mover: Mover, where: Placement, cluster: Cluster) -> bool:
+    """Return True if a job holds these GPUs and host resources now."""
+    held = cluster.hosts.held.get(mover.job_id)
+    now = (held.shares, held.drives, held.remote) if held else ((), (), ())
+    return set(where.gpus) == set(mover.gpus) and now == (where.hosts, where.drives, where.remote)

@@ -69,16 +69,16 @@ def simulate(
     left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue. move_times: how long that
     takes, and whether pre-empted jobs keep their work; `MoveTimes()` by default.
 
-    discipline: who is next and who may overtake; the policy is then only asked where a job goes, not for plans. None
-    for the policy's own order.
+    discipline: who is next and who may overtake; the policy is then only asked where a job goes, not for plans, so that
+    nothing moves. None for the policy's own order.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
     recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
     gives a job a wrong number of GPUs, or moves or pre-empts one that does not run; if a run time of the model is
-    negative or not finite; or if `decide_every` or `measure_every` is not above 0 or so small that the clock cannot
-    tell its multiples apart. Raises ValueError if only one of `observer` and `measure_every` is given, or if both are
-    and the model is no `MeteredModel`. Raises AllocationError if the policy allocates what is not free, or if `hosts`
-    does not match the machines.
+    negative or not finite; or if `decide_every` or `measure_every` is below a microsecond or so small that the clock
+    cannot tell its multiples apart. Raises ValueError if only one of `observer` and `measure_every` is given, or if
+    both are and the model is no `MeteredModel`. Raises AllocationError if the policy allocates what is not free, or if
+    `hosts` does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
@@ -90,7 +90,6 @@ def simulate(
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed, discipline)
     run.monitoring = monitoring(observer, measure_every, model)
     if decide_every is not None:
-        _checks.positive(decide_every, "decide_every", ValueError, high=MAX_NUMBER)
         run.ticks = Ticks(decide_every, "decide_every")
     if move_times is not None:
         _checks.instance(move_times, MoveTimes, "move_times", ValueError)

@@ -10,7 +10,6 @@ from topoplace import _checks
 from topoplace.engine.telemetry import FinishedRun, Observer, Reading
 from topoplace.simulate.performance.models import MeteredModel, PerformanceModel
 from topoplace.simulate.ticks import Ticks
-from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
     from topoplace.simulate.metrics import JobRecord
@@ -75,7 +74,6 @@ def monitoring(
         missing, given = ("observer", "measure_every") if observer is None else ("measure_every", "observer")
         raise ValueError(f"{missing} = None: must be given together with {given}")
     _checks.instance(observer, Observer, "observer", ValueError)
-    _checks.positive(every, "measure_every", ValueError, high=MAX_NUMBER)
     if not isinstance(performance, MeteredModel):
         raise ValueError(
             f"performance = {type(performance).__name__}: an observer needs a model with the method `sent`, such as "

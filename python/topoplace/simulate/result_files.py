@@ -130,9 +130,10 @@ def _write_parquet(
 
 def _read_parquet(path: Path, _kind_of: KindOf) -> tuple[str, dict[str, list[Any]]]:
     arrow, parquet = _pyarrow()
+    path.stat()  # what is no file is not damaged
     try:
         table = parquet.read_table(path)
-    except arrow.ArrowInvalid as error:
+    except (arrow.ArrowInvalid, OSError) as error:
         raise ValueError(f"not a Parquet file: {str(error).partition(chr(10))[0]}") from None
     metadata: dict[bytes, bytes] = table.schema.metadata or dict[bytes, bytes]()
     if _KEY not in metadata:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Final
+
+from topoplace import _checks
+from topoplace.text_formats.csv_rows import MAX_NUMBER
+
+_SHORTEST: Final = 1e-6
+"""Seconds between two ticks at least; a simulation takes a step for each of them."""
 
 
 class Ticks:
     """The multiples of an interval in seconds that have not been used yet. name: of the interval, for errors."""
 
     def __init__(self, interval: float, name: str) -> None:
-        self._interval = interval
+        """Check the arguments; ValueError for an interval that is below a microsecond or not finite."""
+        self._interval = _checks.real(interval, name, ValueError, low=_SHORTEST, high=MAX_NUMBER)
         self._name = name
         self._number = 0
 

@@ -105,7 +105,7 @@ def _only_member(file: IO[bytes]) -> Generator[IO[bytes]]:
                 raise ValueError("zip, with a password; unpack it first")
             with archive.open(members[0]) as member:
                 yield member
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
         raise ValueError(f"damaged zip ({error})") from None
 
 
