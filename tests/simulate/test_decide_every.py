@@ -80,5 +80,7 @@ def test_intervals_that_cannot_be_are_refused(interval: float) -> None:
 
 
 def test_an_interval_below_what_the_clock_can_tell_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"decide_every = 1e-20 is too small at 1 s"):
+    with pytest.raises(ValueError, match=r"decide_every = 1e-06 is too small at 1e\+12 s"):
+        run(1e-6, 1e12)
+    with pytest.raises(ValueError, match=r"decide_every = 1e-20 is not in 1e-06"):
         run(1e-20, 1.0)
