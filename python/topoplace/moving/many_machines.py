@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from topoplace._fewest import fewest
 from topoplace.moving.cheapest_levels import CheapestLevels
 from topoplace.moving.movers import MOVE, PREEMPT, STAY, Mover
 from topoplace.moving.shortages import in_all, on_machines
@@ -63,18 +64,8 @@ def _search_across(search: ExactSearch) -> None:
 
 
 def _fewest(order: Sequence[int], attempts: Attempts) -> int:
-    """Return the least number of jobs at the start of `order` without which the job fits."""
-    enough = 1
-    while enough < len(order) and not attempts.fits_without(order[:enough]):
-        enough *= 2
-    too_few, enough = enough // 2, min(enough, len(order))
-    while too_few + 1 < enough:
-        middle = (too_few + enough) // 2
-        if attempts.fits_without(order[:middle]):
-            enough = middle
-        else:
-            too_few = middle
-    return enough
+    """Return the least number of jobs at the start of `order` without which the job fits; all of them suffice."""
+    return fewest(len(order) - 1, lambda number: attempts.fits_without(order[:number])) or len(order)
 
 
 def _price(movers: Sequence[Mover]) -> float:

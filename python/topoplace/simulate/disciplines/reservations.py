@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from topoplace._fewest import fewest
 from topoplace.errors import AllocationError
 from topoplace.simulate.disciplines.busy_times import BusyTimes
 
@@ -36,19 +37,8 @@ def expected_start(job: JobGraph, running: Sequence[Reservation], policy: Policy
 
     running: the running jobs, the first to end first.
     """
-    enough = 1
-    while enough < len(running) and not _fits_after(job, running[:enough], policy, cluster):
-        enough *= 2
-    too_few, enough = enough // 2, min(enough, len(running))
-    while too_few + 1 < enough:
-        middle = (too_few + enough) // 2
-        if _fits_after(job, running[:middle], policy, cluster):
-            enough = middle
-        else:
-            too_few = middle
-    if not running or not _fits_after(job, running[:enough], policy, cluster):
-        return math.inf
-    return running[enough - 1].end
+    number = fewest(len(running), lambda ended: _fits_after(job, running[:ended], policy, cluster))
+    return math.inf if number is None else running[number - 1].end
 
 
 def would_delay(
