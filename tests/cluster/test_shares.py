@@ -114,3 +114,12 @@ def test_a_job_that_holds_whole_gpus_keeps_them_whatever_its_graph_says() -> Non
     cluster.native.allocate("old", [2], note=(sharing(1, 0.5), None))
     wider = tp.Topology.cluster(tp.Topology.from_links(2, [], 12.0), 3)
     assert cluster.with_topology(wider).shares_of(2) == {"old": 1.0}
+
+
+def test_a_job_holds_the_same_thousandths_of_each_of_its_gpus() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("other", [0], sharing(1, 0.2))
+    cluster.allocate("third", [0, 1], sharing(2, 0.333))
+    cluster.allocate("whole", [2])
+    held = {job_id: cluster.gpu_thousandths_of(job_id) for job_id in ("other", "third", "whole", "gone")}
+    assert held == {"other": 200, "third": 333, "whole": 1000, "gone": 1000}

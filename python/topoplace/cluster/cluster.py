@@ -151,6 +151,11 @@ class Cluster:
         """Return the GPUs of a job in task order; () if it holds none."""
         return self._state.gpus_of(_checked_job(job_id))
 
+    def gpu_thousandths_of(self, job_id: str) -> int:
+        """Return the thousandths that a job holds of each of its GPUs; 1000 if it holds none."""
+        gpus = self.gpus_of(job_id)
+        return self._state.shares_of(gpus[0])[job_id] if gpus else WHOLE_GPU
+
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
         """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
 
@@ -316,7 +321,7 @@ class Cluster:
             cluster.undrain(gpu)
         for job_id, placement in moved.items():
             assert placement is not None
-            cluster._allocate(job_id, placement, self._jobs.get(job_id), self._share_of(job_id))
+            cluster._allocate(job_id, placement, self._jobs.get(job_id), self.gpu_thousandths_of(job_id))
         withdrawn = set(self._state.drained_gpus()) - set(self._topology.unhealthy_gpus)
         for gpu in (*topology.unhealthy_gpus, *new.gpus(sorted(withdrawn))):
             cluster.drain(gpu)
@@ -393,11 +398,6 @@ class Cluster:
             for build in failed:
                 del views[build]
         self._views = views
-
-    def _share_of(self, job_id: str) -> int:
-        """Return the thousandths that a job holds of each of its GPUs."""
-        gpus = self._state.gpus_of(job_id)
-        return self._state.shares_of(gpus[0])[job_id] if gpus else WHOLE_GPU
 
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
         if isinstance(target, str):

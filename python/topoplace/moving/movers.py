@@ -87,7 +87,7 @@ def _mover(
     drained: set[int],
     costs: MoveCosts,
 ) -> Mover:
-    share = _share_of(job_id, gpus, cluster)
+    share = cluster.gpu_thousandths_of(job_id)
     moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
     if graph is None and (not gpus or job_id in held):
         moving = FORBIDDEN  # nobody knows which CPUs and memory it needs
@@ -97,15 +97,6 @@ def _mover(
         moving = FORBIDDEN
     healthy = share * (len(gpus) - sum(gpu in drained for gpu in gpus) if drained else len(gpus))
     return Mover(job_id, graph, gpus, share, healthy, (0.0, moving, preempting))
-
-
-def _share_of(job_id: str, gpus: tuple[int, ...], cluster: Cluster) -> int:
-    """Return the thousandths that a job holds of each of its GPUs."""
-    if not gpus:
-        return 0
-    if cluster.owner(gpus[0]) == job_id:
-        return WHOLE_GPU
-    return round(cluster.shares_of(gpus[0])[job_id] * WHOLE_GPU)
 
 
 def _of_unknown_graph(gpus: tuple[int, ...], share: int, cluster: Cluster) -> JobGraph:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.moving.cheapest_levels import Shortage
 
 if TYPE_CHECKING:
@@ -46,10 +45,8 @@ def _needed(job: JobGraph) -> int:
 
 def _free(cluster: Cluster) -> Mapping[int, int]:
     """Return the thousandths of GPUs that are left on each machine, except on those that have none left."""
-    machine_of = cluster.topology.machine_of.tolist()
+    machine_of, state = cluster.topology.machine_of.tolist(), cluster.native
     free: dict[int, int] = defaultdict(int)
-    wholly_free = set(cluster.free_gpus())
-    for gpu in cluster.gpus_with(1 / WHOLE_GPU):
-        share = 1.0 if gpu in wholly_free else cluster.share_left(gpu)
-        free[machine_of[gpu]] += round(share * WHOLE_GPU)
+    for gpu in state.gpus_with(1):
+        free[machine_of[gpu]] += state.share_left(gpu)
     return free
