@@ -56,14 +56,10 @@ def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts)
 
     movable: ids of running jobs, None for all. AllocationError names an id that is no running job.
     """
-    held = cluster.hosts.held
-    running = dict.fromkeys((*cluster.allocations, *held))
-    ids = running if movable is None else _checked(movable, running)
-    drained, graphs, gpus_of = set(cluster.drained_gpus()), cluster.jobs, cluster.allocations
-    found = (
-        _mover(job_id, gpus_of.get(job_id, ()), graphs.get(job_id), cluster, held, drained, costs)
-        for job_id in sorted(set(ids))
-    )
+    running = cluster.native.job_ids()
+    ids = running if movable is None else _checked(movable, set(running))
+    drained = set(cluster.drained_gpus())
+    found = (_mover(job_id, cluster, drained, costs) for job_id in sorted(set(ids)))
     return [mover for mover in found if mover.cheapest < FORBIDDEN]
 
 
@@ -78,24 +74,18 @@ def _checked(movable: Iterable[str], running: Container[str]) -> tuple[str, ...]
     return ids
 
 
-def _mover(
-    job_id: str,
-    gpus: tuple[int, ...],
-    graph: JobGraph | None,
-    cluster: Cluster,
-    held: Container[str],
-    drained: set[int],
-    costs: MoveCosts,
-) -> Mover:
+def _mover(job_id: str, cluster: Cluster, drained: set[int], costs: MoveCosts) -> Mover:
+    """Return a job and its costs. drained: the drained GPUs of the cluster."""
+    gpus, graph = cluster.native.gpus_of(job_id), cluster.jobs.get(job_id)
     share = cluster.gpu_thousandths_of(job_id)
     moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
-    if graph is None and (not gpus or job_id in held):
+    if graph is None and (not gpus or job_id in cluster.hosts.held):
         moving = FORBIDDEN  # nobody knows which CPUs and memory it needs
     if graph is None:
         graph = _of_unknown_graph(gpus, share, cluster) if gpus else JobGraph.independent(1)
     if preempting < moving:
         moving = FORBIDDEN
-    healthy = share * (len(gpus) - sum(gpu in drained for gpu in gpus) if drained else len(gpus))
+    healthy = share * sum(gpu not in drained for gpu in gpus)
     return Mover(job_id, graph, gpus, share, healthy, (0.0, moving, preempting))
 
 
