@@ -166,6 +166,9 @@ def test_a_job_id_is_in_use_whatever_the_job_holds() -> None:
     with pytest.raises(tp.AllocationError, match=r"already holds GPUs \(0,\)"):
         cluster.allocate("gpu", placed(hosts=[HostShare(0, 1)]))
     assert cluster.allocations == {"gpu": (0,)}
+    assert [cluster.runs(job_id) for job_id in ("cpu", "gpu", "other")] == [True, True, False]
+    cluster.release("cpu")
+    assert not cluster.runs("cpu")
 
 
 def test_damaged_host_part_of_a_snapshot_is_refused() -> None:

@@ -147,6 +147,10 @@ class Cluster:
         """Return a read-only view of the job graphs by job id, for the running jobs whose graph is known."""
         return self._jobs
 
+    def runs(self, job_id: str) -> bool:
+        """Return True if a job of this id holds GPUs, or host resources alone."""
+        return bool(self.gpus_of(job_id)) or job_id in self._hosts.held
+
     def gpus_of(self, job_id: str) -> tuple[int, ...]:
         """Return the GPUs of a job in task order; () if it holds none."""
         return self._state.gpus_of(_checked_job(job_id))

@@ -31,6 +31,6 @@ class Rearrangement(Plan):
 
 def unused_id(name: str, cluster: Cluster) -> str:
     """Return `name`, with marks behind it until no running job has this id."""
-    while cluster.gpus_of(name) or name in cluster.hosts.held:
+    while cluster.runs(name):
         name += "'"
     return name

@@ -104,7 +104,7 @@ def _attempts(
     _checks.instance(others, Policy, "policy", ValueError)
     own: Policy = others if min_bandwidth is None else LeastBandwidth(min_bandwidth)
     _checks.text(job_id, "job_id", AllocationError)
-    if cluster.gpus_of(job_id) or job_id in cluster.hosts.held:
+    if cluster.runs(job_id):
         raise AllocationError(f"job_id = {_checks.shown(job_id)} is a running job")
     return Attempts(job_id, job, cluster, own, others, movers_of(cluster, movable, costs))
 

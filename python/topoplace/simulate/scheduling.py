@@ -131,7 +131,7 @@ class PlannedQueue:
         """Move and pre-empt running jobs; ValueError if the plan names one that does not run."""
         leaving = (*plan.preempt, *(job_id for job_id, _ in plan.move))
         for job_id in leaving:
-            if not self._cluster.gpus_of(job_id) and job_id not in self._cluster.hosts.held:
+            if not self._cluster.runs(job_id):
                 raise ValueError(f"policy {self._policy.name!r}: {job_id!r} in its plan is not a running job")
         jobs = {job_id: self._cluster.jobs[job_id] for job_id, _ in plan.move}
         for job_id in leaving:
