@@ -236,6 +236,31 @@ def test_shared_gpus_and_machines_count_in_reservations() -> None:
         assert not np.isnan(result.jobs["start"]).any()
 
 
+def cpu_jobs(rows: list[tuple[float, float, int, str]], **options: Any) -> list[float]:
+    """Return when jobs without GPUs start on 4 CPUs; a row: submission, run time, CPUs, group."""
+    graphs = [tp.JobGraph.without_gpus(cpus=cpus).with_(group=group) for *_, cpus, group in rows]
+    result = simulate(
+        tp.Topology.from_links(1, [], 12.0),
+        Workload(graphs, [row[0] for row in rows], [row[1] for row in rows]),
+        tp.policies.get("gpu-packing"),
+        hosts=tp.HostResources(cpus=4, memory_gb=100),
+        discipline=Discipline(**options),
+    )
+    starts: list[float] = result.jobs["start"].tolist()
+    return starts
+
+
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_running_jobs_without_gpus_count_in_reservations(backfill: str) -> None:
+    rows = [(0.0, 10.0, 3, "a"), (1.0, 5.0, 4, "a"), (2.0, 20.0, 1, "a")]
+    assert cpu_jobs(rows, backfill=backfill) == [0, 10, 15]
+
+
+def test_running_jobs_without_gpus_count_in_the_share_of_their_group() -> None:
+    rows = [(0.0, 100.0, 3, "a"), (1.0, 9.0, 1, "c"), (2.0, 5.0, 1, "a"), (3.0, 5.0, 1, "b")]
+    assert cpu_jobs(rows, order="fair") == [0, 1, 15, 10]
+
+
 def test_jobs_that_never_fit_are_rejected_and_hold_up_nobody() -> None:
     rows: list[Row] = [(0, 5, 5, 2), (0, 5, 5, NUM_GPUS + 1), (0, 5, 5, 3)]
     for backfill in ("none", "easy", "conservative"):

@@ -177,8 +177,7 @@ class DisciplineQueue:
     # ---- who runs --------------------------------------------------------------------------------------------
 
     def _forget_ended(self) -> None:
-        held = self._cluster.allocations
-        for job_id in [job_id for job_id in self._running if job_id not in held]:
+        for job_id in [job_id for job_id in self._running if not self._cluster.runs(job_id)]:
             record, reservation = self._running.pop(job_id)
             self._shares.add(record, reservation.placement, -1)
 
