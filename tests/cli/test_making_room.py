@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from command_line import Call
+from topoplace.cli.commands import make_room
+from topoplace.moving import MoveCosts
 
 RUNNING = "job_id,gpus,pattern,cost,movable\na,0,ring,,yes\nb,2,,2.5,\nc,4,ring,,no\nd,6,,,Yes\n"
 
@@ -48,6 +51,11 @@ def test_costs_are_those_of_the_options_and_the_file(call: Call) -> None:
     assert answer["reason"] is None
     answer = json.loads(call(*command, "--never-preempt").out)
     assert (answer["gpus"], answer["cost"], answer["move"]) == (None, None, [])
+
+
+def test_costs_have_the_defaults_of_move_costs() -> None:
+    defaults = {field.name: field.default for field in fields(MoveCosts) if field.name != "factors"}
+    assert {name: default for name, (_, _, default) in make_room.COSTS.items()} == defaults
 
 
 def test_defragment_says_what_fits_before_and_after(call: Call) -> None:

@@ -90,9 +90,10 @@ def add_count(
     )
 
 
-def add_timeout(parser: argparse.ArgumentParser, consequence: str) -> None:
+def add_timeout(parser: argparse.ArgumentParser, consequence: str, default_s: float | None = None) -> None:
     """Add the option --timeout; `consequence` is the start of its help text, such as "give up"."""
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help=f"{consequence} after SECONDS")
+    what = f"{consequence} after SECONDS" + ("" if default_s is None else f" (default: {default_s:g})")
+    parser.add_argument("--timeout", type=_seconds, default=default_s, metavar="SECONDS", help=what)
 
 
 def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> None:
@@ -116,11 +117,11 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Add the option --policy: the name of the policy that places jobs."""
-    parser.add_argument(
-        "--policy", default="mapa-preserve", help="policy that decides (default: %(default)s)"
-    )
+def add_policy(
+    parser: argparse.ArgumentParser, default: str = "mapa-preserve", what: str = "policy that decides"
+) -> None:
+    """Add the option --policy: the name of the policy that places jobs; `what` is its help text."""
+    parser.add_argument("--policy", default=default, help=f"{what} (default: %(default)s)")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from topoplace.cli import gpu_list, reading
+from topoplace.cli import flags, gpu_list, options, reading
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -37,6 +37,27 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         "gpu_fraction, min_utility, cost (a factor, default 1), movable (yes or no)",
     )
     parser.add_argument("--drained", default="", metavar="IDS", help="GPUs that no job may get, such as 6,7")
+
+
+def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:
+    """Add --policy, --min-bandwidth and --timeout; `consequence` says what happens when the time is up."""
+    options.add_policy(parser, "topo-aware-p", "policy that places the job and those that move")
+    parser.add_argument(
+        "--min-bandwidth",
+        type=float,
+        metavar="X",
+        help="the slowest link between two tasks has at least X GB/s",
+    )
+    options.add_timeout(parser, consequence, default_s=10.0)
+
+
+def search(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options of `add_search` say, by argument of `make_room` and `defragment`."""
+    from topoplace import policies
+
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    return {"policy": policy, "min_bandwidth": arguments.min_bandwidth, "timeout": arguments.timeout}
 
 
 def running_jobs(arguments: argparse.Namespace) -> RunningJobs:

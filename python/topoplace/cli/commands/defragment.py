@@ -8,7 +8,6 @@ from typing import Any
 from topoplace.cli import flags, job_options, options, running_jobs, writing
 
 _NO_GAIN = 1
-_TIMEOUT_S = 10.0
 
 
 def add(commands: Any) -> None:
@@ -18,40 +17,25 @@ def add(commands: Any) -> None:
     running_jobs.add_running(parser)
     job_options.add_job(parser, size="all GPUs of the largest machine")
     options.add_count(parser, "--moves", 8, "most jobs to move")
-    parser.add_argument(
-        "--policy",
-        default="topo-aware-p",
-        help="policy that places the jobs and those that move (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--min-bandwidth",
-        type=float,
-        metavar="X",
-        help="the slowest link between two tasks has at least X GB/s",
-    )
-    options.add_timeout(parser, f"take the moves found so far (default: after {_TIMEOUT_S:g} s)")
+    running_jobs.add_search(parser, "take the moves found so far")
     options.add_json(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from topoplace import policies
     from topoplace.moving import defragment
 
     running = running_jobs.running_jobs(arguments)
     cluster = running.cluster
     largest = max(len(gpus) for gpus in cluster.topology.gpus_of.values())
     job = job_options.job(arguments, default_size=str(largest))
-    with flags.named(name="--policy"):
-        policy = policies.get(arguments.policy)
+    search = running_jobs.search(arguments)
     with flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"):
         plan = defragment(
             cluster,
             job if arguments.gpus is not None else job.with_(single_machine=True),
             moves=arguments.moves,
             movable=running.movable,
-            policy=policy,
-            min_bandwidth=arguments.min_bandwidth,
-            timeout=_TIMEOUT_S if arguments.timeout is None else arguments.timeout,
+            **search,
         )
     if arguments.json:
         writing.as_json(

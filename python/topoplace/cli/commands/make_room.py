@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from topoplace.moving import Rearrangement
 
 _NO_ROOM = 1
-_TIMEOUT_S = 10.0
-_COSTS = {
+COSTS = {
     "move": ("--move-cost", "for each job that moves", 0.0),
     "move_per_gpu": ("--move-cost-per-gpu", "for each GPU of a job that moves", 1.0),
     "preempt": ("--preempt-cost", "for each job that is pre-empted", 0.0),
@@ -29,35 +28,22 @@ def add(commands: Any) -> None:
     options.add_topology(parser, gpu_model=False)
     running_jobs.add_running(parser)
     job_options.add_job(parser)
-    parser.add_argument(
-        "--policy",
-        default="topo-aware-p",
-        help="policy that places the job and those that move (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--min-bandwidth",
-        type=float,
-        metavar="X",
-        help="the slowest link between two tasks has at least X GB/s",
-    )
-    for flag, what, default in _COSTS.values():
+    running_jobs.add_search(parser, "take the best plan so far")
+    for flag, what, default in COSTS.values():
         parser.add_argument(
             flag, type=float, default=default, metavar="X", help=f"cost {what} (default: {default:g})"
         )
     parser.add_argument("--never-preempt", action="store_true", help="only move jobs")
-    options.add_timeout(parser, f"take the best plan so far (default: after {_TIMEOUT_S:g} s)")
     options.add_json(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from topoplace import policies
     from topoplace.moving import make_room
     from topoplace.moving.rearrangement import unused_id
 
     running = running_jobs.running_jobs(arguments)
     job = job_options.job(arguments)
-    with flags.named(name="--policy"):
-        policy = policies.get(arguments.policy)
+    search = running_jobs.search(arguments)
     costs = _costs(arguments, running.factors)
     with flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"):
         plan = make_room(
@@ -65,10 +51,8 @@ def _run(arguments: argparse.Namespace) -> int:
             running.cluster,
             movable=running.movable,
             cost=costs,
-            policy=policy,
-            min_bandwidth=arguments.min_bandwidth,
             job_id=unused_id("job", running.cluster),
-            timeout=_TIMEOUT_S if arguments.timeout is None else arguments.timeout,
+            **search,
         )
     if arguments.json:
         writing.as_json(_as_dict(plan, running.cluster))
@@ -81,7 +65,7 @@ def _costs(arguments: argparse.Namespace, factors: dict[str, float]) -> Any:
     from topoplace.moving import MoveCosts
 
     amounts: dict[str, float] = {}
-    for field, (flag, *_) in _COSTS.items():
+    for field, (flag, *_) in COSTS.items():
         amounts[field] = getattr(arguments, flag[2:].replace("-", "_"))
         if not 0 <= amounts[field] < math.inf:
             raise ValueError(f"{flag} = {amounts[field]:g} is not a finite number of at least 0")
