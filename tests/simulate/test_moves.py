@@ -113,6 +113,23 @@ def test_a_pre_empted_job_goes_back_to_its_place_and_keeps_its_work_or_not() -> 
         assert result.jobs["preemptions"].tolist() == [1, 0, 0]
 
 
+def test_a_pre_empted_job_is_before_younger_ones_that_wait() -> None:
+    workload = jobs((0, 100), (10, 1), (20, 1), (30, 1))
+    first, second, third, fourth = workload.job_ids
+    queues: dict[float, list[str]] = {}
+
+    def decide(queue: Sequence[QueuedJob], cluster: tp.Cluster, now: float) -> Plan:
+        queues[now] = [entry.job_id for entry in queue]
+        if now in (10, 20):
+            return Plan()
+        if now == 30:
+            return Plan(preempt=(first,), start=((third, at(0)),))
+        return Plan(start=((queue[0].job_id, at(0)),))
+
+    simulate(FOUR, workload, Scripted(decide))
+    assert queues[31] == [first, second, fourth]
+
+
 def test_a_pause_that_is_cut_short_loses_no_work() -> None:
     workload = jobs((0, 100), (10, 1), (12, 1))
     first, second, third = workload.job_ids

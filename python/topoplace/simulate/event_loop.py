@@ -19,13 +19,14 @@ from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.simulate.disciplines.discipline import Discipline
+from topoplace.simulate.disciplines.discipline_queue import DisciplineQueue
 from topoplace.simulate.interruptions import History, MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.monitoring import Monitoring, monitoring
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
 from topoplace.simulate.running_jobs import running_jobs
-from topoplace.simulate.scheduling import queue_of
+from topoplace.simulate.scheduling import Queue, queue_of
 from topoplace.simulate.ticks import Ticks
 from topoplace.simulate.workloads.generators import seeded
 from topoplace.simulate.workloads.workload import Workload
@@ -120,7 +121,9 @@ class _Run:
         rows: list[int] = np.argsort(workload.submit_time, kind="stable")[::-1].tolist()
         self.arrivals = [self.records[row] for row in rows]  # the last first; at equal times, the last row
         self.arrival_times: list[float] = [math.inf, *workload.submit_time[rows].tolist()]
-        self.queue = queue_of(policy, cluster, discipline)
+        self.queue: Queue = (
+            DisciplineQueue(policy, cluster, discipline) if discipline else queue_of(policy, cluster)
+        )
         self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
         self.ticks: Ticks | None = None
@@ -204,7 +207,7 @@ class _Run:
             history.left = 1.0
         record.end = now
         record.run_time = history.ran
-        self.queue.resubmit(record)
+        self.queue.submit(record)
 
     def _stop(self, record: JobRecord, now: float) -> History:
         """End the present stay of a running job."""

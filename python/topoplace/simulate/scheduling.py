@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
 from topoplace.placement import Placement, Refusal
-from topoplace.simulate.disciplines.discipline_queue import DisciplineQueue
 from topoplace.simulate.metrics import JobRecord
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
     from topoplace.engine.queues.live_queue import LiveRule
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.simulate.disciplines.discipline import Discipline
 
 _FOR_EVER = 1 << 30
 """A number of postponements above any policy's limit."""
@@ -28,15 +26,11 @@ class Queue(Protocol):
     num_waiting: int
 
     def submit(self, job: JobRecord) -> None:
-        """Add a job behind all others."""
+        """Add a job behind all others; one that was pre-empted, at its place in the order of submission."""
         ...
 
     def decide(self, now: float) -> Decided[JobRecord]:
         """Ask the policy about all jobs at time `now` (seconds); remove and return those that start or are rejected."""
-        ...
-
-    def resubmit(self, job: JobRecord) -> None:
-        """Put a pre-empted job back to its place in the order of submission."""
         ...
 
     def force_head(self, now: float) -> Decided[JobRecord]:
@@ -52,19 +46,14 @@ class Queue(Protocol):
         ...
 
 
-def queue_of(policy: Policy, cluster: Cluster, discipline: Discipline | None = None) -> Queue:
-    """Return an empty queue: of a discipline if there is one, else the policy's own.
-
-    The policies of the engine start jobs at once, others are asked for plans.
-    """
-    if discipline is not None:
-        return DisciplineQueue(policy, cluster, discipline)
+def queue_of(policy: Policy, cluster: Cluster) -> Queue:
+    """Return an empty queue: the policies of the engine start jobs at once, others are asked for plans."""
     rule = live_rule(policy, cluster)
     return PlannedQueue(policy, cluster) if rule is None else StartedQueue(rule, policy, cluster)
 
 
 class PlannedQueue:
-    """A queue that follows the plans of any policy."""
+    """A queue that follows the plans of any policy, which may move and pre-empt running jobs."""
 
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
         self.num_waiting = 0
@@ -75,11 +64,14 @@ class PlannedQueue:
         self._deferred: set[str] = set()
 
     def submit(self, job: JobRecord) -> None:
-        """Add a job behind all others."""
-        entry = job.submitted
+        """Add a job at its place in the order of submission."""
+        entry, youngest = job.submitted, next(reversed(self._records.values()), None)
         self._jobs[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
         self._records[entry.job_id] = job
         self.num_waiting += 1
+        if youngest is not None and age(job) < age(youngest):
+            self._records = dict(sorted(self._records.items(), key=lambda item: age(item[1])))
+            self._jobs = {job_id: self._jobs[job_id] for job_id in self._records}
 
     def decide(self, now: float) -> Decided[JobRecord]:
         """Follow the policy's plan for all jobs at time `now`, in seconds.
@@ -96,7 +88,7 @@ class PlannedQueue:
         head = next(iter(self._jobs.values()))
         decided = self._follow(_forced(head, self._policy, self._cluster, now))
         if head.job_id in self._jobs:
-            decided.reject.append((self._take(head.job_id), _why_not(head, self._policy, self._cluster)))
+            decided.reject.append((self._take(head.job_id), why_not(head.job, self._policy, self._cluster)))
         return decided
 
     def count_deferred(self) -> None:
@@ -106,14 +98,6 @@ class PlannedQueue:
             self._jobs[job_id] = replace(entry, postponed=entry.postponed + 1)
             self._records[job_id].postponed += 1
         self._deferred.clear()
-
-    def resubmit(self, job: JobRecord) -> None:
-        """Put a pre-empted job back to its place in the order of submission."""
-        self.submit(job)
-        order = sorted(
-            self._records.values(), key=lambda one: (one.submitted.submit_time, one.submitted.index)
-        )
-        self._jobs = {one.job_id: self._jobs[one.job_id] for one in order}
 
     def _follow(self, plan: Plan) -> Decided[JobRecord]:
         decided: Decided[JobRecord] = Decided([], [], plan.move, plan.preempt)
@@ -152,16 +136,15 @@ class PlannedQueue:
 
 
 class StartedQueue(LiveQueue[JobRecord]):
-    """A queue whose jobs start as a policy of the engine decides them; it decides the same as `PlannedQueue`."""
+    """A queue whose jobs start as a policy of the engine decides them; it decides the same as `PlannedQueue`.
+
+    These policies pre-empt no jobs, so that every job that is submitted is younger than all others.
+    """
 
     def __init__(self, rule: LiveRule, policy: Policy, cluster: Cluster) -> None:
         super().__init__(rule)
         self._policy = policy
         self._cluster = cluster
-
-    def resubmit(self, job: JobRecord) -> None:
-        """Refuse: policies of the engine pre-empt no jobs."""
-        raise NotImplementedError(f"{self._policy.name} pre-empts {job.job_id!r}")
 
     def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
@@ -171,7 +154,7 @@ class StartedQueue(LiveQueue[JobRecord]):
         for _, placement in plan.start:
             _allocate(record.job_id, record.job, placement, self._policy, self._cluster)
             return Decided([(record, placement)], [])
-        reason = plan.reject[0][1] if plan.reject else _why_not(head, self._policy, self._cluster)
+        reason = plan.reject[0][1] if plan.reject else why_not(head.job, self._policy, self._cluster)
         return Decided([], [(record, reason)])
 
 
@@ -179,8 +162,14 @@ def _forced(head: QueuedJob, policy: Policy, cluster: Cluster, now: float) -> Pl
     return policy.plan((replace(head, postponed=_FOR_EVER),), cluster, now)
 
 
-def _why_not(head: QueuedJob, policy: Policy, cluster: Cluster) -> Refusal:
-    return policy.explain(head.job, cluster, top=1).refusal or Refusal("refused on an idle cluster")
+def why_not(job: JobGraph, policy: Policy, cluster: Cluster) -> Refusal:
+    """Return why the policy does not start a job on an idle cluster."""
+    return policy.explain(job, cluster, top=1).refusal or Refusal("refused on an idle cluster")
+
+
+def age(record: JobRecord) -> tuple[float, int]:
+    """Return the sort key of a job by its submission; the oldest is first."""
+    return record.submitted.submit_time, record.submitted.index
 
 
 def _allocate(job_id: str, job: JobGraph, placement: Placement, policy: Policy, cluster: Cluster) -> None:

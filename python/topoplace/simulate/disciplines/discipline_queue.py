@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from topoplace.engine.queues.live_queue import Decided
 from topoplace.placement import Placement, Refusal
-from topoplace.simulate.disciplines.group_shares import GroupShares, age
+from topoplace.simulate.disciplines.group_shares import GroupShares
 from topoplace.simulate.disciplines.reservations import (
     Reservation,
     Timetable,
@@ -16,6 +16,7 @@ from topoplace.simulate.disciplines.reservations import (
     expected_start,
     would_delay,
 )
+from topoplace.simulate.scheduling import age, why_not
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -44,10 +45,6 @@ class DisciplineQueue:
         self._waiting[job.job_id] = job
         self.num_waiting += 1
 
-    def resubmit(self, job: JobRecord) -> None:
-        """Refuse: a discipline pre-empts no jobs."""
-        raise NotImplementedError(f"{job.job_id!r} is pre-empted")
-
     def count_deferred(self) -> None:
         """Do nothing: the policy is not asked for plans, so it defers no job."""
 
@@ -65,9 +62,8 @@ class DisciplineQueue:
     def force_head(self, now: float) -> Decided[JobRecord]:
         """Reject the first job, which does not start on an idle cluster."""
         head = next(self._in_order())
-        why = self._policy.explain(head.job, self._cluster, top=1).refusal
         decided: Decided[JobRecord] = Decided([], [])
-        self._reject(head, why or Refusal("refused on an idle cluster"), decided)
+        self._reject(head, why_not(head.job, self._policy, self._cluster), decided)
         return decided
 
     # ---- who is next -----------------------------------------------------------------------------------------

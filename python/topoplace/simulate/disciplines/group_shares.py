@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from topoplace.simulate.scheduling import age
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -61,8 +63,3 @@ class GroupShares:
             yield by_group[group].pop()
             if not by_group[group]:
                 del by_group[group]
-
-
-def age(record: JobRecord) -> tuple[float, int]:
-    """Return the sort key of a job by its submission; the oldest is first."""
-    return record.submitted.submit_time, record.submitted.index
