@@ -131,6 +131,9 @@ def test_a_policy_that_breaks_the_rules_is_named() -> None:
         simulate(topology, queue_of(3), Misbehaving(Plan(start=(("0", two),))))
     with pytest.raises(tp.AllocationError):
         simulate(topology, queue_of(2, 2), Misbehaving(Plan(start=(("0", two), ("1", two)))))
+    for no_plan, shown in ((None, "None"), ({"start": ()}, r"\{'start': \(\)\}")):
+        with pytest.raises(TypeError, match=f"'misbehaving': its plan is {shown}, not a Plan"):
+            simulate(topology, queue_of(2), Misbehaving(no_plan))  # type: ignore[arg-type]
 
 
 def test_a_performance_model_must_give_a_time() -> None:

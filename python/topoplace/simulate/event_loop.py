@@ -74,12 +74,13 @@ def simulate(
     nothing moves. None for the policy's own order.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
-    recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
-    gives a job a wrong number of GPUs, or moves or pre-empts one that does not run; if a run time of the model is
-    negative or not finite; or if `decide_every` or `measure_every` is below a microsecond or so small that the clock
-    cannot tell its multiples apart. Raises ValueError if only one of `observer` and `measure_every` is given, or if
-    both are and the model is no `MeteredModel`. Raises AllocationError if the policy allocates what is not free, or if
-    `hosts` does not match the machines.
+    recorded as rejected; the others continue. Raises TypeError if the policy's `plan` returns something that is no
+    `Plan`. Raises ValueError if the plan names a job that is not waiting or gives a job a wrong number of GPUs, or
+    moves or pre-empts one that does not run; if a run time of the model is negative or not finite; or if `decide_every`
+    or `measure_every` is below a microsecond or so small that the clock cannot tell its multiples apart. Raises
+    ValueError if only one of `observer` and `measure_every` is given, or if both are and the model is no
+    `MeteredModel`. Raises AllocationError if the policy allocates what is not free, or if `hosts` does not match the
+    machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)

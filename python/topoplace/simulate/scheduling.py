@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from topoplace import _checks
 from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
 from topoplace.placement import Placement, Refusal
 from topoplace.simulate.metrics import JobRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.policy import Policy
     from topoplace.engine.queues.live_queue import LiveRule
@@ -76,9 +79,10 @@ class PlannedQueue:
     def decide(self, now: float) -> Decided[JobRecord]:
         """Follow the policy's plan for all jobs at time `now`, in seconds.
 
-        ValueError if it names a job that is not waiting, or gives a job a wrong number of GPUs.
+        TypeError if it is no `Plan`. ValueError if it names a job that is not waiting, or gives a job a wrong number of
+        GPUs.
         """
-        plan = self._policy.plan(tuple(self._jobs.values()), self._cluster, now)
+        plan = _planned(self._policy, tuple(self._jobs.values()), self._cluster, now)
         decided = self._follow(plan)
         self._deferred |= {job_id for job_id, _ in plan.defer}
         return decided
@@ -158,8 +162,16 @@ class StartedQueue(LiveQueue[JobRecord]):
         return Decided([], [(record, reason)])
 
 
+def _planned(policy: Policy, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+    """Return the policy's plan for waiting jobs; TypeError if it returns something else."""
+    plan = policy.plan(queue, cluster, now)
+    if not isinstance(plan, Plan):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"policy {policy.name!r}: its plan is {_checks.shown(plan)}, not a Plan")
+    return plan
+
+
 def _forced(head: QueuedJob, policy: Policy, cluster: Cluster, now: float) -> Plan:
-    return policy.plan((replace(head, postponed=_FOR_EVER),), cluster, now)
+    return _planned(policy, (replace(head, postponed=_FOR_EVER),), cluster, now)
 
 
 def why_not(job: JobGraph, policy: Policy, cluster: Cluster) -> Refusal:
