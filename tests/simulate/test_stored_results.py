@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +46,11 @@ def trained() -> Result:
 
 def logged() -> Result:
     """A result with hosts, remote GPUs, transfers, requested times and a job that is too large."""
-    job = tp.JobGraph.independent(6).with_(processes=3, cpus=6, memory_gb=9.5)
+    job = tp.JobGraph.independent(6).with_(processes=1, cpus=3, memory_gb=9.5)
+    borrowing = tp.JobGraph.independent(4).with_(processes=1, cpus=2, memory_gb=1 / 3)
     large = tp.JobGraph.independent(64).with_(processes=1)
     workload = Workload(
-        [job, job, job, large],
+        [job, job, borrowing, large],
         [0.0, 0.1, 1 / 3, 2.0],
         [10.0, 20.0, 30.0, 1.0],
         ["a", 'quoted ", comma', "new\nline", "é"],
@@ -55,7 +58,16 @@ def logged() -> Result:
         requested_time=[60.0, math.nan, math.nan, math.nan],
     )
     hosts = tp.HostResources(8, 64)
-    return tp.simulate(CLUSTER, workload, tp.policies.get("r-queue"), performance=RemoteCopies(), hosts=hosts)
+    result = tp.simulate(
+        CLUSTER, workload, tp.policies.get("r-queue"), performance=RemoteCopies(), hosts=hosts
+    )
+    assert [bool(one.placement and one.placement.remote) for one in result.records] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    return result
 
 
 def moved() -> Result:
@@ -106,6 +118,19 @@ def test_a_result_comes_back_as_it_was(make: Callable[[], Result], path: Path) -
     assert again.rejections() == result.rejections()
     for name, value in result.summary().items():
         assert again.summary()[name] == pytest.approx(value, nan_ok=True, abs=0, rel=0)
+
+
+def test_results_are_equal_if_the_same_jobs_never_ran(path: Path) -> None:
+    """Their times are NaN, which does not equal itself."""
+    result = logged()
+    assert np.isnan(result.jobs["start"]).any()
+    result.save(path)
+    again = Result.load(path)
+    assert again == result
+    assert pickle.loads(pickle.dumps(result)) == result
+    for name, value in (("end", 7.0), ("start", 1.5), ("postponed", 9), ("rejected", "why not")):
+        other = replace(again.records[0], **{name: value})
+        assert replace(again, records=(other, *again.records[1:])) != result
 
 
 def test_an_empty_result_comes_back(path: Path) -> None:

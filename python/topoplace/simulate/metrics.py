@@ -63,6 +63,14 @@ class JobRecord:
         """Return the job graph."""
         return self.submitted.job
 
+    def __eq__(self, other: object) -> bool:
+        """Compare all fields; two unknown times, which are NaN, are equal."""
+        return self._compared() == other._compared() if isinstance(other, JobRecord) else NotImplemented
+
+    def _compared(self) -> tuple[object, ...]:
+        times = [None if math.isnan(time) else time for time in (self.start, self.end, self.run_time)]
+        return self.submitted, self.placement, times, self.postponed, self.rejected, self.history
+
 
 @dataclass(frozen=True)
 class Result:
