@@ -324,6 +324,39 @@ def test_a_network_of_four_nodes():
 
 
 @pytest.mark.parametrize(
+    ("supply", "status", "flow"),
+    [
+        (
+            [2, -1, -1],
+            "optimal",
+            [1, 1, 0],
+        ),  # in balance, both demands are met, although the second one is dear
+        ([2, -2, -1], "optimal", [2, 0, 0]),  # demands in excess: nobody has to serve the second one
+        ([2, -3, -9], "optimal", [2, 0, 0]),
+        ([2, -1, -9], "optimal", [1, 1, 0]),  # but all supplies are sent
+        ([0, -1, 0], "optimal", [0, 0, 0]),
+        ([2, -1, 0], "infeasible", []),
+        ([1, 0, 0], "infeasible", []),
+    ],
+    ids=str,
+)
+def test_a_demand_is_an_upper_limit_only_if_demands_exceed_supplies(supply, status, flow):
+    for algorithm in ALGORITHMS:
+        found = kernels.min_cost_flow(
+            3, [0, 0, 1], [1, 2, 2], [5, 5, 5], [1, 7, 9], supply, algorithm=algorithm
+        )
+        assert (found.status, found.flow.tolist()) == (status, flow)
+        assert found.verify()
+
+
+def test_a_node_with_a_demand_sends_units_of_its_own_if_costs_are_negative():
+    for supply, flow in (([-1, -1], [1, 0]), ([0, -1], [0, 0]), ([1, -1], [1, 0])):
+        for algorithm in ALGORITHMS:
+            found = kernels.min_cost_flow(2, [0, 1], [1, 0], [1, 1], [-5, 6], supply, algorithm=algorithm)
+            assert (found.status, found.flow.tolist()) == ("optimal", flow)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("tail", [0, 2], r"tail\[1\] = 2 is not a node"),

@@ -156,9 +156,12 @@ def min_cost_flow(
 
     Arc a leads from `tail`[a] to `head`[a] and carries `lower`[a] (0 by default) to `capacity`[a] units at `cost`[a]
     each; `INFINITE` means no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a
-    demand. If total demand exceeds total supply, all supplies are sent, and each demand is an upper limit: a node may
-    receive less, and may send units of its own where negative costs pay for it. All values are integers, and so is the
-    flow. Parallel arcs, loops, negative costs and cycles are allowed.
+    demand. All values are integers, and so is the flow. Parallel arcs, loops, negative costs and cycles are allowed.
+
+    The sum of `supply` decides what a demand means. If it is 0, every demand is met exactly. If it is negative, demands
+    exceed supplies: all supplies are sent, and each demand is only an upper limit. Its node may receive less, even if
+    the arcs could bring it more, and may send units of its own where negative costs pay for it. If the sum is positive,
+    the network is infeasible.
 
     algorithm: "auto" chooses the method expected to be fastest; if `structure` is True and there is no usable
     `warm_start`, it first tries to solve the network as an assignment, as a scheduling graph allows. The other
