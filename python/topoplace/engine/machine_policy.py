@@ -199,9 +199,9 @@ class MachinePolicy(ABC):
         """
         if least_utility == -math.inf:
             return None
-        known = self._first_splits(view).get(view.request(job))
-        if known is not None and known[0] == view.cluster.native.num_changes:
-            return known[1]
+        known = self._first_splits(view).get((view.request(job), view.cluster.native.num_changes))
+        if known is not None:
+            return known
         other = self.search(job, view, -math.inf)
         return other.scores["utility"] if other else None
 
@@ -257,18 +257,18 @@ class MachinePolicy(ABC):
                     return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
         return None
 
-    def _first_splits(self, view: ClusterView) -> dict[JobRequest, tuple[int, float]]:
-        """Return the number of changes and the utility of its first split for the request that was last split.
+    def _first_splits(self, view: ClusterView) -> dict[tuple[JobRequest, int], float]:
+        """Return the utility of the last first split, by its request and the number of changes before it.
 
         The first split is what a search without a least utility returns.
         """
         return view.table((self, "first split"), _no_splits)
 
     def _note_first_split(self, request: JobRequest, view: ClusterView, utility: float) -> None:
-        known, now = self._first_splits(view), view.cluster.native.num_changes
-        if known.get(request, (None,))[0] != now:
+        known, now = self._first_splits(view), (request, view.cluster.native.num_changes)
+        if now not in known:
             known.clear()
-            known[request] = now, utility
+            known[now] = utility
 
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
@@ -464,7 +464,7 @@ def _placed(
     return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
 
 
-def _no_splits() -> dict[JobRequest, tuple[int, float]]:
+def _no_splits() -> dict[tuple[JobRequest, int], float]:
     return {}
 
 

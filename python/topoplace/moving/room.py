@@ -5,27 +5,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.moving.attempts import Attempts
+from topoplace.moving.attempts import Arrangement, Attempts
 from topoplace.moving.exact_search import ExactSearch
 from topoplace.moving.least_bandwidth import LeastBandwidth
 from topoplace.moving.many_machines import search_machines
 from topoplace.moving.move_costs import MoveCosts
-from topoplace.moving.movers import movers_of
+from topoplace.moving.movers import Mover, movers_of
 from topoplace.moving.rearrangement import Rearrangement
 from topoplace.moving.shortages import in_all
-from topoplace.placement import Refusal
-
-if TYPE_CHECKING:
-    from topoplace.moving.attempts import Arrangement
-    from topoplace.moving.movers import Mover
-    from topoplace.placement import Placement
+from topoplace.placement import Placement, Refusal
 
 _FEW_JOBS = 24
 """Up to so many movable jobs are searched all together."""
