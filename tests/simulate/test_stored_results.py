@@ -196,6 +196,17 @@ def test_a_damaged_file_is_refused(tmp_path: Path, line: int, old: str, new: str
         Result.load(path)
 
 
+@pytest.mark.parametrize("graph", [-1, 99, 0.5])
+def test_a_stay_of_an_unknown_job_graph_is_refused(tmp_path: Path, graph: float) -> None:
+    path = tmp_path / "result.csv"
+    moved().save(path)
+    text = path.read_text("utf-8")
+    assert '""graph"": 0' in text
+    path.write_text(text.replace('""graph"": 0', f'""graph"": {graph}', 1), "utf-8")
+    with pytest.raises(ValueError, match=f"row [0-9]+: number of a job graph = {graph}"):
+        Result.load(path)
+
+
 def test_parquet_of_others_is_refused(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "other.parquet"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.placement import HostShare, Placement
 from topoplace.simulate.interruptions import History, Stay
+from topoplace.simulate.stored_placements import as_dict, placement_of
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
@@ -25,7 +25,7 @@ def text_of(history: History | None, graphs: dict[JobGraph, int]) -> str | None:
 
 
 def history_of(text: str | None, topology: Topology, graphs: Sequence[JobGraph]) -> History | None:
-    """Return the history in a text of `text_of`; ValueError, TypeError, KeyError or IndexError for another text."""
+    """Return the history in a text of `text_of`; ValueError, TypeError or KeyError for another text."""
     if text is None:
         return None
     known: dict[str, Any] = json.loads(text)
@@ -34,30 +34,8 @@ def history_of(text: str | None, topology: Topology, graphs: Sequence[JobGraph])
 
 
 def _stay_as_dict(stay: Stay, graphs: dict[JobGraph, int]) -> dict[str, Any]:
-    placement = stay.placement
-    return {
-        "start": stay.start,
-        "end": stay.end,
-        "gpus": placement.gpus,
-        "scores": dict(placement.scores),
-        "optimal": placement.optimal,
-        "graph": None if placement.job is None else graphs.setdefault(placement.job, len(graphs)),
-        "hosts": [[one.machine, one.cpus, one.memory_gb] for one in placement.hosts],
-        "remote": placement.remote,
-        "drives": placement.drives,
-    }
+    return {"start": stay.start, "end": stay.end, **as_dict(stay.placement, graphs)}
 
 
 def _stay_of(known: dict[str, Any], topology: Topology, graphs: Sequence[JobGraph]) -> Stay:
-    number: int | None = known["graph"]
-    placement = Placement(
-        tuple(known["gpus"]),
-        topology=topology,
-        scores=known["scores"],
-        optimal=known["optimal"],
-        job=None if number is None else graphs[number],
-        hosts=tuple(HostShare(*one) for one in known["hosts"]),
-        remote=tuple(known["remote"]),
-        drives=tuple(known["drives"]),
-    )
-    return Stay(placement, float(known["start"]), float(known["end"]))
+    return Stay(placement_of(known, topology, graphs), float(known["start"]), float(known["end"]))

@@ -17,12 +17,13 @@ from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.placement import HostShare, Placement
+from topoplace.placement import Placement
 from topoplace.simulate import result_files
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.result_files import FLAG, FLOAT, INT, INTS, TEXT, Kind
 from topoplace.simulate.stored_history import history_of, text_of
+from topoplace.simulate.stored_placements import as_dict, graph_of, placement_of
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.topology.topology import Topology
 
@@ -121,11 +122,9 @@ def _further(record: JobRecord, graphs: dict[JobGraph, int]) -> dict[str, Any]:
         **dict.fromkeys(("placed_graph", "optimal", "hosts", "remote", "drives")),
     }
     if placement is not None:
-        row["optimal"] = placement.optimal
-        row["hosts"] = json.dumps([[one.machine, one.cpus, one.memory_gb] for one in placement.hosts])
-        row["remote"], row["drives"] = list(placement.remote), list(placement.drives)
-        if placement.job is not None:
-            row["placed_graph"] = graphs.setdefault(placement.job, len(graphs))
+        known = as_dict(placement, graphs)
+        row |= {name: known[name] for name in ("optimal", "remote", "drives")}
+        row["placed_graph"], row["hosts"] = known["graph"], json.dumps(known["hosts"])
     return row
 
 
@@ -171,7 +170,7 @@ def _record(
     submitted = SubmittedJob(
         number,
         _checks.text(row["job"], "job", ValueError),
-        _graph(row, "graph", graphs),
+        graph_of(row["graph"], graphs),
         _time(row, "submit"),
         _time(row, "base_time"),
         None if transfers is None else Transfers(**json.loads(transfers)),
@@ -192,20 +191,14 @@ def _record(
 def _placement(
     row: Mapping[str, Any], scores: Sequence[str], topology: Topology, graphs: Sequence[JobGraph]
 ) -> Placement:
-    return Placement(
-        tuple(row["gpus"] or ()),
-        topology=topology,
-        scores={name[len(_SCORE) :]: row[name] for name in scores if row[name] is not None},
-        optimal=row["optimal"],
-        job=None if row["placed_graph"] is None else _graph(row, "placed_graph", graphs),
-        hosts=tuple(HostShare(*one) for one in json.loads(row["hosts"])),
-        remote=tuple(row["remote"] or ()),
-        drives=tuple(row["drives"] or ()),
-    )
-
-
-def _graph(row: Mapping[str, Any], name: str, graphs: Sequence[JobGraph]) -> JobGraph:
-    return graphs[_checks.integer(row[name], name, ValueError, low=0, high=len(graphs) - 1)]
+    known = {
+        **{name: row[name] or () for name in ("gpus", "remote", "drives")},
+        "scores": {name[len(_SCORE) :]: row[name] for name in scores if row[name] is not None},
+        "optimal": row["optimal"],
+        "graph": row["placed_graph"],
+        "hosts": json.loads(row["hosts"]),
+    }
+    return placement_of(known, topology, graphs)
 
 
 def _time(row: Mapping[str, Any], name: str) -> float:
