@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,13 +88,13 @@ class Attempts:
                 leaving = leaving - {number}
         return leaving
 
-    def arranged(self, levels: Sequence[int]) -> tuple[Arrangement | None, bool]:
-        """Return where everything goes if jobs stay, move or are pre-empted by these levels, by number of job.
+    def arranged(self, levels: Mapping[int, int]) -> tuple[Arrangement | None, bool]:
+        """Return where everything goes if jobs move or are pre-empted by these levels, by number of job; others stay.
 
         A job that finds no place is pre-empted instead if it may be; else nothing is returned. The second value is True
         if everything has its place, or no choice of places for the moving jobs gives all of them one.
         """
-        leaving = [number for number, level in enumerate(levels) if level > STAY]
+        leaving = sorted(number for number, level in levels.items() if level > STAY)
         moving = [self.movers[number] for number in leaving if levels[number] == MOVE]
         moving.sort(key=lambda mover: (-mover.size, mover.job_id))
         gone = tuple(self.movers[number] for number in leaving if levels[number] == PREEMPT)

@@ -94,10 +94,7 @@ class ExactSearch:
 
     def _arranged(self, chosen: Sequence[int]) -> tuple[dict[int, int], bool]:
         """Try to place all jobs; return the condition that excludes these levels, and whether they certainly fail."""
-        levels = [STAY] * len(self.attempts.movers)
-        for number, level in zip(self._numbers, chosen, strict=True):
-            levels[number] = level
-        found, certain = self.attempts.arranged(levels)
+        found, certain = self.attempts.arranged(dict(zip(self._numbers, chosen, strict=True)))
         self.consider(found)
         higher = {
             i: level + 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from topoplace._fewest import fewest
 from topoplace.moving.cheapest_levels import CheapestLevels
-from topoplace.moving.movers import MOVE, PREEMPT, STAY, Mover
+from topoplace.moving.movers import MOVE, PREEMPT, Mover
 from topoplace.moving.shortages import in_all, on_machines
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _search_across(search: ExactSearch) -> None:
         if search.best is not None and search.out_of_time():
             return
         leaving = attempts.needed(set(order[: _fewest(order, attempts)]), search.out_of_time)
-        levels = [STAY] * len(attempts.movers)
+        levels: dict[int, int] = {}
         for number in leaving:
             costs = attempts.movers[number].costs
             levels[number] = MOVE if costs[MOVE] <= costs[PREEMPT] else PREEMPT
