@@ -475,8 +475,9 @@ class Best {
                weight_of(bracket.refuted + 1) <= raised(weight_of(bracket.open), bracket.tolerance);
     }
 
-    // Bisection with tests of so many nodes. `up`: what a test does not decide counts as refuted, so that the
-    // best embedding to be had is found; otherwise as open, so that as much as can be is refuted.
+    // Bisection with tests of at most `most_nodes` nodes. `up`: what a test does not decide counts as
+    // refuted, so that the best embedding to be had is found; otherwise as open, so that as much as can be is
+    // refuted.
     void narrow(Bracket& bracket, std::uint64_t most_nodes, bool up) {
         std::ptrdiff_t low = bracket.refuted;
         std::ptrdiff_t high = bracket.open;

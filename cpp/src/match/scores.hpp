@@ -141,8 +141,8 @@ class DegreeSets {
         for (int i = Top; --i > 0;) more_than_[index(i)] |= more_than_[index(i - 1)] & row;
         more_than_[0] |= row;
     }
-    // wanted[i]: how many vertices to be placed have more than i edges; of them, so many go to vertices not
-    // required.
+    // wanted[i]: how many vertices to be placed have more than i edges. optional: how many of them go to
+    // vertices that are not required.
     std::int32_t most(std::span<const std::int32_t> wanted, const Partial<W>& partial,
                       std::int32_t optional) const {
         TOPOPLACE_ASSERT(wanted.size() == std::size_t{Top} && optional >= 0);

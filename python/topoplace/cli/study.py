@@ -68,8 +68,8 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backfill",
         choices=("none", "easy", "conservative"),
-        help="who may overtake: nobody, jobs that do not delay the first one that waits, or any before them "
-        "(default: the policy decides; easy with --order)",
+        help="which jobs may overtake: none; easy: those that do not delay the first waiting job; conservative: those "
+        "that delay no job before them (default: the policy decides; easy with --order)",
     )
     parser.add_argument(
         "--make-room",

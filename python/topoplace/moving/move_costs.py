@@ -38,7 +38,7 @@ class MoveCosts:
         object.__setattr__(self, "factors", MappingProxyType(checked))
 
     def of(self, job_id: str, num_gpus: float) -> tuple[float, float]:
-        """Return the costs of moving and of pre-empting a job that holds so many GPUs."""
+        """Return the costs of moving and of pre-empting a job that holds `num_gpus` GPUs."""
         factor = self.factors.get(job_id, 1.0)
         if factor == math.inf:
             return math.inf, math.inf

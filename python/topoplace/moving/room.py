@@ -22,7 +22,7 @@ from topoplace.moving.shortages import in_all
 from topoplace.placement import Placement, Refusal
 
 _FEW_JOBS = 24
-"""Up to so many movable jobs are searched all together."""
+"""The largest number of movable jobs that are searched all together."""
 _NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
 
 
@@ -41,10 +41,10 @@ def make_room(
 
     movable: ids of the jobs that may be moved or pre-empted, None for all. cost: what that costs, `MoveCosts()` by
     default. policy: places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
-    below the `min_utility` of the job, or of a job that moves. min_bandwidth: the slowest link between two tasks of
-    the job must reach so many GB/s; the job is then placed for the fastest such link, not by `policy`. job_id: the name
-    of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is returned;
-    while there is none, a few steps more are taken.
+    below the `min_utility` of the job, or of a job that moves. min_bandwidth: least bandwidth in GB/s of the slowest
+    link between two tasks of the job; the job is then placed for the fastest such link, not by `policy`. job_id: the
+    name of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is
+    returned; while there is none, a few steps more are taken.
 
     The plan starts the job, and says which jobs go where (`move`) and which stop (`preempt`); all of them leave their
     GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or in

@@ -62,9 +62,9 @@ def simulate(
     model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
     progress: show a progress bar on standard error if the run takes over a second and the package rich is installed.
     decide_every: ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does; None
-    to ask it whenever a job arrives or ends. observer: is told of each run that ends, and at multiples of
-    `measure_every` seconds while jobs run, of the network load of each running job. It may be the policy itself, such
-    as `DRMaestroService`.
+    to ask it whenever a job arrives or ends. observer: gets each run that ends (`finished`), and the network load of
+    each running job at multiples of `measure_every` seconds while jobs run (`measured`). It may be the policy itself,
+    such as `DRMaestroService`.
 
     A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job goes on with the work that is
     left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue. move_times: how long that

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Monitoring:
-    """The jobs that run now, and an observer who is told of them at multiples of an interval while jobs run."""
+    """The jobs that run now, and an observer that gets their network load at multiples of an interval."""
 
     def __init__(self, observer: Observer, every: float, model: MeteredModel) -> None:
         self._observer = observer

@@ -12,7 +12,7 @@ namespace {
 
 // Up to these sizes rows of bits are short, and bounds that look at all vertices are cheap.
 constexpr std::int32_t kAlwaysDense = 64;
-// Of so many pairs at most one may be an edge.
+// A sparse graph has at most one edge for this number of pairs.
 constexpr std::int64_t kSparseShare = 16;
 
 bool is_better_sparse(const Graph& graph) {

@@ -27,7 +27,7 @@ class Spread {
     std::int32_t most_inside(std::span<const Part> parts) const;
     // The same for ways that use at least `fewest_parts` parts; below 0 where there is none.
     std::int32_t most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const;
-    // The most edges between so many vertices, or as many as there are.
+    // The most edges between `count` vertices, or between all if there are fewer.
     std::int32_t most_edges(std::int32_t count) const {
         return most_edges_[std::min(index(count), most_edges_.size() - 1)];
     }

@@ -1,4 +1,5 @@
-// The tree of components, level by level, and a table for each part: the largest sum of so many vertices.
+// The tree of components, level by level, and a table for each part: the largest sum of each number of
+// vertices.
 #include "match/packing/nested_bound.hpp"
 
 #include <algorithm>

@@ -36,7 +36,7 @@ Search::Search(const Pattern::Impl& pattern, const Edges& edges, Worth worth,
     prepare_tops();
 }
 
-// kNoScore where no vertex has so many neighbours.
+// best_top_[n] is kNoScore if no vertex has n neighbours.
 void Search::prepare_tops() {
     best_top_.assign(index(pattern_.max_degree()) + 1, kNoScore);
     for (std::int32_t v = 0; v < edges_.num_vertices(); ++v) {

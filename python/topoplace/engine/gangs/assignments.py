@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MAX_NODES = 200_000
 """Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
 _MAX_MAPPED_MACHINES = 16
-"""Up to so many machines, a gang is also mapped onto all GPUs at once."""
+"""The largest number of machines on which a gang is also mapped onto all GPUs at once."""
 _MAX_EMBEDDED = 512
 """GPUs among which such a search looks at most, unless the job is larger."""
 

@@ -24,7 +24,7 @@ class BusyTimes:
             self._masks[number] |= mask
 
     def starts(self, most_busy: int, seconds: float) -> Iterator[float]:
-        """Yield the times from which at most `most_busy` GPUs are reserved for so many seconds, the earliest first."""
+        """Yield the times from which at most `most_busy` GPUs are reserved for `seconds`, the earliest first."""
         for number, start in enumerate(self._times[:-1]):
             used, at = 0, number
             while used.bit_count() <= most_busy:

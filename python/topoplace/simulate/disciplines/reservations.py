@@ -80,7 +80,7 @@ class Timetable:
         self._cluster = cluster
 
     def reserve(self, job_id: str, job: JobGraph, seconds: float) -> Reservation | None:
-        """Reserve the earliest time of so many seconds in which the job fits beside all others; None for none."""
+        """Reserve the earliest time in which the job fits beside all others for `seconds`; None if there is none."""
         busy = self._touched if job.gpu_fraction == 1 else self._used
         for start in busy.starts(self._cluster.topology.num_gpus - job.num_tasks, seconds):
             placement = self._place(job_id, job, start, end_of(start, seconds))

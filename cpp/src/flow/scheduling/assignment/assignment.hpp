@@ -114,7 +114,7 @@ class Assignment {
 
     void add_listener(AssignmentListener& listener) { listeners_.push_back(&listener); }
 
-    // Expects so many targets in all.
+    // Makes room for `count` targets in all.
     void reserve_targets(std::size_t count);
     // Targets are numbered in the order they are added, tasks too. Numbers of removed ones are reused.
     std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);

@@ -22,7 +22,7 @@ class Tournament {
     Tournament() = default;
     explicit Tournament(const std::vector<std::int64_t>& keys)
         : Tournament(keys.size(), [&](std::size_t leaf) { return keys[leaf]; }) {}
-    // Of so many leaves, each with the key that `key_of` returns for it.
+    // Of `leaves` leaves, each with the key that `key_of` returns for it.
     template <class KeyOf>
     Tournament(std::size_t leaves, const KeyOf& key_of)
         : leaves_(std::bit_ceil(std::max<std::size_t>(leaves, 1))), tree_(2 * leaves_, kNoKey) {

@@ -13,7 +13,8 @@ namespace {
 
 // Rounds of estimating values before tasks are assigned.
 constexpr std::int32_t kRounds = 4;
-// Many places are short if one in so many tasks finds its best place full, or one in so many that of its hub.
+// Many places are short if one task in kCrowdedShare finds its best place full, or one in kCrowdedHubShare
+// that of its hub.
 constexpr std::size_t kCrowdedShare = 3;
 constexpr std::size_t kCrowdedHubShare = 16;
 // Progress is judged from this part of the nodes allowed on.
