@@ -113,6 +113,19 @@ def test_a_pre_empted_job_goes_back_to_its_place_and_keeps_its_work_or_not() -> 
         assert result.jobs["preemptions"].tolist() == [1, 0, 0]
 
 
+def test_a_pre_empted_job_that_is_then_rejected_has_held_its_gpus_once() -> None:
+    workload = jobs((0, 100), (40, 10))
+    first, second = workload.job_ids
+    script = {
+        0.0: Plan(start=((first, at(0)),)),
+        40.0: Plan(preempt=(first,), start=((second, at(2)),)),
+        50.0: Plan(reject=((first, tp.Refusal("no more")),)),
+    }
+    result = run(script, workload)
+    assert [(stay.start, stay.end) for stay in result.records[0].stays] == [(0, 40)]
+    assert result.stays[["job", "start", "end"]].tolist() == [(first, 0, 40), (second, 40, 50)]
+
+
 def test_a_pre_empted_job_is_before_younger_ones_that_wait() -> None:
     workload = jobs((0, 100), (10, 1), (20, 1), (30, 1))
     first, second, third, fourth = workload.job_ids

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.errors import require_package
+from topoplace.simulate.interruptions import History, Stay
 from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
-    from topoplace.simulate.interruptions import History
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
 
@@ -62,6 +62,18 @@ class JobRecord:
     def job(self) -> JobGraph:
         """Return the job graph."""
         return self.submitted.job
+
+    @property
+    def stays(self) -> tuple[Stay, ...]:
+        """Return the times in which the job held the same GPUs, in order; none if it never ran."""
+        if self.placement is None:
+            return ()
+        history = self.history
+        if history is None:
+            return (Stay(self.placement, self.start, self.end),)
+        if history.since < history.stays[-1].end:  # pre-empted, and never started again
+            return tuple(history.stays)
+        return (*history.stays, Stay(self.placement, history.since, self.end))
 
     def __eq__(self, other: object) -> bool:
         """Compare all fields; two unknown times, which are NaN, are equal."""
@@ -118,16 +130,14 @@ class Result:
         """
         ran = [number for number, record in enumerate(self.records) if record.placement]
         rows = [self.jobs[ran]]
-        for number in ran:
-            history = self.records[number].history
-            if history:
-                row = self.jobs[number : number + 1].copy()
-                for stay in history.stays:
-                    row["start"], row["end"], row["run_time"] = stay.start, stay.end, stay.end - stay.start
-                    row["gpus"][0] = stay.placement.gpus
-                    rows.append(row.copy())
-                last = rows[0][ran.index(number)]
-                last["start"], last["run_time"] = history.since, last["end"] - history.since
+        for at, number in enumerate(ran):
+            if not self.records[number].history:
+                continue
+            *earlier, last = self.records[number].stays
+            for stay in earlier:
+                rows.append(self.jobs[number : number + 1].copy())
+                _set_stay(rows[-1][0], stay)
+            _set_stay(rows[0][at], last)
         return np.concatenate(rows) if len(rows) > 1 else rows[0]
 
     @property
@@ -267,14 +277,18 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
     )
 
 
+def _set_stay(row: np.void, stay: Stay) -> None:
+    """Write a stay into a row of `Result.jobs`."""
+    row["start"], row["end"], row["run_time"] = stay.start, stay.end, stay.end - stay.start
+    row["gpus"] = stay.placement.gpus
+
+
 def _held(record: JobRecord) -> Iterator[tuple[tuple[int, ...], float]]:
     """Yield the GPUs that a job held, and for how many seconds."""
-    history, last = record.history, record.run_time
-    if history:
-        last = record.end - history.since
-        yield from ((stay.placement.gpus, stay.end - stay.start) for stay in history.stays)
-    if record.placement:
-        yield record.placement.gpus, last
+    if record.history:
+        yield from ((stay.placement.gpus, stay.end - stay.start) for stay in record.stays)
+    elif record.placement:
+        yield record.placement.gpus, record.run_time
 
 
 def _slowdown(seconds: float, base_time: float) -> float:
