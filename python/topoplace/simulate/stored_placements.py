@@ -1,16 +1,20 @@
-"""Placements as plain values, and back; for results in files."""
+"""Placements, and the histories of moved and pre-empted jobs, as JSON and back; for results in files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
 from topoplace.placement import HostShare, Placement
+from topoplace.simulate.interruptions import History, Stay
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.topology.topology import Topology
+
+_NUMBERS = ("num_moves", "num_preemptions", "since", "left", "work", "run_time", "waited")
 
 
 def as_dict(placement: Placement, graphs: dict[JobGraph, int]) -> dict[str, Any]:
@@ -46,3 +50,28 @@ def placement_of(known: Mapping[str, Any], topology: Topology, graphs: Sequence[
 def graph_of(number: object, graphs: Sequence[JobGraph]) -> JobGraph:
     """Return the job graph of a number; ValueError if there is none."""
     return graphs[_checks.integer(number, "number of a job graph", ValueError, low=0, high=len(graphs) - 1)]
+
+
+def text_of(history: History | None, graphs: dict[JobGraph, int]) -> str | None:
+    """Return a history as JSON, None for none; job graphs get numbers in `graphs`."""
+    if history is None:
+        return None
+    numbers = {name: getattr(history, name) for name in _NUMBERS}
+    return json.dumps({**numbers, "stays": [_stay_as_dict(stay, graphs) for stay in history.stays]})
+
+
+def history_of(text: str | None, topology: Topology, graphs: Sequence[JobGraph]) -> History | None:
+    """Return the history in a text of `text_of`; ValueError, TypeError or KeyError for another text."""
+    if text is None:
+        return None
+    known: dict[str, Any] = json.loads(text)
+    stays = [_stay_of(stay, topology, graphs) for stay in known.pop("stays")]
+    return History(stays, **{name: known[name] for name in _NUMBERS})
+
+
+def _stay_as_dict(stay: Stay, graphs: dict[JobGraph, int]) -> dict[str, Any]:
+    return {"start": stay.start, "end": stay.end, **as_dict(stay.placement, graphs)}
+
+
+def _stay_of(known: dict[str, Any], topology: Topology, graphs: Sequence[JobGraph]) -> Stay:
+    return Stay(placement_of(known, topology, graphs), float(known["start"]), float(known["end"]))

@@ -22,8 +22,7 @@ from topoplace.simulate import result_files
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.result_files import FLAG, FLOAT, INT, INTS, TEXT, Kind
-from topoplace.simulate.stored_history import history_of, text_of
-from topoplace.simulate.stored_placements import as_dict, graph_of, placement_of
+from topoplace.simulate.stored_placements import as_dict, graph_of, history_of, placement_of, text_of
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.topology.topology import Topology
 
