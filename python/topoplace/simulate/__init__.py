@@ -13,6 +13,7 @@ from typing import Any
 from topoplace.engine.telemetry import FinishedRun, Observer, Reading, TelemetryLog
 from topoplace.simulate.disciplines.discipline import Discipline
 from topoplace.simulate.event_loop import simulate
+from topoplace.simulate.fragmentation_series import fragmentation_series
 from topoplace.simulate.interruptions import MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.environments import ENVIRONMENTS, Environment, ExecutionEnvironment
@@ -65,6 +66,7 @@ __all__ = [
     "TransferSpeeds",
     "Transfers",
     "Workload",
+    "fragmentation_series",
     "read_workload",
     "simulate",
 ]

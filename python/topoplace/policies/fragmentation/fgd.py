@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks
+from topoplace.engine.sharing.fragments import fragments_model
 from topoplace.engine.sharing.sharing_policy import Room, SharingPolicy
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.expected_fragmentation import TypicalJobs
 
 if TYPE_CHECKING:
-    from topoplace._core import Fragmentation
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.engine.sharing.ranked_machines import Machines
@@ -78,15 +78,10 @@ class FragmentationGradientDescent(SharingPolicy):
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Return the score of each machine, and the GPU that gives it if the job shares one, else -1."""
         cpus = max(request.whole_job[0], 0)
-        model = view.table((self, FragmentationGradientDescent), lambda: self._model(view))
+        model = view.table(
+            (self, FragmentationGradientDescent), lambda: fragments_model(self.typical, view, self.stranded)
+        )
         return model.best_steps(classes, free_cpus, left, cpus, request.size, request.share, self.rounded)
-
-    def _model(self, view: ClusterView) -> Fragmentation:
-        def suits(job: JobGraph) -> list[bool]:
-            request = view.request(job)
-            return [request.suitable(one) != 0 for one in view.classes.classes]
-
-        return self.typical.model(suits, self.stranded)
 
 
 class LeastStranded(FragmentationGradientDescent):
