@@ -303,7 +303,8 @@ def test_simulate_and_compare(tmp_path: Path) -> None:
         succeed("compare", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
     )
     assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["comparison.png", "gantt.png"]
+    pictures = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert pictures == ["comparison.png", "fragmentation.png", "gantt.png"]
 
 
 def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import topoplace as tp
 from topoplace.report import figures, gantt_plot, plots
-from topoplace.simulate import MapaSlowdown, Workload, simulate
+from topoplace.simulate import MapaSlowdown, Workload, fragmentation_series, simulate
 
 
 @pytest.fixture
@@ -92,6 +92,20 @@ def test_a_long_run_shows_how_many_gpus_are_busy(drawn: list[Any]) -> None:
     busy = float((top.values * np.diff(top.edges)).sum() * seconds)
     assert busy == pytest.approx(float((result.jobs["run_time"] * result.jobs["num_gpus"]).sum()))
     assert float(top.values.max()) <= result.topology.num_gpus + 1e-6
+
+
+def test_fragmentation_is_drawn_as_steps(drawn: list[Any]) -> None:
+    series = fragmentation_series(run_of(60))
+    assert series["fragment"].any()
+    plots.fragmentation(series, "unused.png", of="baseline on $dgx1")
+    axes = drawn[0].axes[0]
+    for patch, column in zip(axes.patches, ("left", "fragment"), strict=True):
+        steps = patch.get_data()
+        assert steps.values.tolist() == series[column][:-1].tolist()
+        assert steps.edges * 3600 == pytest.approx(series["time"])  # longer than two hours
+    assert axes.get_title().startswith(r"baseline on \$dgx1: ")
+    plots.fragmentation(series[:0], "unused.png", of="nothing")
+    assert not drawn[1].axes[0].patches
 
 
 def test_many_gpus_and_sizes_are_drawn_in_few_colours(drawn: list[Any], tmp_path: Path) -> None:

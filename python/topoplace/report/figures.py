@@ -77,3 +77,8 @@ def hatch(i: int) -> str:
 def line_style(i: int) -> str:
     """Return the line style of series `i`, which tells apart series of the same colour."""
     return _LINE_STYLES[i // len(COLOURS) % len(_LINE_STYLES)]
+
+
+def time_unit(end: float) -> tuple[str, float]:
+    """Return the unit of a time axis that ends at `end` seconds, and how many seconds it has."""
+    return ("h", 3600.0) if end > 7200 else ("s", 1.0)

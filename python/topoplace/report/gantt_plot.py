@@ -38,7 +38,7 @@ def gantt(result: Result, path: str | Path) -> None:
     ran = result.stays
     num_bars = sum(map(len, ran["gpus"]))
     end = float(np.max(ran["end"], initial=0.0))
-    unit, seconds = ("h", 3600.0) if end > 7200 else ("s", 1.0)
+    unit, seconds = figures.time_unit(end)
     where = figures.literal(f"{result.policy} on {result.topology.name}")
     if num_bars > MAX_BARS or result.topology.num_gpus > MAX_ROWS:
         figure, axes = figures.new(11, 5)

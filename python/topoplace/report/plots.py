@@ -16,6 +16,7 @@ import numpy as np
 
 from topoplace.report import figures
 from topoplace.report.comparison_plot import comparison
+from topoplace.report.fragmentation_plot import fragmentation
 from topoplace.report.gantt_plot import gantt
 from topoplace.report.topology_plot import topology
 from topoplace.report.trace_plot import trace
@@ -23,7 +24,7 @@ from topoplace.report.trace_plot import trace
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["comparison", "gantt", "histograms", "lines", "overhead", "topology", "trace"]
+__all__ = ["comparison", "fragmentation", "gantt", "histograms", "lines", "overhead", "topology", "trace"]
 
 
 def overhead(

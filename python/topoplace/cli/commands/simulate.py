@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from topoplace.simulate import Result
+
+_PICTURES = ("gantt.png", "fragmentation.png")
 
 
 def add(commands: Any) -> None:
@@ -37,7 +41,7 @@ def _run(arguments: argparse.Namespace) -> None:
     with flags.named(name="--policy"):
         policies.get(policy)
     runs = study.Study(arguments)
-    picture = writing.picture(arguments.output, "gantt.png")
+    pictures = writing.directory(arguments.output)
     if arguments.save:
         with flags.named(path="--save"):
             result_files.form_of(writing.file(arguments.save, "--save"))
@@ -59,9 +63,21 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.save:
         result.save(arguments.save)
         writing.wrote(arguments.save, beside_json=arguments.json)
-    if picture:
-        result.gantt(picture)
-        writing.wrote(picture, beside_json=arguments.json)
+    if pictures:
+        _draw(result, runs, pictures)
+        for name in _PICTURES:
+            writing.wrote(pictures / name, beside_json=arguments.json)
+
+
+def _draw(result: Result, runs: study.Study, pictures: Path) -> None:
+    """Draw which job held which GPU when, and how fragmented the GPUs were that were left."""
+    from topoplace.report import plots
+    from topoplace.simulate import fragmentation_series
+
+    jobs, fragments = (pictures / name for name in _PICTURES)
+    result.gantt(jobs)
+    series = fragmentation_series(result, runs.typical, hosts=runs.hosts)
+    plots.fragmentation(series, fragments, of=f"{result.policy} on {result.topology.name}")
 
 
 def _print(result: Result) -> None:
