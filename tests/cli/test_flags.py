@@ -35,6 +35,7 @@ BASES = {
     },
     "trace": "trace trace.csv",
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
+    "sweep": "sweep plan.toml -o out",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
     "partition": "partition path.graph",
@@ -76,6 +77,8 @@ WRONG = {
     "make-room --timeout": (*SECONDS, "0"),
     "defragment --timeout": (*SECONDS, "0"),
     "--moves": COUNT,
+    "--load": ("0", "-1", "nan", "inf", "x"),
+    "--workers": COUNT,
     "--order": ("age", ""),
     "--backfill": ("all", ""),
     "--make-room": ("-1", "nan", "inf", "x"),
@@ -182,6 +185,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "running.csv": "job_id,gpus\na,0-2\nb,5\n",
         "two.csv": "job_id,gpus\na,0\n",
         "lines.txt": "2,ring,0,30,0,a\n",
+        "plan.toml": 'policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n',
         "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n",
     }
     for name, text in texts.items():

@@ -32,6 +32,7 @@ from topoplace.cli.commands import (
     profile,
     show,
     simulate,
+    sweep,
     trace,
 )
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
@@ -83,6 +84,7 @@ def _parser() -> Parser:
         trace,
         simulate,
         compare,
+        sweep,
         profile,
         partition,
         flow,

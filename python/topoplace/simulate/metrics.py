@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
 from topoplace.topology.links.link import NVLINKS, LinkKind
 
@@ -232,6 +233,13 @@ class Result:
         from topoplace.report import plots
 
         plots.gantt(self, path)
+
+
+def refusal(result: Result) -> str:
+    """Return why the policy cannot honour what the jobs ask for, if it rejected all for such a reason; else ""."""
+    reasons = result.rejections()
+    first = next(iter(reasons), "")
+    return first if sum(reasons.values()) == len(result.records) and NOT_HONOURED in first else ""
 
 
 def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
