@@ -179,8 +179,8 @@ def test_a_sweep_killed_twice_gives_the_same_bytes(here: Path) -> None:
     seeds = int(os.environ.get("TOPOPLACE_SWEEP_SEEDS", "2"))
     Path("plan.toml").write_text(PLAN.replace("seeds = 2", f"seeds = {seeds}"), encoding="utf-8")
     command = [sys.executable, "-m", "topoplace", "sweep", "plan.toml", "--workers", "2", "-o"]
-    for number in range(kills):
-        killed_after(1 + number % 3, [*command, "killed"], here / "killed")
+    for _ in range(kills):
+        killed_after(6 * seeds // (kills + 2), [*command, "killed"], here / "killed")
     assert 0 < len(list(Path("killed/cells").glob("*.json"))) < 6 * seeds
     for folder in ("killed", "whole"):
         subprocess.run([*command, folder], check=True, stdout=subprocess.DEVNULL)

@@ -51,5 +51,7 @@ def test_what_is_no_policy_is_refused_by_name(name: str, why: str) -> None:
 
 
 def test_a_wrong_argument_is_named() -> None:
-    with pytest.raises(ValueError, match="own_class_of_test:Mine: got an unexpected keyword argument 'x'"):
+    with pytest.raises(
+        ValueError, match="name = 'own_class_of_test:Mine': got an unexpected keyword argument 'x'"
+    ):
         policies.get("own_class_of_test:Mine", x=1)

@@ -32,6 +32,7 @@ from topoplace.cli.commands import (
     profile,
     show,
     simulate,
+    suite,
     sweep,
     trace,
 )
@@ -85,6 +86,7 @@ def _parser() -> Parser:
         simulate,
         compare,
         sweep,
+        suite,
         profile,
         partition,
         flow,

@@ -111,7 +111,8 @@ def get(name: str, **options: Any) -> Policy:
     try:
         made = policy(**options)
     except TypeError as error:
-        raise ValueError(f"{name}: {str(error).partition('() ')[2] or error}") from None
+        shown = f"name = {_checks.shown(name)}" if own else name
+        raise ValueError(f"{shown}: {str(error).partition('() ')[2] or error}") from None
     if own:
         _checks.instance(made, Policy, f"name = {_checks.shown(name)}: what the class makes", ValueError)
     return made

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Runner:
 
     def completed(
         self, function: Callable[..., Result], calls: Sequence[tuple[object, ...]]
-    ) -> Iterator[tuple[int, Result]]:
+    ) -> Generator[tuple[int, Result]]:
         """Yield the index of each tuple of arguments with the result of `function`, as soon as it is there.
 
         Processes end with this iterator, and with the process that asks for it, however that ends.

@@ -6,9 +6,24 @@
 from __future__ import annotations
 
 from topoplace.sweeps.comparison import Row, rows_of
-from topoplace.sweeps.page import write_page
+from topoplace.sweeps.engines import DaskEngine, Engine, RayEngine
+from topoplace.sweeps.page import Overview, write_page
 from topoplace.sweeps.plan import Cell, Outcome, Plan, Scenario
 from topoplace.sweeps.running import run
 from topoplace.sweeps.table import write_table
 
-__all__ = ["Cell", "Outcome", "Plan", "Row", "Scenario", "rows_of", "run", "write_page", "write_table"]
+__all__ = [
+    "Cell",
+    "DaskEngine",
+    "Engine",
+    "Outcome",
+    "Overview",
+    "Plan",
+    "RayEngine",
+    "Row",
+    "Scenario",
+    "rows_of",
+    "run",
+    "write_page",
+    "write_table",
+]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 from topoplace.errors import require_package
 from topoplace.report.measures import MEASURES
 from topoplace.report.tables import number
 from topoplace.simulate.result_files import replacing
+from topoplace.simulate.samples import Sample
 from topoplace.sweeps.comparison import Row
 from topoplace.sweeps.plan import Scenario
 
@@ -23,6 +24,8 @@ COMPARED: Final = (
 """The figures that are compared, of those in `Result.summary`."""
 _DRAWN: Final = "mean_slowdown_with_wait"
 _MOST_DRAWN: Final = 40
+Panel = tuple[str, Mapping[str, Sample]]
+"""The title of a plot, and samples by the names of its lines."""
 _STYLE: Final = """
 body { font-family: sans-serif; margin: 2em; max-width: 90em }
 table { border-collapse: collapse; font-size: 90% }
@@ -32,16 +35,31 @@ img { max-width: 100% }
 """
 
 
-def write_page(title: str, rows: Sequence[Row], path: Path) -> None:
-    """Write the page about `rows` to `path`; it has a picture if matplotlib is installed, and needs no other file."""
+class Overview(NamedTuple):
+    """What a page begins with: a table over all scenarios, and the panels of the picture."""
+
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    panels: Sequence[Panel]
+    what: str
+    """Label of the picture's axis of values."""
+
+
+def write_page(title: str, rows: Sequence[Row], path: Path, *, overview: Overview | None = None) -> None:
+    """Write the page about `rows` to `path`; it has a picture if matplotlib is installed, and needs no other file.
+
+    overview: what the page begins with; by default a picture of slowdowns by scenario.
+    """
     scenarios: dict[Scenario, list[Row]] = {}
     for row in rows:
         scenarios.setdefault(row.scenario, []).append(row)
     seeds = max((len(sample.values) for row in rows for sample in row.samples.values()), default=0)
+    first = overview or Overview((), (), _slowdowns(scenarios), MEASURES[_DRAWN].heading)
     body = [
         f"<h1>{escape(title)}</h1>",
         f"<p>Means over at most {seeds} seeds ± half of their 95 % intervals.</p>",
-        _picture(scenarios),
+        _html_table(first.heads, first.lines) if first.lines else "",
+        _picture(first.panels, first.what),
         *(f"<h2>{escape(str(scenario))}</h2>{_table(group)}" for scenario, group in scenarios.items()),
     ]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
@@ -70,25 +88,30 @@ def compared(rows: Sequence[Row]) -> list[str]:
 
 def _table(rows: Sequence[Row]) -> str:
     names = compared(rows)
-    heads = "".join(f"<th>{escape(MEASURES[name].heading)}</th>" for name in names)
-    lines = [f"<tr><th>policy</th>{heads}</tr>"]
-    for row in rows:
-        cells = "".join(f"<td>{cell}</td>" for cell in cells_of(row, names))
-        lines.append(f"<tr><td>{escape(row.policy)}</td>{cells}</tr>")
+    heads = ("policy", *(MEASURES[name].heading for name in names))
     notes = "".join(
         f"<p>{escape(row.policy)} refuses{' some seeds' if row.samples else ''}: {escape(row.refused)}</p>"
         for row in rows
         if row.refused
     )
-    return f"<table>{''.join(lines)}</table>{notes}"
+    return _html_table(heads, [(row.policy, *cells_of(row, names)) for row in rows]) + notes
 
 
-def _picture(scenarios: dict[Scenario, list[Row]]) -> str:
-    panels = [
+def _html_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    first = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    others = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in lines)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in (first, *others))}</table>"
+
+
+def _slowdowns(scenarios: Mapping[Scenario, Sequence[Row]]) -> list[Panel]:
+    panels: list[Panel] = [
         (str(scenario), {row.policy: row.samples[_DRAWN] for row in group if _DRAWN in row.samples})
         for scenario, group in scenarios.items()
-    ][:_MOST_DRAWN]
-    panels = [panel for panel in panels if panel[1]]
+    ]
+    return [panel for panel in panels if panel[1]][:_MOST_DRAWN]
+
+
+def _picture(panels: Sequence[Panel], what: str) -> str:
     try:
         require_package("matplotlib.figure", "the picture of a sweep")
     except ImportError as error:
@@ -99,6 +122,6 @@ def _picture(scenarios: dict[Scenario, list[Row]]) -> str:
 
     with TemporaryDirectory() as folder:
         picture = Path(folder) / "sweep.png"
-        intervals(panels, picture, what=MEASURES[_DRAWN].heading)
+        intervals(panels, picture, what=what)
         data = base64.b64encode(picture.read_bytes()).decode()
-    return f'<p><img alt="{escape(MEASURES[_DRAWN].heading)}" src="data:image/png;base64,{data}"></p>'
+    return f'<p><img alt="{escape(what)}" src="data:image/png;base64,{data}"></p>'

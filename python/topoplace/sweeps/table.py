@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from topoplace.errors import require_package
 from topoplace.simulate.result_files import FLOAT, INT, TEXT, form_of, replacing
 from topoplace.sweeps.plan import Outcome, Plan
 
@@ -35,6 +36,15 @@ def write_table(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> None:
     about = {"format": FORMAT, "version": VERSION, "plan": plan.digest}
     with replacing(path) as file:
         form.write(file, kinds, columns, json.dumps(about, separators=(",", ":")))
+
+
+def ending() -> str:
+    """Return the ending of a table: parquet, or csv if pyarrow is not installed."""
+    try:
+        require_package("pyarrow.parquet", "the table of a sweep")
+    except ImportError:
+        return "csv"
+    return "parquet"
 
 
 def _value(outcome: Outcome, name: str) -> float | None:

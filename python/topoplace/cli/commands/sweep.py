@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, sweep_cells, writing
+from topoplace.cli import options, sweep_cells, sweeping, writing
 
 if TYPE_CHECKING:
     from topoplace.sweeps import Row
-
-_MAX_PROCESSES = 1024
 
 
 def add(commands: Any) -> None:
@@ -27,48 +23,24 @@ def add(commands: Any) -> None:
         type=options.path,
         help="lists of policies, topologies, workloads, loads, seeds; other keys are options of `topoplace simulate`",
     )
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="DIR",
-        type=options.path,
-        required=True,
-        help="write cells, table and page into this directory; the same command goes on with what is missing",
-    )
-    workers = min(os.cpu_count() or 1, _MAX_PROCESSES)
-    options.add_count(parser, "--workers", workers, "processes that simulate", _MAX_PROCESSES)
-    options.add_json(parser)
+    sweeping.add_options(parser)
 
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import sweeps
     from topoplace.cli import sweep_plan
 
-    folder = writing.folder(arguments.output)
-    plan = sweep_plan.read(arguments.file)
-    progress = sys.stderr is not None and sys.stderr.isatty()
-    outcomes = sweeps.run(plan, sweep_cells.simulate, folder, workers=arguments.workers, progress=progress)
-    rows = sweeps.rows_of(plan, outcomes)
-    table = folder / f"sweep.{_ending()}"
-    sweeps.write_table(plan, outcomes, table)
-    page = folder / "sweep.html"
+    run = sweeping.Run(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
+    table = run.write_table("sweep")
+    page = run.folder / "sweep.html"
+    rows = sweeps.rows_of(run.plan, run.outcomes)
     sweeps.write_page(arguments.file.stem, rows, page)
     if arguments.json:
         writing.as_json([_as_dict(row) for row in rows])
     else:
-        _print(rows, f"{len(plan.cells)} cells of plan {plan.digest}")
+        _print(rows, f"{len(run.plan.cells)} cells of plan {run.plan.digest}")
     for path in (table, page):
         writing.wrote(path, beside_json=arguments.json)
-
-
-def _ending() -> str:
-    from topoplace.errors import require_package
-
-    try:
-        require_package("pyarrow.parquet", "the table of a sweep")
-    except ImportError:
-        return "csv"
-    return "parquet"
 
 
 def _as_dict(row: Row) -> dict[str, Any]:
