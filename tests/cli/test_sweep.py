@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Call
+from command_line import Call, hear_interrupts
+from topoplace import machines
+from topoplace.cli import sweep_cells, sweep_plan
 
 PLAN = """
 policies = ["baseline", "mapa-preserve", { name = "in order", policy = "vector-best-fit", in_order = true }]
@@ -143,6 +147,11 @@ WRONG = {
     'workloads = [{ jobs = "-" }]': "workloads[0].jobs = '-': No such file or directory",
     'workloads = [{ jobs = "trace.csv", skip-bad-rows = 1 }]': "workloads[0].skip-bad-rows = 1 is not True",
     'workloads = [{ jobs = "trace.csv", map = ["x"] }]': "topologies[0] with workloads[0]: ",
+    'workloads = [{ num-jobs = 4, cpus = 2 }]\ntopologies = [{ topology = "minsky", cpus = 4 }]': (
+        "topologies[0].cpus = 4: also in workloads[0]; give it in one"
+    ),
+    "load = 0.5\nloads = [1.0]": "load = 0.5: there are loads too",
+    "loads = [1.0]\nworkloads = [{ load = 0.5 }]": "workloads[0].load = 0.5: there are loads too",
     "policies = [": "Invalid value",
 }
 
@@ -151,9 +160,7 @@ WRONG = {
 def test_wrong_files_are_refused_by_key_and_value(call: Call, line: str) -> None:
     key = line.split(" =")[0]
     others = {"policies": '["fcfs"]', "topologies": '["minsky"]', "num-jobs": "4"}
-    kept = [f"{name} = {value}" for name, value in others.items() if name != key]
-    if key == "workloads":
-        kept.remove("num-jobs = 4")
+    kept = [f"{name} = {value}" for name, value in others.items() if name != key and f"{name} = " not in line]
     Path("wrong.toml").write_text("\n".join([line, *kept]) + "\n", encoding="utf-8")
     done = call("sweep", "wrong.toml", "-o", "out", "--workers", 1)
     assert (done.code, done.out) == (2, "")
@@ -188,3 +195,63 @@ def test_a_sweep_killed_twice_gives_the_same_bytes(here: Path) -> None:
     killed, whole = (Path(folder, f"sweep.{ending}").read_bytes() for folder in ("killed", "whole"))
     assert killed == whole
     assert len(list(Path("killed/cells").iterdir())) == 6 * seeds
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="interrupts a group of processes, as a terminal does")
+def test_an_interrupted_sweep_keeps_its_cells_and_is_quiet(here: Path) -> None:
+    Path("plan.toml").write_text(PLAN.replace("seeds = 2", "seeds = 500"), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "topoplace", "sweep", "plan.toml", "--workers", "2", "-o", "out"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hear_interrupts,
+    )
+    while len(list(here.glob("out/cells/*.json"))) < 3:
+        assert process.poll() is None, "it ended before it was interrupted"
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+    assert 3 <= len(list(here.glob("out/cells/*.json"))) < 3000
+
+
+def test_an_option_of_a_table_replaces_the_common_one() -> None:
+    Path("plan.toml").write_text(
+        'policies = ["fcfs"]\ntopologies = ["minsky"]\nnum-jobs = 9\n'
+        'workloads = [{ num-jobs = 3, name = "three" }, { name = "nine" }]\n',
+        "utf-8",
+    )
+    cells = sweep_plan.read(Path("plan.toml")).cells
+    sizes = {
+        cell.scenario.workload: len(sweep_cells.study_of(cell.options["arguments"]).workload)
+        for cell in cells
+    }
+    assert sizes == {"three": 3, "nine": 9}
+
+
+def test_the_documented_file_is_understood(
+    here: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (toml,) = re.findall(
+        r"^```toml\n(.*?)^```$", (repository / "docs/sweeps.md").read_text("utf-8"), re.M | re.S
+    )
+    Path("plan.toml").write_text(toml, encoding="utf-8")
+    Path("cluster.json").write_text(machines.get("summit").to_json(), encoding="utf-8")
+    rows = "job_id,submit_s,num_gpus,duration_s,model\na,0,2,5,vgg\nb,1,2,5,lstm\nc,2,2,5,alexnet\n"
+    Path("trace.csv.gz").write_bytes(gzip.compress(rows.encode()))
+    Path("my_package").mkdir()
+    Path("my_package/my_module.py").write_text(
+        "from topoplace.policies import Greedy\n\n\nclass MyPolicy(Greedy):\n    name = 'mine'\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(here)
+    plan = sweep_plan.read(Path("plan.toml"))
+    assert len(plan.cells) == 4 * 2 * 2 * 3 * 10
+    last = plan.cells[-1]
+    assert (last.policy, last.seed) == ("my_package.my_module:MyPolicy", 9)
+    assert tuple(last.scenario) == ("cluster.json", "trace.csv.gz", 1.1)
+    study = sweep_cells.study_of((*last.options["arguments"], "--seed=9"))
+    assert [job.bandwidth_sensitive for job in study.workload.jobs] == [True, False, True]
+    assert study.hosts.cpus == 64

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import hear_interrupts
 from topoplace.simulate.processes import Runner
 
 
@@ -73,11 +74,6 @@ def has_ended(group: int) -> bool:
             return True
         time.sleep(0.02)
     return False
-
-
-def hear_interrupts() -> None:
-    """Undo what a shell does to commands in the background: their children ignore interrupts."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for child processes in /proc")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from topoplace import suite
+from topoplace import policies, suite
 from topoplace.suite import document, page, topologies, workloads
 from topoplace.sweeps import Cell, Outcome, Plan, Scenario
 
@@ -155,3 +156,17 @@ def test_a_document_keeps_what_is_outside_the_marks(tmp_path: Path) -> None:
     path.write_text("no marks\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"text\.md: has no line <!-- begin"):
         document.split(path)
+
+
+def test_the_documented_table_is_of_this_version_and_has_all_policies(repository: Path) -> None:
+    text = (repository / "docs/suite.md").read_text("utf-8")
+    whole = suite.plan(policies.names())
+    seeds = {cell.seed for cell in whole.cells}
+    assert (
+        f"Suite version {suite.VERSION}, 16 machines and clusters, 8 workloads, {len(seeds)} seeds." in text
+    )
+    rows = re.findall(r"^\| ([\w-]+) \| .* \| (\d+) \| (?:-|[a-z]+ \d+.*) \|$", text, re.MULTILINE)
+    assert {name for name, _ in rows} == set(policies.names())
+    assert dict(rows)[suite.REFERENCE] == "128"
+    for name in (*topologies.NAMES, *workloads.NAMES):
+        assert f"| {name} | " in text

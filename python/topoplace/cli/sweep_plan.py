@@ -74,6 +74,7 @@ class _File:
         cells: list[Cell] = []
         read: list[_Entry] = []
         for (where, machines), (jobs, asked), load in product(topologies, workloads, loads):
+            self._refuse_twice(where, jobs)
             arguments = (*common, *machines, *asked)
             scenario = Scenario(where.name, jobs.name, load)
             with contextlib.redirect_stderr(io.StringIO()) if jobs in read else contextlib.nullcontext():
@@ -85,6 +86,17 @@ class _File:
                 for policy in policies
             ]
         return Plan(tuple(cells), {"file": self.content, "inputs": self.inputs})
+
+    def _refuse_twice(self, where: _Entry, jobs: _Entry) -> None:
+        """Raise ValueError if an option stands in two places of which neither is the more special one."""
+        for key in where.options.keys() & jobs.options.keys():
+            raise ValueError(
+                f"{where.where}.{key} = {_checks.shown(where.options[key])}: also in {jobs.where}; give it in one"
+            )
+        if "loads" in self.content:
+            for name, options in (("", self.content), *((f"{e.where}.", e.options) for e in (where, jobs))):
+                if "load" in options:
+                    raise ValueError(f"{name}load = {_checks.shown(options['load'])}: there are loads too")
 
     def _entries(self, key: str, kind: str) -> list[_Entry]:
         """Return the entries of the list `key`, each a text or a table with the key `kind`; names are unique."""
