@@ -93,6 +93,20 @@ def test_loads_stretch_submissions(call: Call) -> None:
     assert rows[0]["figures"]["makespan"]["mean"] == pytest.approx(25 / (0.1 * 4) + 5)
 
 
+def test_without_pyarrow_the_table_is_csv(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    done = call("sweep", "plan.toml", "-o", "out", "--workers", 1)
+    assert done.code == 0, done.err
+    lines = Path("out/sweep.csv").read_text("utf-8").splitlines()
+    assert lines[1].startswith("policy,topology,workload,load,seed,refused,makespan,")
+    assert [line.split(",")[:5] for line in lines[2:4]] == [
+        ["baseline", "minsky", "mapa", "", "0"],
+        ["mapa-preserve", "minsky", "mapa", "", "0"],
+    ]
+    assert len(lines) == 2 + 12
+    assert not Path("out/sweep.parquet").exists()
+
+
 def test_a_policy_that_refuses_is_marked(call: Call) -> None:
     Path("shares.csv").write_text(
         "job_id,submit_s,num_gpus,duration_s,gpu_milli\na,0,1,5,500\n", encoding="utf-8"
