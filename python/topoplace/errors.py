@@ -12,11 +12,13 @@ from typing import Final
 # Module to import -> (name of the package in messages, extra of topoplace that installs it).
 _OPTIONAL_PACKAGES: Final = {
     "defusedxml.sax": ("defusedxml", "discovery"),
+    "distributed": ("Dask", "dask"),
     "highspy": ("HiGHS", "capacity"),
     "matplotlib.figure": ("matplotlib", "plot"),
     "networkx": ("networkx", "networkx"),
     "pandas": ("pandas", "pandas"),
     "pyarrow.parquet": ("pyarrow", "parquet"),
+    "ray": ("Ray", "ray"),
     "yaml": ("PyYAML", "discovery"),
 }
 
@@ -71,7 +73,7 @@ def require_package(module: str, what: str) -> None:
     """Import `module`, an optional package; ModuleNotFoundError says that `what` needs it and how to install it.
 
     Called before the work that uses a package: a run of minutes must not end in a missing package.
-    module: one of "defusedxml.sax", "highspy", "matplotlib.figure", "networkx", "pandas", "pyarrow.parquet", "yaml".
+    module: a key of `_OPTIONAL_PACKAGES`, such as "matplotlib.figure".
     what: the function or option that uses it.
     """
     package, extra = _OPTIONAL_PACKAGES[module]

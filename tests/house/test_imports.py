@@ -22,7 +22,7 @@ LAZY_DOORS = {
     ),
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json",),
     "topoplace.placement": ("topoplace.launch",),
-    "topoplace.simulate.metrics": ("topoplace.report.plots", "topoplace.simulate.stored_results"),
+    "topoplace.simulate.metrics": ("topoplace.report.plots", "topoplace.simulate.storage.results"),
 }
 
 

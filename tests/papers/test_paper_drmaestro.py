@@ -15,8 +15,8 @@ from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.drmaestro import coverage, rodinia, rows, scale
 from topoplace.papers.drmaestro.study import Run, Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.runs import Runner
 from topoplace.simulate import JobRecord, Result
+from topoplace.simulate.processes import Runner
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from topoplace.papers.gpuaas import coverage, re_solving, rows
 from topoplace.papers.gpuaas.published import tables_of
 from topoplace.papers.gpuaas.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.runs import Runner
+from topoplace.simulate.processes import Runner
 
 
 @pytest.fixture(scope="module")

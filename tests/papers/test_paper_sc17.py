@@ -26,13 +26,13 @@ from topoplace.objectives.authors_utility import (
 from topoplace.papers import sc17
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.runs import Runner
 from topoplace.papers.sc17 import coverage, own_scenarios, rows
 from topoplace.papers.sc17.measured import NAMES, authors_profile
 from topoplace.papers.sc17.published_simulator import simulator
 from topoplace.papers.sc17.published_simulator.python2 import IntDict, copied
 from topoplace.papers.sc17.scenarios import TABLE_1, five_jobs
 from topoplace.simulate import Workload
+from topoplace.simulate.processes import Runner
 
 POLICIES = list(simulator.POLICIES)
 

@@ -19,8 +19,8 @@ from topoplace.papers.rules import (
     near,
     ordered,
 )
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample, t_975
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample, t_975
 
 ROW = Quantity("1", "quantity", "2")
 

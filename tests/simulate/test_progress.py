@@ -37,3 +37,14 @@ def test_without_rich_there_is_no_bar_and_no_second_try(monkeypatch: pytest.Monk
     bar._open()
     assert not bar._enabled
     assert not shown(enabled=True)
+
+
+def test_what_was_finished_before_is_no_speed() -> None:
+    """After a restart, the time left follows from the jobs since, so the bar begins where they did."""
+    rich = pytest.importorskip("rich.progress")
+    with progress.Progress(1000, enabled=True, every=1) as bar:
+        bar.update(900)
+        (task,) = bar._bar.tasks
+        assert task.completed == 900
+        assert not task.speed
+        assert any(isinstance(column, rich.TimeRemainingColumn) for column in bar._bar.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,11 @@ def run(
         [COMMAND, *map(str, arguments)], input=data, capture_output=True, cwd=cwd, timeout=120
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def hear_interrupts() -> None:
+    """Undo what a shell does to commands in the background: their children ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def assert_command_refuses(

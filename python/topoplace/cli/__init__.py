@@ -32,6 +32,8 @@ from topoplace.cli.commands import (
     profile,
     show,
     simulate,
+    suite,
+    sweep,
     trace,
 )
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
@@ -83,6 +85,8 @@ def _parser() -> Parser:
         trace,
         simulate,
         compare,
+        sweep,
+        suite,
         profile,
         partition,
         flow,

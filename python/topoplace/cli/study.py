@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, job_files, options, reading
 from topoplace.cli.job_files import listed
@@ -41,6 +41,13 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         "--without",
         metavar="NAMES",
         help="leave these requirements of jobs out, separated by commas, such as min_utility,cpus",
+    )
+    parser.add_argument(
+        "--load",
+        type=float,
+        metavar="X",
+        help="stretch the times of submission so that jobs ask for X of all GPU time, 1 for all of it; "
+        "jobs submitted all at once come at random times",
     )
     options.add_seed(parser, "the mix, the run times, and of what a log does not contain")
     parser.add_argument(
@@ -80,9 +87,12 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
 
 
 class Study:
-    """The topology, jobs and run time model of one command, which are equal for all policies it compares."""
+    """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    progress: show a bar for simulations that take more than a second.
+    """
+
+    def __init__(self, arguments: argparse.Namespace, *, progress: bool = True) -> None:
         from topoplace.simulate import MoveTimes
 
         self.topology, self.hosts = reading.machines(arguments)
@@ -92,6 +102,12 @@ class Study:
         workload = _workload(arguments, self.profile)
         with reading.errors_of("--without"):
             self.workload = workload.without(*unwanted)
+        if arguments.load is not None:
+            with flags.named(load="--load"):
+                self.workload = self.workload.with_load(
+                    arguments.load, self.topology.num_gpus, arguments.seed
+                )
+        self.progress = progress and sys.stderr is not None and sys.stderr.isatty()
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
         self.may_share = self.topology.num_machines > 1 or any(
@@ -112,24 +128,27 @@ class Study:
         results: list[Result] = []
         set_aside: dict[str, str] = {}
         for name in names:
-            try:
-                result = self.run(name)
-            except ValueError as error:
-                set_aside[name] = str(error)
-                continue
-            reasons = result.rejections()
-            if sum(reasons.values()) == len(result.records) and "cannot be honoured" in next(
-                iter(reasons), ""
-            ):
-                set_aside[name] = next(iter(reasons))
+            result = self.attempt(name)
+            if isinstance(result, str):
+                set_aside[name] = result
             else:
                 results.append(result)
         if not results:
             raise ValueError(next(iter(set_aside.values())))
         return results, set_aside
 
-    def run(self, name: str) -> Result:
-        """Simulate the jobs under the policy called `name`.
+    def attempt(self, name: str, **given: Any) -> Result | str:
+        """Simulate the jobs under the policy called `name`, see `run`; return the reason if it cannot run them."""
+        from topoplace.simulate.metrics import refusal
+
+        try:
+            result = self.run(name, **given)
+        except ValueError as error:
+            return str(error)
+        return refusal(result) or result
+
+    def run(self, name: str, **given: Any) -> Result:
+        """Simulate the jobs under the policy called `name`, with the arguments `given` for its class.
 
         A policy of SC'17 also gets the performance profile, and one that knows typical jobs gets those of the file.
         """
@@ -137,11 +156,11 @@ class Study:
         from topoplace.moving import MakingRoom
         from topoplace.simulate import simulate
 
-        policy = policies.get(name)
+        policy = policies.get(name, **given)
         if self.profile and isinstance(policy, policies.UtilityPolicy):
-            policy = policies.get(name, profile=self.profile)
+            policy = policies.get(name, profile=self.profile, **given)
         if self.typical and isinstance(policy, policies.FragmentationGradientDescent):
-            policy = policies.get(name, typical=self.typical)
+            policy = policies.get(name, typical=self.typical, **given)
         if self.arguments.make_room is not None:
             policy = MakingRoom(policy)
         return simulate(
@@ -150,7 +169,7 @@ class Study:
             policy,
             performance=self.model,
             seed=self.arguments.seed,
-            progress=sys.stderr is not None and sys.stderr.isatty(),
+            progress=self.progress,
             hosts=self.hosts,
             discipline=self.discipline,
             move_times=self.move_times,

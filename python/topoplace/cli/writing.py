@@ -31,6 +31,14 @@ def directory(path: Path | None) -> Path | None:
     from topoplace.errors import require_package
 
     require_package("matplotlib.figure", "-o (a picture)")
+    return folder(path)
+
+
+def folder(path: Path) -> Path:
+    """Create the directory `path` of the option -o, and its parents, and return it.
+
+    Call this function before a long computation: it raises ValueError if no file can be created in `path`.
+    """
     _create(path, "-o", path)
     if not os.access(path, os.W_OK):
         raise ValueError(f"-o {path}: no permission to write")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
 
+NOT_HONOURED: Final = "cannot be honoured"
+"""What the reason of every such refusal says."""
 _LACK_OF_POLICY: Final = {
     "gpu_fraction": "gives whole GPUs only",
     "drives": "gives no drives",
@@ -76,7 +78,7 @@ def require_honoured(
 def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:
     value = getattr(job, name)
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
-    return Refusal(f"{name} = {shown} cannot be honoured: {lack}", permanent=True)
+    return Refusal(f"{name} = {shown} {NOT_HONOURED}: {lack}", permanent=True)
 
 
 def _no_level(name: str, cluster: Cluster) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from topoplace.papers.samples import Sample
+from topoplace.simulate.samples import Sample
 
 REPRODUCED: Final = "reproduced"
 ORDER_ONLY: Final = "order only"

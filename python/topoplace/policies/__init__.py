@@ -5,8 +5,10 @@ See `examples/own_policy.py`.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 from topoplace import _checks
 from topoplace.engine.admission import GpuSet
@@ -98,16 +100,34 @@ def names(*, sharing: bool | None = None) -> tuple[str, ...]:
 def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
+    name: of a built-in policy, or `package.module:Class` for a class of your own in a module that Python finds.
     ValueError for an unknown name suggests those that contain it or are similar, or lists all if there are none.
     ValueError also for an unknown option or a value that the class does not accept.
     """
-    policy = _POLICIES.get(_checks.text(name, "name", ValueError))
+    own = ":" in _checks.text(name, "name", ValueError)
+    policy = _class_of(name) if own else _POLICIES.get(name)
     if policy is None:
         raise ValueError(f"name = {_checks.shown(name)}: no such policy; {_hint(name.lower())}")
     try:
-        return policy(**options)
+        made = policy(**options)
     except TypeError as error:
-        raise ValueError(f"{name}: {str(error).partition('() ')[2] or error}") from None
+        shown = f"name = {_checks.shown(name)}" if own else name
+        raise ValueError(f"{shown}: {str(error).partition('() ')[2] or error}") from None
+    if own:
+        _checks.instance(made, Policy, f"name = {_checks.shown(name)}: what the class makes", ValueError)
+    return made
+
+
+def _class_of(name: str) -> Callable[..., Policy]:
+    """Return the class that `name`, a module and a class separated by a colon, stands for."""
+    module, _, attribute = name.partition(":")
+    try:
+        found: object = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"name = {_checks.shown(name)}: {error}") from None
+    if not callable(found):
+        raise ValueError(f"name = {_checks.shown(name)}: {attribute} is not a class")
+    return cast("Callable[..., Policy]", found)
 
 
 def _hint(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
 from topoplace.simulate.interruptions import History, Stay
 from topoplace.topology.links.link import NVLINKS, LinkKind
@@ -231,16 +232,16 @@ class Result:
         the latter are a first line that begins with `#`: `pandas.read_csv(path, skiprows=1)` reads the rest. The file
         is replaced as a whole, or not at all. ValueError for another ending.
         """
-        from topoplace.simulate import stored_results
+        from topoplace.simulate.storage import results
 
-        stored_results.save(self, path)
+        results.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         """Read a result that `save` wrote. ValueError names the row, or what else is wrong with the file."""
-        from topoplace.simulate import stored_results
+        from topoplace.simulate.storage import results
 
-        return stored_results.load(path)
+        return results.load(path)
 
     def gantt(self, path: str | Path) -> None:
         """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
@@ -250,6 +251,13 @@ class Result:
         from topoplace.report import plots
 
         plots.gantt(self, path)
+
+
+def refusal(result: Result) -> str:
+    """Return why the policy cannot honour what the jobs ask for, if it rejected all for such a reason; else ""."""
+    reasons = result.rejections()
+    first = next(iter(reasons), "")
+    return first if sum(reasons.values()) == len(result.records) and NOT_HONOURED in first else ""
 
 
 def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:

@@ -34,11 +34,12 @@ class Progress:
         if self._updates % self._every:
             return
         if self._bar is None and time.monotonic() - self._started > _DELAY_SECONDS:
-            self._open()
+            self._open(done)
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
 
-    def _open(self) -> None:
+    def _open(self, done: int = 0) -> None:
+        """Show the bar; the time left follows from what is finished after the first `done` jobs."""
         try:
             from rich.console import Console
             from rich.progress import Progress as Bar
@@ -46,7 +47,7 @@ class Progress:
             self._enabled = False
             return
         self._bar = Bar(transient=True, console=Console(stderr=True))
-        self._task = self._bar.add_task("simulating", total=self._total)
+        self._task = self._bar.add_task("simulating", total=self._total, completed=done)
         self._bar.start()
 
     def __enter__(self) -> Self:

@@ -48,7 +48,7 @@ def _paper(
 
 def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
     """Call `reproduce` with the options that all papers share and with `more`, and print the claims it returns."""
-    from topoplace.papers.runs import Runner
+    from topoplace.simulate.processes import Runner
 
     output = writing.directory(arguments.output)
     runner = Runner(arguments.jobs, progress=sys.stderr.isatty())

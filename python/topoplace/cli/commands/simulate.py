@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
-    from topoplace.simulate import result_files
+    from topoplace.simulate.storage import tables
 
     policy = arguments.policy
     if policy is None:
@@ -44,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> None:
     pictures = writing.directory(arguments.output)
     if arguments.save:
         with flags.named(path="--save"):
-            result_files.form_of(writing.file(arguments.save, "--save"))
+            tables.form_of(writing.file(arguments.save, "--save"))
     result = runs.run(policy)
     if arguments.json:
         rows = runs.workload.report

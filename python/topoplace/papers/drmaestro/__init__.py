@@ -20,7 +20,8 @@ from topoplace.papers.drmaestro import (
     virtual_environments,
 )
 from topoplace.papers.drmaestro.study import Study
-from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
+from topoplace.papers.seeds import QUICK_SEEDS, SEEDS
+from topoplace.simulate.processes import Runner
 
 __all__ = ["reproduce"]
 

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from topoplace import machines
 from topoplace.papers.claims import Claim, Quantity
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.policies import DRMaestro, Policy, TopoAware
 from topoplace.simulate import MapaSlowdown, Workload, simulate
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 from topoplace.topology.topology import Topology
 
 JOBS: Final = 300

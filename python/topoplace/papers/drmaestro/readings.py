@@ -19,10 +19,10 @@ from typing import Final
 from topoplace.papers.claims import Claim, Quantity
 from topoplace.papers.drmaestro import rodinia, rows
 from topoplace.papers.drmaestro.study import Study, simulated
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.policies import DRMaestro
 from topoplace.policies.drmaestro.costs import Costs
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 
 Found = dict[tuple[str, bool], list[tuple[float, float]]]
 """Makespan and mean slowdown for each seed, by reading and by whether GPUs may be remote."""

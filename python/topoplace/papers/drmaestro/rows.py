@@ -10,7 +10,7 @@ from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.drmaestro import rodinia
 from topoplace.papers.drmaestro.study import Run, Study
 from topoplace.papers.rules import Range, Ranges, between, near, ordered
-from topoplace.papers.samples import Sample
+from topoplace.simulate.samples import Sample
 
 _NEAR: Final = 0.05
 """Ratios of makespans that differ by at most this, and by half of the paper's effect, count as equal."""

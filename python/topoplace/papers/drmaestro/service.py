@@ -13,10 +13,10 @@ from topoplace.papers.claims import Claim, Quantity
 from topoplace.papers.drmaestro import rodinia
 from topoplace.papers.drmaestro.study import Run, Study, simulated
 from topoplace.papers.rules import ordered
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine
 from topoplace.simulate import RunTimeHistograms, TelemetryLog
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 
 MEASURE_EVERY: Final = 10.0
 """Seconds between two readings; the thesis gives no interval."""

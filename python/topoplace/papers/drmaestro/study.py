@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.papers.drmaestro import rodinia
-from topoplace.papers.runs import Runner
 from topoplace.policies import DRMaestro
 from topoplace.simulate import NetworkContention, Observer, PerformanceModel, Result, simulate
+from topoplace.simulate.processes import Runner
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster

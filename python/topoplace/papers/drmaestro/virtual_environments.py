@@ -12,10 +12,10 @@ from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.drmaestro import rodinia
 from topoplace.papers.drmaestro.study import Run
 from topoplace.papers.rules import near
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.policies import DRMaestro
 from topoplace.simulate import ExecutionEnvironment, NetworkContention, simulate
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 
 Cell = tuple[float, float]
 """Throughput in Gbit/s and latency in microseconds."""

@@ -18,7 +18,8 @@ from topoplace.papers.claims import Claim
 from topoplace.papers.gpuaas import re_solving, rows
 from topoplace.papers.gpuaas.published import tables_of
 from topoplace.papers.gpuaas.study import Study
-from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
+from topoplace.papers.seeds import QUICK_SEEDS, SEEDS
+from topoplace.simulate.processes import Runner
 
 __all__ = ["reproduce"]
 

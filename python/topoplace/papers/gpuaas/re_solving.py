@@ -18,8 +18,8 @@ from topoplace.capacity import TABLE_II, CapacityJob, CapacityPlanner, simulate_
 from topoplace.papers.claims import Claim, Quantity
 from topoplace.papers.gpuaas.study import NODES_PER_CONTROLLER, Study
 from topoplace.papers.rules import between
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 
 MEAN_ERROR: Final = 0.11
 DEVIATION: Final = 0.07

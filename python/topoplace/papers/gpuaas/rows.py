@@ -21,7 +21,7 @@ from topoplace.papers.gpuaas.study import (
     Study,
 )
 from topoplace.papers.rules import between, near, ordered
-from topoplace.papers.samples import Sample
+from topoplace.simulate.samples import Sample
 
 SAVING: Final = (0.45, 0.80)
 """Range of cost savings over first-in-first-out, due-date and priority order in section VI (abstract: 50 to 70 %)."""

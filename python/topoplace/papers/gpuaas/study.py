@@ -24,7 +24,7 @@ from topoplace.capacity import (
     simulate_online,
 )
 from topoplace.capacity.online.dispatch import RULES
-from topoplace.papers.runs import Runner
+from topoplace.simulate.processes import Runner
 
 Tables = Sequence[NDArray[np.float64]] | None
 _Key = tuple[int, int, str, int, str]

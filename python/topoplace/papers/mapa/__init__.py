@@ -31,7 +31,8 @@ from topoplace.papers.mapa.artifact import (
 )
 from topoplace.papers.mapa.study import FOUR, Study
 from topoplace.papers.rules import Equal
-from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
+from topoplace.papers.seeds import QUICK_SEEDS, SEEDS
+from topoplace.simulate.processes import Runner
 
 __all__ = [
     "MACHINES",

@@ -18,10 +18,10 @@ from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.mapa import artifact
 from topoplace.papers.mapa.study import FOUR, Study
 from topoplace.papers.rules import ANY, Equal, Range, Ranges, between, near, ordered
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.policies import Greedy, Preserve
 from topoplace.simulate import Workload
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 
 _BASELINES: Final = ("Baseline", "Topo-aware")
 _OTHERS: Final = ("Baseline", "Topo-aware", "Greedy")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from topoplace import machines
 from topoplace.papers.mapa.artifact import MACHINES, THRESHOLD, topology_of
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
 from topoplace.policies.mapa.artifact_order import TieBreak
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.simulate.metrics import score_of
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 from topoplace.topology.topology import Topology
 
 POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {

@@ -20,12 +20,13 @@ from typing import Final
 
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import Claim
-from topoplace.papers.runs import SEEDS, Runner
 from topoplace.papers.sc17 import own_prototype, own_scenarios, rows, training
 from topoplace.papers.sc17.measured import authors_profile, check_complete
 from topoplace.papers.sc17.published_simulator.simulator import POLICIES
 from topoplace.papers.sc17.scenarios import ideal_times
+from topoplace.papers.seeds import SEEDS
 from topoplace.simulate import SC17_WEIGHTS, Workload
+from topoplace.simulate.processes import Runner
 
 __all__ = ["authors_profile", "published_list", "reproduce"]
 

@@ -15,13 +15,13 @@ from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives import Utility
 from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.rules import Ranges, ordered
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.papers.sc17.own_prototype import POLICIES, run
 from topoplace.papers.sc17.rows import falling, steps_down
 from topoplace.papers.sc17.scenarios import NOTICED, POLICY_NAMES
 from topoplace.simulate import SC17_WEIGHTS, Result, Workload
 from topoplace.simulate.performance.models import placement_class
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 from topoplace.topology.topology import Topology
 
 _CLEARLY: Final = 0.05

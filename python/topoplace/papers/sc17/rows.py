@@ -13,7 +13,6 @@ import numpy as np
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.rules import ANY, Equal, Range, Ranges, between, near, ordered
-from topoplace.papers.samples import Sample
 from topoplace.papers.sc17.measured import NAMES
 from topoplace.papers.sc17.published_simulator import simulator
 from topoplace.papers.sc17.published_simulator.simulator import POLICIES, Run
@@ -29,6 +28,7 @@ from topoplace.papers.sc17.scenarios import (
     five_jobs,
 )
 from topoplace.simulate import Workload
+from topoplace.simulate.samples import Sample
 
 _ALEXNET: Final = NAMES[:4]
 # Makespans of the published simulator under CPython 2.7 with its own list of jobs, in seconds.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topoplace.papers.claims import Claim
-from topoplace.papers.runs import QUICK_SEEDS, SEEDS, Runner
+from topoplace.papers.seeds import QUICK_SEEDS, SEEDS
 from topoplace.papers.tsubame import congestion, rows, schedules
 from topoplace.papers.tsubame.study import (
     G_QUEUE,
@@ -23,6 +23,7 @@ from topoplace.papers.tsubame.study import (
     run,
 )
 from topoplace.simulate import Workload
+from topoplace.simulate.processes import Runner
 
 __all__ = ["reproduce"]
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.rules import ANY, Equal, Range, Ranges, alike, between, near
-from topoplace.papers.samples import Sample
 from topoplace.papers.tsubame import machine
 from topoplace.papers.tsubame.study import (
     G_QUEUE,
@@ -27,6 +26,7 @@ from topoplace.papers.tsubame.study import (
     workload_of,
 )
 from topoplace.simulate import Transfers, Workload
+from topoplace.simulate.samples import Sample
 from topoplace.simulate.workloads.logged_jobs import CONNECTIONS
 
 MEANS: Final = {"wait": 3818.0, "execution": 15_148.0, "life": 18_965.0}

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 from topoplace import policies
 from topoplace.papers.claims import Claim, Quantity
 from topoplace.papers.rules import between, ordered
-from topoplace.papers.samples import Sample
 from topoplace.papers.tsubame import congestion
 from topoplace.papers.tsubame.machine import MODEL, NODE, machines
 from topoplace.papers.tsubame.study import G_QUEUE, R_QUEUE
 from topoplace.policies import DRMaestro
 from topoplace.simulate import Result, simulate
+from topoplace.simulate.samples import Sample
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement

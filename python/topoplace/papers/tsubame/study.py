@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import policies
-from topoplace.papers.runs import Runner
-from topoplace.papers.samples import Sample
 from topoplace.papers.tsubame import generator
 from topoplace.papers.tsubame.machine import MODEL, NODE, machines
 from topoplace.simulate import Workload, simulate
+from topoplace.simulate.processes import Runner
+from topoplace.simulate.samples import Sample
 
 NODES: Final = 480
 TABLE_3_NODES: Final = (450, 460, 470, 480)

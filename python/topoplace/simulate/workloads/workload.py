@@ -110,9 +110,33 @@ class Workload:
         for job in self.jobs:
             if job not in kept:
                 kept[job] = job.with_(**nothing)
+        return self._changed([kept[job] for job in self.jobs], self.submit_time)
+
+    def with_load(self, load: float, num_gpus: int, seed: int = 0) -> Workload:
+        """Return the same jobs, submitted over the time in which they ask for `load` of all GPU time.
+
+        load: the GPU seconds of all jobs at full speed over those that `num_gpus` GPUs have between the first and the
+        last submission; 1 is all. Gaps between submissions keep their proportions. Jobs that are all submitted at once
+        get the gaps of a Poisson process, drawn with `seed`, in the order of the rows.
+
+        ValueError if `load` is not positive, `num_gpus` not at least 1, or there are no two jobs with a run time.
+        """
+        _checks.positive(load, "load", ValueError)
+        _checks.integer(num_gpus, "num_gpus", ValueError, low=1, high=1 << 30)
+        gpus = np.array([job.num_tasks * job.gpu_fraction for job in self.jobs])
+        seconds = float((gpus * self.base_time).sum()) / (load * num_gpus)
+        if len(self) < 2 or not seconds:
+            raise ValueError(f"load = {load:g}: there must be two jobs or more, and one that runs on a GPU")
+        times = self.submit_time - self.submit_time.min()
+        if not times.any():
+            times = np.cumsum(generators.seeded(seed).exponential(size=len(self)))
+            times -= times[0]
+        return self._changed(self.jobs, times * (seconds / times.max()))
+
+    def _changed(self, jobs: Sequence[JobGraph], submit_time: NDArray[np.float64]) -> Workload:
         return Workload(
-            [kept[job] for job in self.jobs],
-            self.submit_time,
+            jobs,
+            submit_time,
             self.base_time,
             self.job_ids,
             transfers=self.transfers,

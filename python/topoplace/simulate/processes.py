@@ -1,12 +1,13 @@
-"""Simulations of a reproduction, one after another or in several processes, with a progress bar."""
+"""Many simulations, one after another or in several processes, with a progress bar."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
@@ -16,11 +17,6 @@ from topoplace import _checks
 from topoplace.simulate.progress import Progress
 
 Result = TypeVar("Result")
-
-SEEDS = 10
-"""Number of seeds of every simulated row, in a full run."""
-QUICK_SEEDS = 3
-"""Number of seeds in a quick run: with fewer, there is no interval to speak of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +38,51 @@ class Runner:
 
         With several processes, the function is one of a module, and arguments and results can be pickled.
         """
-        found: list[Result] = []
+        found: dict[int, Result] = {}
         with Progress(len(calls), enabled=self.progress, every=1) as shown:
-            for result in self._each(function, calls):
-                found.append(result)
+            for call, result in self.completed(function, calls):
+                found[call] = result
                 shown.update(len(found))
-        return found
+        return [found[call] for call in range(len(calls))]
 
-    def _each(self, function: Callable[..., Result], calls: Sequence[tuple[object, ...]]) -> Iterator[Result]:
+    def completed(
+        self, function: Callable[..., Result], calls: Sequence[tuple[object, ...]]
+    ) -> Generator[tuple[int, Result]]:
+        """Yield the index of each tuple of arguments with the result of `function`, as soon as it is there.
+
+        Processes end with this iterator, and with the process that asks for it, however that ends.
+        """
         if self.processes == 1 or len(calls) <= 1:
-            yield from (function(*call) for call in calls)
+            yield from ((index, function(*call)) for index, call in enumerate(calls))
             return
         others = multiprocessing.active_children()
-        pool = ProcessPoolExecutor(self.processes, mp_context=multiprocessing.get_context("spawn"))
+        pool = ProcessPoolExecutor(
+            self.processes, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
+        )
         try:
             with _interrupts_held():
-                results = pool.map(function, *zip(*calls, strict=True))
-            yield from results
+                futures = {pool.submit(function, *call): index for index, call in enumerate(calls)}
+            for future in as_completed(futures):
+                yield futures.pop(future), future.result()
         except BaseException:
+            # No future is cancelled: Python 3.11 fails with a traceback if a worker ends while some are.
             for worker in set(multiprocessing.active_children()).difference(others):
                 worker.terminate()
             raise
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown()
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it is gone, even one that was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from topoplace.simulate import (
     SubmittedJob,
     Transfers,
     Workload,
-    result_files,
 )
+from topoplace.simulate.storage import tables
 
 CLUSTER = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2, racks=1)
 ENDINGS = ["csv", "parquet"]
@@ -225,7 +225,7 @@ def test_an_interrupt_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(result_files.os, "replace", interrupted)
+    monkeypatch.setattr(tables.os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         trained().save(path)
     assert path.read_bytes() == before

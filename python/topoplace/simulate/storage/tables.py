@@ -74,13 +74,24 @@ def form_of(path: Path) -> Form:
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """Give a file to write, which becomes `path` once it is complete; if it does not, `path` stays as it is."""
+    """Give a file to write, which becomes `path` once it is complete and on the disk; else `path` stays as it is."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
+        _to_disk(part, os.O_RDWR)
         os.replace(part, path)
+        if hasattr(os, "O_DIRECTORY"):  # on Windows directories cannot be opened
+            _to_disk(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path, flags: int) -> None:
+    file = os.open(path, flags)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _write_csv(path: Path, kinds: Mapping[str, Kind], columns: Mapping[str, list[Any]], about: str) -> None:

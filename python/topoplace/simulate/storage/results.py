@@ -18,11 +18,11 @@ from typing import Any, Final, cast
 from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Placement
-from topoplace.simulate import result_files
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.transfers import Transfers
-from topoplace.simulate.result_files import FLAG, FLOAT, INT, INTS, TEXT, Kind
-from topoplace.simulate.stored_placements import as_dict, graph_of, history_of, placement_of, text_of
+from topoplace.simulate.storage import tables
+from topoplace.simulate.storage.placements import as_dict, graph_of, history_of, placement_of, text_of
+from topoplace.simulate.storage.tables import FLAG, FLOAT, INT, INTS, TEXT, Kind
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.topology.topology import Topology
 
@@ -53,15 +53,15 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:
     """Write `result` to `path`, see `Result.save`."""
-    form = result_files.form_of(Path(path))
+    form = tables.form_of(Path(path))
     kinds, columns, about = _table(result)
-    with result_files.replacing(Path(path)) as file:
+    with tables.replacing(Path(path)) as file:
         form.write(file, kinds, columns, json.dumps(about, separators=(",", ":")))
 
 
 def load(path: str | os.PathLike[str]) -> Result:
     """Read the result in `path`, see `Result.load`."""
-    about, columns = result_files.form_of(Path(path)).read(Path(path), _kind_of)
+    about, columns = tables.form_of(Path(path)).read(Path(path), _kind_of)
     topology, policy, graphs = _about(about)
     missing = [name for name in _COLUMNS if name not in columns]
     if missing:

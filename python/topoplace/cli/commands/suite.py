@@ -1,0 +1,98 @@
+"""`topoplace suite` judges all policies, and one of yours, on a fixed set of machines, clusters and workloads."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, job_files, options, sweeping, writing
+
+if TYPE_CHECKING:
+    from topoplace.suite import Score
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace suite` and its arguments to the command line."""
+    parser = options.command(
+        commands, "suite", "judge all policies, and yours, on a fixed set of machines and workloads", _run
+    )
+    parser.add_argument(
+        "--policy",
+        metavar="PACKAGE.MODULE:CLASS",
+        help="a policy of your own, in a module that Python finds, beside the others",
+    )
+    parser.add_argument(
+        "--policies",
+        help="comma-separated names of the others (default: all); the reference is always one of them",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a few cells only, to see that a policy runs; no judgement"
+    )
+    sweeping.add_options(parser)
+    parser.add_argument(
+        "--write",
+        metavar="FILE",
+        type=options.path,
+        help="also write the table between the marks of FILE, such as docs/suite.md",
+    )
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from topoplace import suite
+    from topoplace.suite import document, page
+
+    plan = suite.plan(_names(arguments), quick=arguments.quick)
+    if arguments.write:
+        if not os.access(arguments.write, os.W_OK) or not arguments.write.is_file():
+            raise ValueError(f"--write {arguments.write}: not a file that can be written")
+        document.split(arguments.write)
+    run = sweeping.Run(arguments, plan, suite.simulate)
+    scores = suite.scores_of(plan, run.outcomes)
+    written = [run.write_table("suite"), run.folder / "suite.html"]
+    page.write(plan, run.outcomes, scores, written[1])
+    if arguments.write:
+        document.write(arguments.write, plan, scores)
+        written.append(arguments.write)
+    if arguments.json:
+        writing.as_json([_as_dict(score) for score in scores])
+    else:
+        _print(scores)
+    for path in written:
+        writing.wrote(path, beside_json=arguments.json)
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of all policies: the reference, those of --policies, and that of --policy."""
+    from topoplace import policies, suite
+
+    given = (
+        policies.names() if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
+    )
+    for name, flag in ((arguments.policy, "--policy"), *((name, "--policies") for name in given)):
+        if name is not None:
+            with flags.named(name=flag):
+                policies.get(name)
+    own = () if arguments.policy is None else (arguments.policy,)
+    return list(dict.fromkeys((suite.REFERENCE, *given, *own)))
+
+
+def _as_dict(score: Score) -> dict[str, Any]:
+    ratios = {
+        name: {"mean": sample.mean, "low": sample.low, "high": sample.high}
+        for name, sample in score.ratios.items()
+    }
+    refused = [{**scenario._asdict(), "why": why} for scenario, why in score.refused.items()]
+    return {"policy": score.policy, "scenarios": score.scenarios, "ratios": ratios, "refused": refused}
+
+
+def _print(scores: Sequence[Score]) -> None:
+    from topoplace import suite
+    from topoplace.report import tables
+    from topoplace.suite import document
+
+    tables.show(document.heads(), document.lines(scores), f"suite version {suite.VERSION}")
+    print(
+        f"ratios to {suite.REFERENCE}, mean ± half of the 95 % interval; lower is better, but for bandwidth"
+    )

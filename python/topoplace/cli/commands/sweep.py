@@ -1,0 +1,66 @@
+"""`topoplace sweep` simulates policies × topologies × workloads × loads × seeds, and goes on after it was killed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, sweep_cells, sweeping, writing
+
+if TYPE_CHECKING:
+    from topoplace.sweeps import Row
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace sweep` and its arguments to the command line."""
+    parser = options.command(
+        commands, "sweep", "simulate policies × topologies × workloads × loads × seeds", _run
+    )
+    parser.add_argument(
+        "file",
+        metavar="FILE.toml",
+        type=options.path,
+        help="lists of policies, topologies, workloads, loads, seeds; other keys are options of `topoplace simulate`",
+    )
+    sweeping.add_options(parser)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from topoplace import sweeps
+    from topoplace.cli import sweep_plan
+
+    run = sweeping.Run(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
+    table = run.write_table("sweep")
+    page = run.folder / "sweep.html"
+    rows = sweeps.rows_of(run.plan, run.outcomes)
+    sweeps.write_page(arguments.file.stem, rows, page)
+    if arguments.json:
+        writing.as_json([_as_dict(row) for row in rows])
+    else:
+        _print(rows, f"{len(run.plan.cells)} cells of plan {run.plan.digest}")
+    for path in (table, page):
+        writing.wrote(path, beside_json=arguments.json)
+
+
+def _as_dict(row: Row) -> dict[str, Any]:
+    figures = {
+        name: {"mean": sample.mean, "low": sample.low, "high": sample.high, "seeds": len(sample.values)}
+        for name, sample in row.samples.items()
+    }
+    return {"policy": row.policy, **row.scenario._asdict(), "refused": row.refused, "figures": figures}
+
+
+def _print(rows: Sequence[Row], title: str) -> None:
+    from topoplace.report import measures, tables
+    from topoplace.sweeps import page
+
+    names = page.compared(rows)
+    loads = any(row.scenario.load is not None for row in rows)
+    heads = ("topology", "workload", *(("load",) if loads else ()), "policy")
+    cells = [(*row.scenario[: 3 if loads else 2], row.policy, *page.cells_of(row, names)) for row in rows]
+    tables.show((*heads, *(measures.MEASURES[name].heading for name in names)), cells, title)
+    if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):
+        print("mean over the seeds ± half of its 95 % interval")
+    for policy, why in {row.policy: row.refused for row in rows if row.refused}.items():
+        print(tables.plain(f"{policy} refuses: {why}"))

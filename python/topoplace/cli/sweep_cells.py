@@ -1,0 +1,46 @@
+"""Cells of `topoplace sweep`: each is what `topoplace simulate` runs with the cell's options."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import io
+from typing import TYPE_CHECKING, NoReturn
+
+from topoplace.cli import options, study
+
+if TYPE_CHECKING:
+    from topoplace.sweeps import Cell, Outcome
+
+
+class CellParser(options.Parser):
+    """A parser of the options of a cell; ValueError for wrong ones."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ValueError with the message, without the name of the option that it begins with."""
+        raise ValueError(message.partition(": ")[2] if message.startswith("argument ") else message)
+
+
+@functools.cache
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of topologies and of jobs, as `topoplace simulate` has it."""
+    found = CellParser(add_help=False, allow_abbrev=False)
+    options.add_topology(found)
+    study.add_workload(found)
+    return found
+
+
+def simulate(cell: Cell) -> Outcome:
+    """Return the figures of a cell, those of `Result.summary`, or the reason if its policy cannot run the jobs."""
+    load = () if cell.scenario.load is None else (f"--load={cell.scenario.load!r}",)
+    runs = study_of((*cell.options["arguments"], *load, f"--seed={cell.seed}"))
+    result = runs.attempt(cell.options["policy"], **cell.options["given"])
+    return result if isinstance(result, str) else result.summary()
+
+
+@functools.lru_cache(maxsize=1)
+def study_of(arguments: tuple[str, ...]) -> study.Study:
+    """Return the topology and jobs of a cell; the last one is kept, as the next cell is often another policy's."""
+    with contextlib.redirect_stderr(io.StringIO()):  # skipped rows were reported when the plan was read
+        return study.Study(parser().parse_args(arguments), progress=False)

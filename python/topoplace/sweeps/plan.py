@@ -1,0 +1,75 @@
+"""The cells of a sweep, and the digest by which a plan knows its own finished cells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from topoplace import __version__, _checks
+
+MAX_CELLS: Final = 1_000_000
+
+Outcome = Mapping[str, float] | str
+"""What a cell gives: figures by name, NaN for no data; or, if its policy cannot run there, the reason."""
+
+
+class Scenario(NamedTuple):
+    """What policies are compared on: the names of a topology and a workload, and the load, None if as it is."""
+
+    topology: str
+    workload: str
+    load: float | None
+
+    def __str__(self) -> str:
+        load = "" if self.load is None else f", load {self.load:g}"
+        return f"{self.workload} on {self.topology}{load}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One simulation: a policy by name, a scenario, and the seed of what is drawn.
+
+    options: whatever the function that simulates it needs besides; it is not kept with finished cells.
+    """
+
+    policy: str
+    scenario: Scenario
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+
+    def labels(self) -> dict[str, Any]:
+        """Return what tells the cell from the others of its plan, as columns of a table."""
+        return {"policy": self.policy, **self.scenario._asdict(), "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a sweep, in the order of its table.
+
+    about: all that decides what the cells give besides their names, as JSON values, such as digests of input files. A
+    plan with other contents has another digest, and does not take over finished cells.
+
+    ValueError if there is no cell, if two are equal, or if there are more than a million.
+    """
+
+    cells: tuple[Cell, ...]
+    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.cells) <= MAX_CELLS:
+            raise ValueError(f"cells: {len(self.cells)} of them, not 1..{MAX_CELLS}")
+        seen: set[Cell] = set()
+        for index, cell in enumerate(self.cells):
+            if cell in seen:
+                raise ValueError(f"cells[{index}] = {_checks.shown(cell.labels(), 200)}: there twice")
+            seen.add(cell)
+
+    @cached_property
+    def digest(self) -> str:
+        """Return 12 hexadecimal digits that depend on the cells, on `about` and on the version of this library."""
+        content = [__version__, [list(cell.labels().values()) for cell in self.cells], self.about]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,50 @@
+"""`topoplace suite`, quickly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+
+MODULE = """
+from topoplace.policies import Greedy
+
+class Mine(Greedy):
+    name = "mine"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "suite_of_test.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_policy_of_your_own_is_judged_beside_others(call: Call) -> None:
+    command = ("suite", "--quick", "--workers", 1, "-o", "out", "--policies", "mapa-greedy")
+    done = call(*command, "--policy", "suite_of_test:Mine", "--json")
+    assert done.code == 0, done.err
+    scores = {score["policy"]: score for score in json.loads(done.out)}
+    assert set(scores) == {"random-fit", "mapa-greedy", "suite_of_test:Mine"}
+    assert scores["suite_of_test:Mine"]["ratios"] == scores["mapa-greedy"]["ratios"]
+    assert scores["random-fit"]["ratios"]["turnaround"]["mean"] == 1.0
+    assert scores["mapa-greedy"]["ratios"]["sensitive_effective_bandwidth"]["mean"] > 1.0
+    assert scores["mapa-greedy"]["scenarios"] == 2
+    assert {one["workload"] for one in scores["mapa-greedy"]["refused"]} == {"shared"}
+    assert Path("out/suite.html").exists()
+
+
+def test_the_table_goes_into_a_document(call: Call) -> None:
+    Path("page.md").write_text("<!-- begin: topoplace suite --write -->\n<!-- end -->\n", encoding="utf-8")
+    command = ("suite", "--quick", "--workers", 1, "-o", "out", "--policies", "fgd", "--write", "page.md")
+    done = call(*command)
+    assert done.code == 0, done.err
+    assert "random-fit  1.000 ± 0.000" in done.out
+    assert "| random-fit | 1.000 ± 0.000 |" in Path("page.md").read_text("utf-8")
+    cells = {path: path.stat().st_mtime_ns for path in Path("out/cells").iterdir()}
+    assert call(*command).code == 0
+    assert {path: path.stat().st_mtime_ns for path in Path("out/cells").iterdir()} == cells
