@@ -271,6 +271,11 @@ class Canonical {
 
     // No embedding over more components than make up a set scores more.
     Fixed bound_beyond(const PackedSets<W>& packed, const Plan& plan) {
+        const Fixed most = most_inside_beyond(packed, plan);
+        if (!pieces_ || pieces_->first_crossing() != packed.level()) return most;
+        return std::min(most, pieces_->most_over(packed.fewest() + 1, meter_));
+    }
+    Fixed most_inside_beyond(const PackedSets<W>& packed, const Plan& plan) {
         if constexpr (requires(typename S::State& state) { score_.limit(state, 0, 0); }) {
             std::vector<Spread::Part> parts;
             const std::size_t base = (packed.level() - 1) * index(target_.size());

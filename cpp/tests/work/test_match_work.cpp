@@ -1,5 +1,8 @@
 // Nodes that subgraph searches visit on fixed targets: bounds of each objective, local search, symmetries.
+#include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 #include "topoplace/match.hpp"
 #include "work/work.hpp"
@@ -45,6 +48,25 @@ Graph measured_machines(std::int32_t count) {
             const double weight =
                 u / 8 == v / 8 ? ((u + v) % 3 == 0 ? 50.0 : 25.0) : (u / 32 == v / 32 ? 6.0 : 3.0);
             edges.push_back({u, v, weight * (1 + 0.0001 * random.below(600))});
+        }
+    }
+    return {8 * count, edges};
+}
+
+// Machines of eight in racks of four, linked like those of a DGX-1.
+Graph linked_machines(std::int32_t count) {
+    constexpr std::array<std::pair<std::int32_t, std::int32_t>, 8> kDouble{
+        {{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {4, 7}, {5, 6}, {6, 7}}};
+    constexpr std::array<std::pair<std::int32_t, std::int32_t>, 8> kSingle{
+        {{0, 1}, {0, 2}, {1, 3}, {2, 6}, {3, 7}, {4, 5}, {4, 6}, {5, 7}}};
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < 8 * count; ++u) {
+        for (std::int32_t v = u + 1; v < 8 * count; ++v) {
+            const std::pair pair{u % 8, v % 8};
+            const bool is_double = std::ranges::find(kDouble, pair) != kDouble.end();
+            const bool is_single = std::ranges::find(kSingle, pair) != kSingle.end();
+            const double inside = is_double ? 50 : is_single ? 25 : 12;
+            edges.push_back({u, v, u / 8 == v / 8 ? inside : u / 32 == v / 32 ? 6.0 : 3.0});
         }
     }
     return {8 * count, edges};
@@ -235,6 +257,18 @@ TEST(the_pieces_that_trees_fall_into_bound_their_sums) {
     CHECK_COST(best_sum(tree(15), four, part_of(32, 70)).bound, 541.5);
     CHECK_COST(best_sum(tree(31), eight, part_of(64, 50)).bound, 1127.4);
     CHECK_COST(best_sum(tree(31), eight, part_of(64, 90)).bound, 1244.6);
+}
+
+// Two whole machines of different racks, and five GPUs of each other: that no more than two machines are as
+// good is proven by the edges that more would have between them.
+TEST(pieces_prove_that_more_machines_are_worse) {
+    Vertices free;
+    for (std::int32_t v = 0; v < 64; ++v) {
+        if (v / 8 % 4 == 0 || v % 8 < 5) free.push_back(v);
+    }
+    const auto found = best_sum(tree(16), match::Target(linked_machines(8)), free);
+    CHECK(found.optimal);
+    CHECK_EQ(found.score, 603.0);
 }
 
 // Islands hold no more links than a forest has, and one for each of their cycles.

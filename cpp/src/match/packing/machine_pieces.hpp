@@ -42,6 +42,10 @@ class MachinePieces {
     void improve(Fixed need, WorkMeter& meter) { bound_->improve(need, meter); }
     // No embedding has a larger sum.
     Fixed most() const { return bound_->most(); }
+    // No embedding over at least so many machines has a larger sum; below 0 where there is none.
+    Fixed most_over(std::int32_t machines, WorkMeter& meter) { return bound_->most_over(machines, meter); }
+    // The heaviest level that joins machines.
+    std::size_t first_crossing() const { return first_crossing_; }
     // No embedding into this set has a larger sum; below 0 where there is none.
     Fixed most_within(const Bits<W>& set, WorkMeter& meter) {
         std::vector<std::size_t> machines;
@@ -81,7 +85,7 @@ class MachinePieces {
 
     const Levels& levels_;
     const std::size_t num_vertices_;
-    std::size_t first_crossing_ = 0;  // the heaviest level that joins machines
+    std::size_t first_crossing_ = 0;
     std::vector<Bits<W>> machines_;
     std::vector<PieceBound::Crossing> crossings_;  // by level: what is on it or on lighter ones
     std::optional<PieceBound> bound_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "graph/index.hpp"
@@ -21,6 +22,7 @@ constexpr int kMostRounds = 200;
 constexpr int kPatience = 5;  // rounds without a better bound before steps get shorter
 constexpr double kShorter = 0.6;
 constexpr double kShortest = 0.01;
+constexpr int kBonuses = 16;
 
 void work(std::uint64_t steps, WorkMeter& meter) {
     if (meter.spend(kStepsPerChange * steps)) throw Stopped{};
@@ -228,7 +230,34 @@ class PieceBound::Impl {
         return sum;
     }
 
+    // So many machines have at least so many edges between them. What edges beyond that are worth more is
+    // taken away for each that there must be: at any such bonus, the bound holds.
+    Fixed most_over(std::int32_t machines, WorkMeter& meter) {
+        const auto fewest = machines - static_cast<std::int32_t>(shapes_.roots().size()) + shapes_.num_cut();
+        if (fewest <= 0 || crossing_.heaviest == Crossing::kNone || most_ == kNever) return most_;
+        Fixed gains = -crossing_.lost;
+        for (const Kind& kind : kinds_) gains += kind.count * kind.gain;
+        Fixed best = most_;
+        Fixed low = 0;
+        Fixed high = *std::max_element(prices_.begin(), prices_.end());
+        for (int i = 0; i < kBonuses && low < high; ++i) {
+            const Fixed bonus = low + (high - low) / 2;
+            best = std::min(
+                best, division_.most(prices_, crossing_.heaviest + bonus, meter) + gains - fewest * bonus);
+            (num_crossing() < fewest ? low : high) = bonus;
+        }
+        return best;
+    }
+
   private:
+    // Edges between the pieces of the last division.
+    std::int32_t num_crossing() {
+        excess_.assign(prices_.size(), 0);
+        division_.count(excess_);
+        const auto pieces = std::accumulate(excess_.begin(), excess_.end(), std::int32_t{0});
+        return pieces - static_cast<std::int32_t>(shapes_.roots().size()) + shapes_.num_cut();
+    }
+
     // Machines that cannot be told apart.
     struct Kind {
         PieceValues values;
@@ -320,6 +349,9 @@ PieceBound::PieceBound(const Pattern::Impl& pattern, const Target::Impl& target,
 bool PieceBound::empty() const { return impl_->empty(); }
 void PieceBound::improve(Fixed need, WorkMeter& meter) { impl_->improve(need, meter); }
 Fixed PieceBound::most() const { return impl_->most(); }
+Fixed PieceBound::most_over(std::int32_t machines, WorkMeter& meter) {
+    return impl_->most_over(machines, meter);
+}
 Fixed PieceBound::most_within(std::span<const std::size_t> machines, const Crossing& crossing,
                               WorkMeter& meter) {
     return impl_->most_within(machines, crossing, meter);
