@@ -16,6 +16,7 @@
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
 #include "match/packing/first_mapping.hpp"
+#include "match/packing/machine_pieces.hpp"
 #include "match/packing/nested_bound.hpp"
 
 namespace topoplace::match {
@@ -87,7 +88,9 @@ class Canonical {
     static constexpr std::uint64_t kStepsPerVertex = 256;  // of the bound by nested components
     static constexpr std::uint64_t kNodesPerSet = 1U << 13;
     static constexpr std::uint64_t kNodesOfSets = 1U << 15;
-    static constexpr std::uint64_t kMostAsked = 7;  // for starts
+    static constexpr std::uint64_t kFewNodesOfSets = 1U << 12;  // where better starts may come
+    static constexpr std::uint64_t kNodesBeforeAnnealing = 1U << 14;
+    static constexpr std::uint64_t kMostMapped = 8;  // the last of the mapping kernel's starts
 
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
@@ -156,10 +159,13 @@ class Canonical {
         try {
             const std::uint64_t asked = num_asked_++;
             if (asked == 0) return nested_starts();
-            if (asked == 1) return packed_starts(need);
-            if (asked == 2) return {.mappings = mapped_to(all_of(usable_), 0)};
-            if (asked > kMostAsked || !nested_) return {.last = true};
-            return {.mappings = mapped_to(asked % 2 == 0 ? nested_->chosen() : nested_->machines(), asked)};
+            if (asked == 1) return piece_starts(need);
+            if (asked == 2) return packed_starts(need, kFewNodesOfSets);
+            if (asked <= kMostMapped) return mapped_starts(asked);
+            if (asked == kMostMapped + 1) return {.pause = kNodesBeforeAnnealing};
+            if (asked == kMostMapped + 2) return {.annealing = {{0.3, 1}, {0.1, 1}, {0.05, 1}}};
+            if (asked == kMostMapped + 3) return packed_starts(need, kNodesOfSets);
+            return {.annealing = {{0.7, 4}}, .last = true};
         } catch (const Stopped&) {
             return {.last = true};
         }
@@ -170,8 +176,30 @@ class Canonical {
             if (index(usable_.count()) > NestedBound::kMostVertices) return {};
             const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
             nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
-            bound_ = std::min(bound_, nested_->most());
+            bound_ = std::min(bound_, target_.sum_below(nested_->most(), pattern_.num_edges()));
             return {.mappings = mapped_to(nested_->chosen(), 0), .bound = bound_};
+        } else {
+            return {};
+        }
+    }
+
+    typename Search::Starts mapped_starts(std::uint64_t asked) {
+        if (asked == kMostMapped) return {.mappings = mapped_to(all_of(usable_), 0)};
+        if (!nested_) return {};
+        return {.mappings = mapped_to(asked % 2 == 0 ? nested_->chosen() : nested_->machines(), asked)};
+    }
+
+    // No mapping, but a bound, for patterns that fall into few different pieces.
+    typename Search::Starts piece_starts(Fixed need) {
+        if constexpr (requires { score_.levels(); }) {
+            pieces_.emplace(pattern_, target_, score_.levels(), usable_, meter_);
+            if (pieces_->empty()) {
+                pieces_.reset();
+                return {};
+            }
+            pieces_->improve(need, meter_);
+            bound_ = std::min(bound_, target_.sum_below(pieces_->most(), pattern_.num_edges()));
+            return {.bound = bound_};
         } else {
             return {};
         }
@@ -186,13 +214,13 @@ class Canonical {
 
     // The best embedding that short searches find in a few components each, and whether that settles the
     // matter: all that could hold a better one were searched to the end.
-    typename Search::Starts packed_starts(Fixed need) {
+    typename Search::Starts packed_starts(Fixed need, std::uint64_t most_nodes) {
         typename Search::Starts starts;
         if (pattern_.size() > kPackedPattern) return starts;
         const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         starts.settled = packed.is_exhaustive();
-        const std::uint64_t last = meter_.nodes() + kNodesOfSets;
+        const std::uint64_t last = meter_.nodes() + most_nodes;
         for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
             if (bound < need) break;
             if (meter_.nodes() >= last) {
@@ -233,6 +261,7 @@ class Canonical {
                 meter_.spend(kStepsPerVertex * index(usable_.count()));
                 bound = std::min(bound, nested_->most_within(all_of(set)));
             }
+            if (pieces_) bound = std::min(bound, pieces_->most_within(set, meter_));
             found.push_back({bound, set});
         }
         std::stable_sort(found.begin(), found.end(),
@@ -242,6 +271,11 @@ class Canonical {
 
     // No embedding over more components than make up a set scores more.
     Fixed bound_beyond(const PackedSets<W>& packed, const Plan& plan) {
+        const Fixed most = most_inside_beyond(packed, plan);
+        if (!pieces_ || pieces_->first_crossing() != packed.level()) return most;
+        return std::min(most, pieces_->most_over(packed.fewest() + 1, meter_));
+    }
+    Fixed most_inside_beyond(const PackedSets<W>& packed, const Plan& plan) {
         if constexpr (requires(typename S::State& state) { score_.limit(state, 0, 0); }) {
             std::vector<Spread::Part> parts;
             const std::size_t base = (packed.level() - 1) * index(target_.size());
@@ -339,8 +373,9 @@ class Canonical {
     const Bits<W> required_;
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
-    std::uint64_t num_asked_ = 0;        // for starts
-    std::optional<NestedBound> nested_;  // made where the search proves hard
+    std::uint64_t num_asked_ = 0;             // for starts
+    std::optional<NestedBound> nested_;       // made where the search proves hard
+    std::optional<MachinePieces<W>> pieces_;  // the same
     bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;

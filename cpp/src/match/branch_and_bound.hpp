@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
+#include "match/anneal.hpp"
 #include "match/polish.hpp"
 #include "match/scores.hpp"
 
@@ -32,7 +33,15 @@ class BranchAndBound {
         std::vector<std::vector<std::int32_t>> mappings{};
         bool settled = false;
         Fixed bound = kEnough;
+        // Simulated annealing of the best embedding so far: by round, the temperature it begins with, in
+        // weights of the heaviest edge, and how slowly it falls.
+        struct Annealing {
+            double hottest;
+            std::uint64_t slowness;
+        };
+        std::vector<Annealing> annealing{};
         bool last = false;
+        std::uint64_t pause = 0;  // nodes of the search before the next are asked for
     };
     using AskStarts = std::function<Starts(Fixed need)>;
 
@@ -80,7 +89,7 @@ class BranchAndBound {
         last_node_ = most_nodes_ < kNotAgain ? meter_.nodes() + most_nodes_ : kNotAgain;
         need_ = floor;
         enough_ = enough;
-        success_ = done_ = is_limited_ = false;
+        success_ = done_ = is_limited_ = is_polished_ = false;
         twins_.clear();
         frames_[0].used = Bits<W>{};
         frames_[0].state = root_state(usable);
@@ -137,6 +146,9 @@ class BranchAndBound {
     };
 
     static constexpr std::uint64_t kMaxPolishRound = 1 << 20;
+    // Of annealing: edges looked at.
+    static constexpr std::uint64_t kEdgesPerTemperature = 1 << 13;
+    static constexpr std::uint64_t kStepsPerEdge = 32;
     static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
@@ -339,22 +351,30 @@ class BranchAndBound {
         branches_[i] = branch;
     }
 
-    // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
+    // Where the search has proved hard: a better incumbent saves most of what is left to refute.
     void improve() {
         if (!success_ && !ask_starts_) return;
         polish_after_ = kNotAgain;
-        if (success_) polish(found_);
-        if (done_ || !ask_starts_) return;
-        for (bool last = false; !last && !done_ && !meter_.stopped();) {
+        if (success_ && !is_polished_) polish(found_);
+        is_polished_ = true;
+        while (!done_ && ask_starts_ && !meter_.stopped()) {
             const Starts starts = ask_starts_(need_);
-            last = starts.last;
-            enough_ = std::min(enough_, starts.bound);
-            done_ = need_ > enough_;
-            for (const std::vector<std::int32_t>& mapping : starts.mappings) {
-                if (!done_ && !meter_.stopped()) polish(mapping);
-            }
-            done_ = done_ || (starts.settled && !meter_.stopped());
+            take(starts);
+            if (starts.pause > 0) polish_after_ = meter_.nodes() + starts.pause;
+            if (starts.pause > 0 || starts.last) return;
         }
+    }
+
+    void take(const Starts& starts) {
+        enough_ = std::min(enough_, starts.bound);
+        done_ = need_ > enough_;
+        for (const std::vector<std::int32_t>& mapping : starts.mappings) {
+            if (!done_ && !meter_.stopped()) polish(mapping);
+        }
+        for (const auto& [hottest, slowness] : starts.annealing) {
+            if (success_ && !done_ && !meter_.stopped()) anneal(hottest, slowness);
+        }
+        done_ = done_ || (starts.settled && !meter_.stopped());
     }
 
     // Takes what local search from these images, by pattern vertex, leads to, if it is better.
@@ -366,6 +386,25 @@ class BranchAndBound {
         image_.swap(image);
         accept(value);
         image_.swap(image);
+    }
+
+    // Takes what simulated annealing of the best embedding leads to, if it is better.
+    void anneal(double hottest, std::uint64_t slowness) {
+        if constexpr (requires { score_.heaviest(); }) {
+            std::vector<std::int32_t> image(index(size_));
+            for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
+            MappingValue<W, S> value(*plan_, adjacency_, score_, required_);
+            value.prepare();
+            Anneal search(usable_, value, score_.heaviest(), meter_.nodes());
+            const auto edges = static_cast<std::uint64_t>(4 * pattern_.num_edges() / size_ + 1);
+            const Fixed reached =
+                search.run(image, found_score_, hottest, slowness * kEdgesPerTemperature / edges,
+                           [&] { return meter_.spend(kStepsPerEdge * slowness * kEdgesPerTemperature); });
+            if (reached <= found_score_) return;
+            image_.swap(image);
+            accept(reached);
+            image_.swap(image);
+        }
     }
 
     Fixed polished(std::vector<std::int32_t>& image) {
@@ -453,6 +492,7 @@ class BranchAndBound {
     Fixed enough_ = kEnough;
     bool success_ = false;
     bool is_limited_ = false;
+    bool is_polished_ = false;
     bool done_ = false;
 };
 

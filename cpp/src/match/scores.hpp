@@ -290,10 +290,13 @@ template <int W>
 Spread::Part part_of(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
                      const Bits<W>& component) {
     std::int32_t ends = 0;
+    std::int32_t degrees = 0;
     component.for_each([&](std::int32_t v) {
-        ends += std::min((rows.get<W>(base + index(v)) & component).count(), pattern.max_degree());
+        const std::int32_t degree = (rows.get<W>(base + index(v)) & component).count();
+        ends += std::min(degree, pattern.max_degree());
+        degrees += degree;
     });
-    return {component.count(), ends / 2};
+    return {component.count(), ends / 2, degrees / 2 - component.count() + 1};
 }
 
 // The most pattern edges that can fall on the family: no more than stay inside its connected components.
@@ -442,6 +445,7 @@ class WeightSum {
     Tally tally(const State& state) const { return state.sum; }
     // Scores are sums of these.
     Fixed weight(std::int32_t u, std::int32_t v) const { return target_.weight(u, v); }
+    Fixed heaviest() const { return levels_.count() > 0 ? levels_.heaviest.front() : 0; }
     void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += weight(u, v); }
     Fixed total(const Tally& tally) const { return tally; }
     Fixed within(Fixed score, double tolerance) const { return raised(score, tolerance); }

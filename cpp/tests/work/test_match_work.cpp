@@ -1,5 +1,8 @@
 // Nodes that subgraph searches visit on fixed targets: bounds of each objective, local search, symmetries.
+#include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 #include "topoplace/match.hpp"
 #include "work/work.hpp"
@@ -48,6 +51,40 @@ Graph measured_machines(std::int32_t count) {
         }
     }
     return {8 * count, edges};
+}
+
+// Machines of eight in racks of four, linked like those of a DGX-1.
+Graph linked_machines(std::int32_t count) {
+    constexpr std::array<std::pair<std::int32_t, std::int32_t>, 8> kDouble{
+        {{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {4, 7}, {5, 6}, {6, 7}}};
+    constexpr std::array<std::pair<std::int32_t, std::int32_t>, 8> kSingle{
+        {{0, 1}, {0, 2}, {1, 3}, {2, 6}, {3, 7}, {4, 5}, {4, 6}, {5, 7}}};
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < 8 * count; ++u) {
+        for (std::int32_t v = u + 1; v < 8 * count; ++v) {
+            const std::pair pair{u % 8, v % 8};
+            const bool is_double = std::ranges::find(kDouble, pair) != kDouble.end();
+            const bool is_single = std::ranges::find(kSingle, pair) != kSingle.end();
+            const double inside = is_double ? 50 : is_single ? 25 : 12;
+            edges.push_back({u, v, u / 8 == v / 8 ? inside : u / 32 == v / 32 ? 6.0 : 3.0});
+        }
+    }
+    return {8 * count, edges};
+}
+
+// A torus of single links, of which a part is cut into small islands; all other pairs are joined slowly.
+Graph torus(std::int32_t rows, std::int32_t columns) {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < rows * columns; ++u) {
+        for (std::int32_t v = u + 1; v < rows * columns; ++v) {
+            const std::int32_t across = (v % columns - u % columns + columns) % columns;
+            const std::int32_t down = (v / columns - u / columns + rows) % rows;
+            const bool is_link = (down == 0 && (across == 1 || across == columns - 1)) ||
+                                 (across == 0 && (down == 1 || down == rows - 1));
+            edges.push_back({u, v, is_link ? 50.0 : 12.0});
+        }
+    }
+    return {rows * columns, edges};
 }
 
 // So many vertices in a hundred, at random.
@@ -205,6 +242,50 @@ TEST(bounds_by_machines_prune_searches_on_busy_clusters) {
     CHECK_WORK(nodes(ring(16), Objective::bottleneck, 1e-9), 4912);
     CHECK_WORK(nodes(tree(15), Objective::bottleneck, 1e-9), 1510);
     CHECK_WORK(nodes(clique(8), Objective::bottleneck, 1e-9), 1952);
+}
+
+match::BestResult best_sum(const Graph& pattern, const match::Target& target, const Vertices& free) {
+    match::BestParams params;
+    params.stop.max_nodes = 30'000;
+    return match::best_subgraph(match::Pattern(pattern), target, free, match::Objective::sum, params);
+}
+
+// By degrees and sizes alone the bounds are 570.6, 1,179.7 and 1,294.2.
+TEST(the_pieces_that_trees_fall_into_bound_their_sums) {
+    const match::Target four(measured_machines(4));
+    const match::Target eight(measured_machines(8));
+    CHECK_COST(best_sum(tree(15), four, part_of(32, 70)).bound, 541.5);
+    CHECK_COST(best_sum(tree(31), eight, part_of(64, 50)).bound, 1127.4);
+    CHECK_COST(best_sum(tree(31), eight, part_of(64, 90)).bound, 1244.6);
+}
+
+// Two whole machines of different racks, and five GPUs of each other: that no more than two machines are as
+// good is proven by the edges that more would have between them.
+TEST(pieces_prove_that_more_machines_are_worse) {
+    Vertices free;
+    for (std::int32_t v = 0; v < 64; ++v) {
+        if (v / 8 % 4 == 0 || v % 8 < 5) free.push_back(v);
+    }
+    const auto found = best_sum(tree(16), match::Target(linked_machines(8)), free);
+    CHECK(found.optimal);
+    CHECK_EQ(found.score, 603.0);
+}
+
+// Islands hold no more links than a forest has, and one for each of their cycles.
+TEST(cycles_of_components_bound_what_falls_on_them) {
+    const match::Target target(torus(16, 16));
+    const Vertices free = part_of(256, 30);
+    const auto clique_of_twelve = best_sum(clique(12), target, free);
+    const auto mesh = best_sum(grid(3, 4), target, free);
+    CHECK(clique_of_twelve.optimal && mesh.optimal);
+    CHECK_WORK(clique_of_twelve.nodes, 4091);
+    CHECK_WORK(mesh.nodes, 13344);
+}
+
+// Local search alone ends at 858 and 566.7.
+TEST(annealing_and_many_starts_find_better_mappings) {
+    CHECK_BOUND(best_sum(grid(4, 4), match::Target(torus(16, 16)), part_of(256, 40)).score, 896);
+    CHECK_BOUND(best_sum(tree(15), match::Target(measured_machines(4)), part_of(32, 90)).score, 611.3);
 }
 
 TEST(bounds_prune_searches_for_the_best_remainder) {

@@ -270,9 +270,7 @@ std::int32_t Spread::most_inside(std::span<const Part> parts) const {
     std::int32_t room = 0;
     for (const Part& part : parts) room += std::min(part.size, size);
     if (room < size) return 0;
-    const auto lacking = [this](const Part& part, std::int32_t here) {
-        return -std::min(most_edges_[index(here)], part.edges);
-    };
+    const auto lacking = [this](const Part& part, std::int32_t here) { return -most_edges(part, here); };
     const auto cut = [this](const Part&, std::int32_t here) { return least_cuts_[index(here)]; };
     const std::int32_t most = std::min(-least_sums(parts, size, lacking).back(), num_edges_);
     if (is_regular_) return most;
@@ -289,7 +287,7 @@ std::int32_t Spread::most_inside(std::span<const Part> parts, std::int32_t fewes
     for (const Part& part : parts) {
         for (std::int32_t total = size; total > 0; --total) {
             for (std::int32_t here = 1; here <= std::min(part.size, total); ++here) {
-                const std::int32_t edges = std::min(most_edges_[index(here)], part.edges);
+                const std::int32_t edges = most_edges(part, here);
                 for (std::int32_t used = fewest_parts; used >= 0; --used) {
                     const std::int32_t before = least[index(used)][index(total - here)];
                     if (before == kNever) continue;

@@ -17,10 +17,11 @@ class Spread {
     // neighbors: of each vertex of the pattern.
     explicit Spread(const Ragged<std::int32_t>& neighbors, std::int32_t size);
 
-    // The most vertices that fit a part, and the most edges between them.
+    // The most vertices that fit a part, and the most edges between them: in all, and beyond those of a tree.
     struct Part {
         std::int32_t size;
         std::int32_t edges;
+        std::int32_t surplus;
     };
     // No way to put the vertices into these parts has more edges inside them; 0 where they are too small
     // together.
@@ -33,6 +34,11 @@ class Spread {
     }
 
   private:
+    // The most edges between so many vertices in a part.
+    std::int32_t most_edges(const Part& part, std::int32_t count) const {
+        return std::min({most_edges_[index(count)], part.edges, count - 1 + part.surplus});
+    }
+
     std::int32_t num_edges_ = 0;
     bool is_regular_ = true;  // then the least cuts say no more than the most edges
     // By size of a vertex set: the fewest edges that leave such a set, and the most edges inside one.

@@ -89,6 +89,13 @@ void Target::Impl::set_weights(WorkMeter& meter) {
         }
     }
     distinct_ = distinct.take();
+    for (const Fixed weight : distinct_) divisor_ = std::gcd(divisor_, weight - distinct_.back());
+}
+
+Fixed Target::Impl::sum_below(Fixed most, std::int64_t num_weights) const {
+    if (distinct_.empty() || most < num_weights * distinct_.back()) return most;
+    const Fixed least = num_weights * distinct_.back();
+    return divisor_ == 0 ? least : least + (most - least) / divisor_ * divisor_;
 }
 
 Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const {

@@ -92,6 +92,9 @@ class Target::Impl {
     // The distinct weights, heaviest first.
     std::span<const Fixed> distinct_weights() const { return distinct_; }
     const Levels& levels() const { return levels_; }
+    // The largest number up to `most` that can be the sum of so many weights, as far as their common divisor
+    // tells; `most` where it is below 0.
+    Fixed sum_below(Fixed most, std::int64_t num_weights) const;
 
     // Neighbours over edges of at least this weight; and of at least this fixed-point weight too.
     BitRows adjacency(double min_weight, WorkMeter& meter) const;
@@ -123,6 +126,7 @@ class Target::Impl {
     FixedPoint points_;
     std::vector<Fixed> weight_;  // n x n, 0 where there is no edge
     std::vector<Fixed> distinct_;
+    Fixed divisor_ = 0;  // of all differences between weights
     Levels levels_;
     BitRows edges_;
     std::shared_ptr<Lazy> lazy_;
