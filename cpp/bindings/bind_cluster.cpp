@@ -57,6 +57,9 @@ py::typing::Tuple<IntTuple, Held> occupants(const ClusterState& state,
         const ClusterState::Job* job = state.owner(known(state, gpu));
         if (job != nullptr) held[job->first].push_back(gpu);
         for (const auto& sharer : state.sharers(gpu)) held[sharer.job->first].push_back(gpu);
+        for (const auto& entry : state.slices(gpu)) {
+            if (entry.job != nullptr) held[entry.job->first].push_back(gpu);
+        }
         if (state.is_free(gpu)) free.push_back(gpu);
     }
     Held by_job;
@@ -64,11 +67,14 @@ py::typing::Tuple<IntTuple, Held> occupants(const ClusterState& state,
     return py::make_tuple(as_tuple(free), by_job);
 }
 
-// Thousandths by job, in the order of their allocation.
+// Thousandths by job, in the order of their allocation; for a slice, those of the memory that it takes.
 py::typing::Dict<py::str, int> shares_of(const ClusterState& state, std::int32_t gpu) {
     const auto found = state.sharers(known(state, gpu));
     std::vector<GpuShares<ClusterState::Job>::Holder> sharers(found.begin(), found.end());
     if (const ClusterState::Job* job = state.owner(gpu)) sharers.push_back({job, kWholeGpu});
+    for (const auto& entry : state.slices(gpu)) {
+        if (entry.job != nullptr) sharers.push_back({entry.job, entry.slice.eighths() * kWholeGpu / 8});
+    }
     std::sort(sharers.begin(), sharers.end(),
               [](const auto& a, const auto& b) { return a.job->second.sequence < b.job->second.sequence; });
     py::typing::Dict<py::str, int> result;
@@ -82,6 +88,31 @@ IntTuple gpus_with(const ClusterState& state, std::int32_t share) {
         if (state.share_left(gpu) >= share) found.push_back(gpu);
     }
     return as_tuple(found);
+}
+
+using Slices = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  // parts and compute of each
+
+std::vector<MigSlice> slices_from(const Slices& given) {
+    std::vector<MigSlice> slices;
+    for (const auto& [parts, compute] : given) slices.push_back({parts, compute});
+    return slices;
+}
+
+std::vector<std::tuple<std::uint32_t, std::uint32_t, std::optional<std::string>>> slices(
+    const ClusterState& state, std::int32_t gpu) {
+    std::vector<std::tuple<std::uint32_t, std::uint32_t, std::optional<std::string>>> found;
+    for (const auto& [slice, job] : state.slices(known(state, gpu)))
+        found.emplace_back(slice.parts, slice.compute,
+                           job == nullptr ? std::nullopt : std::optional(job->first));
+    return found;
+}
+
+Slices slices_of(const ClusterState& state, const std::string& job) {
+    Slices found;
+    if (const ClusterState::Job* held = state.find(job)) {
+        for (const MigSlice& slice : held->second.slices) found.emplace_back(slice.parts, slice.compute);
+    }
+    return found;
 }
 
 IntTuple gpus_of(const ClusterState& state, const std::string& job) {
@@ -180,10 +211,18 @@ std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const st
                                                    const std::vector<std::int32_t>& gpus,
                                                    const Processes& processes,
                                                    std::vector<std::int32_t> drives, const py::object& kept,
-                                                   std::int64_t kind, std::int32_t share) {
+                                                   std::int64_t kind, std::int32_t share,
+                                                   const Slices& slices, bool may_reslice) {
     if (share < 1 || share > kWholeGpu) throw py::value_error("share = " + std::to_string(share));
-    const AllocationResult result =
-        state.allocate(job, gpus, host_needs(processes, std::move(drives)), note_of(kept), kind, share);
+    if (!slices.empty() && (slices.size() != gpus.size() || share != kWholeGpu))
+        throw py::value_error("slices: one for each GPU, and no share");
+    GpuParts parts{share, slices_from(slices), may_reslice};
+    for (const MigSlice& slice : parts.slices) {
+        if (slice.eighths() == 0 || (slice.parts & ~MigSlice::kAll) != 0)
+            throw py::value_error("slices: parts = " + std::to_string(slice.parts));
+    }
+    const AllocationResult result = state.allocate(job, gpus, host_needs(processes, std::move(drives)),
+                                                   note_of(kept), kind, std::move(parts));
     return {name(result.status), result.position};
 }
 
@@ -235,13 +274,47 @@ namespace {
 
 void register_shares(py::class_<ClusterState>& bound) {
     bound
+        .def_property_readonly("num_divided", &ClusterState::num_divided,
+                               "The number of GPUs that jobs share or that are cut into slices.")
         .def("shares_of", &shares_of, py::arg("gpu"),
              "Thousandths of the GPU by job, in order of allocation.")
         .def(
             "share_left",
             [](const ClusterState& state, std::int32_t gpu) { return state.share_left(known(state, gpu)); },
             py::arg("gpu"), "The thousandths of the GPU that a new job can get.")
+        .def(
+            "slices", &slices, py::arg("gpu"),
+            "(parts, compute slices, job or None) of each slice of the GPU; parts: bit i for the i-th eighth "
+            "of its memory, bit 8 for the media engines.")
+        .def(
+            "sliced_gpus",
+            [](const ClusterState& state) {
+                std::vector<std::int32_t> gpus;
+                for (const auto& [gpu, _] : state.all_slices()) gpus.push_back(gpu);
+                std::sort(gpus.begin(), gpus.end());
+                return as_tuple(gpus);
+            },
+            "The GPUs that are cut into slices, ascending.")
+        .def("slices_of", &slices_of, py::arg("job"), "(parts, compute slices) of each of its GPUs, or none.")
+        .def(
+            "set_slices",
+            [](ClusterState& state, std::int32_t gpu, const Slices& slices) {
+                return name(state.set_slices(known(state, gpu), slices_from(slices)).status);
+            },
+            py::arg("gpu"), py::arg("slices"), "Cuts a GPU into slices, or makes it whole; returns a status.")
         .def("gpus_with", &gpus_with, py::arg("share"), "GPUs with this many thousandths left, ascending.");
+}
+
+void register_hosts(py::class_<ClusterState>& bound) {
+    bound.def_property_readonly("host_free", &host_free, "(machines, 3) CPUs, MB and drives; a view.")
+        .def_property_readonly("num_processes", &num_processes, "(machines,) processes; a view.")
+        .def(
+            "is_machine_drained",
+            [](const ClusterState& state, std::int32_t machine) {
+                return state.hosts().is_drained(known_machine(state, machine));
+            },
+            py::arg("machine"))
+        .def("drained_machines", &drained_machines, "Machines that accept no processes, ascending.");
 }
 
 void register_transaction(py::module_& module) {
@@ -280,23 +353,18 @@ void register_cluster(py::module_& module) {
         .def("allocations", &allocations, "GPUs in task order by job, in the order of allocation.")
         .def("job_ids", &job_ids, "All jobs, in the order of allocation.")
         .def("note", &note, py::arg("job"), "The object kept with the job, or None.")
-        .def_property_readonly("host_free", &host_free, "(machines, 3) CPUs, MB and drives; a view.")
-        .def_property_readonly("num_processes", &num_processes, "(machines,) processes; a view.")
-        .def(
-            "is_machine_drained",
-            [](const ClusterState& state, std::int32_t machine) {
-                return state.hosts().is_drained(known_machine(state, machine));
-            },
-            py::arg("machine"))
-        .def("drained_machines", &drained_machines, "Machines that accept no processes, ascending.")
         .def(
             "touched", [](const ClusterState& state) { return as_tuple(state.touched()); },
             "GPUs that the last change may have changed, and one of each machine whose hosts it changed.")
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
              py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
-             py::arg("kind") = 0, py::arg("share") = kWholeGpu,
+             py::arg("kind") = 0, py::arg("share") = kWholeGpu, py::arg("slices") = Slices(),
+             py::arg("may_reslice") = false,
              "(status, position of the first GPU refused or -1); the state changes only where the status is "
-             "ok. share: thousandths of each GPU. processes: machine, CPUs and MB of each. drives: the "
+             "ok. share: thousandths of each GPU. slices: the parts and compute slices of one slice of each "
+             "GPU, or "
+             "none. may_reslice: its GPUs may be sliced otherwise, idle slices given up. processes: machine, "
+             "CPUs and MB of each. drives: the "
              "machine of each.")
         .def("attach", &attach, py::arg("job"), py::arg("processes"), py::arg("drives"), py::arg("note"),
              py::arg("kind") = 0,
@@ -313,6 +381,7 @@ void register_cluster(py::module_& module) {
         .def("copy", [](const ClusterState& state) { return std::make_unique<ClusterState>(state); });
 
     register_shares(bound);
+    register_hosts(bound);
     register_transaction(module);
 }
 

@@ -34,7 +34,8 @@ namespace {
 using Lists = std::vector<std::vector<std::int32_t>>;
 using Described =
     std::tuple<std::int32_t, py::int_, std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>>, bool,
-               py::typing::Tuple<int, py::ellipsis>, std::int64_t>;
+               py::typing::Tuple<int, py::ellipsis>, std::int64_t,
+               std::vector<std::tuple<std::int32_t, std::uint32_t, std::uint32_t, bool>>>;
 
 py::int_ as_int(const MachineConditions::Words& words) {
     if (words.size() == 1) return py::int_(words[0]);
@@ -84,8 +85,12 @@ Described describe(const MachineConditions& conditions, std::int32_t number) {
     for (const auto& job : condition.jobs) jobs.emplace_back(job.kind, job.num_gpus, as_int(job.sockets));
     py::tuple left(condition.left.size());
     for (std::size_t i = 0; i < condition.left.size(); ++i) left[i] = condition.left[i];
+    std::vector<std::tuple<std::int32_t, std::uint32_t, std::uint32_t, bool>> slices;
+    for (const auto& [gpu, slice, is_held] : condition.slices)
+        slices.emplace_back(gpu, slice.parts, slice.compute, is_held);
     return {condition.machine_template, as_int(condition.free), std::move(jobs),
-            condition.is_used,          std::move(left),        condition.cpus};
+            condition.is_used,          std::move(left),        condition.cpus,
+            std::move(slices)};
 }
 
 // (conditions,) templates and free thousandths of CPUs, and (conditions, most GPUs) thousandths left.
@@ -176,7 +181,9 @@ void register_machines(py::module_& module) {
              "(template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs "
              "and mask of sockets. Then the thousandths left of each GPU, () where shares are not seen, and "
              "the "
-             "free thousandths of CPUs, 0 where these are not seen.")
+             "free thousandths of CPUs, 0 where these are not seen, and each slice: its GPU, parts, compute "
+             "slices "
+             "and whether a job holds it.")
         .def("left_of", &left_of, py::arg("conditions"),
              "Of each of these conditions: template, free thousandths of CPUs, and (conditions, GPUs) "
              "thousandths "

@@ -58,7 +58,7 @@ void change(ClusterState& state, Model& model, Random& rng) {
             std::vector<std::int32_t> gpus(static_cast<std::size_t>(1 + rng.below(3)));
             for (std::int32_t& one : gpus) one = rng.below(kGpus);
             const bool fits = !model.held.contains(job) && model.fits(gpus, share);
-            CHECK((state.allocate(job, gpus, {}, {}, 0, share).status == AllocationStatus::ok) == fits);
+            CHECK((state.allocate(job, gpus, {}, {}, 0, {share}).status == AllocationStatus::ok) == fits);
             if (fits) model.held[job] = {gpus, share};
         }
     }
@@ -111,9 +111,9 @@ TEST(shares_add_up_to_a_gpu_at_most) {
 
 TEST(a_share_of_a_snapshot_is_in_thousandths) {
     ClusterState state(1);
-    CHECK(state.allocate("a", std::vector<std::int32_t>{0}, {}, {}, 0, 1).status == AllocationStatus::ok);
-    CHECK(state.allocate("b", std::vector<std::int32_t>{0}, {}, {}, 0, 999).status == AllocationStatus::ok);
-    CHECK(state.allocate("c", std::vector<std::int32_t>{0}, {}, {}, 0, 1).status ==
+    CHECK(state.allocate("a", std::vector<std::int32_t>{0}, {}, {}, 0, {1}).status == AllocationStatus::ok);
+    CHECK(state.allocate("b", std::vector<std::int32_t>{0}, {}, {}, 0, {999}).status == AllocationStatus::ok);
+    CHECK(state.allocate("c", std::vector<std::int32_t>{0}, {}, {}, 0, {1}).status ==
           AllocationStatus::share_short);
     CHECK(state.allocate("d", std::vector<std::int32_t>{0}).status == AllocationStatus::taken_gpu);
     CHECK(ClusterState::restore(state.snapshot(), 1).snapshot() == state.snapshot());

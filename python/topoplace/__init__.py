@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import discovery as discovery
     from topoplace import kernels as kernels
     from topoplace import machines as machines
+    from topoplace import mig as mig
     from topoplace import objectives as objectives
     from topoplace import policies as policies
     from topoplace import testing as testing
@@ -90,6 +91,7 @@ _MODULES = {
     "kernels": "kernels",
     "links": "topology.links.link_catalogue",
     "machines": "machines",
+    "mig": "mig",
     "objectives": "objectives",
     "policies": "policies",
     "simulate": "simulate",

@@ -200,9 +200,9 @@ class ClusterState:
         """
         first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.
         """
-    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0, share: typing.SupportsInt | typing.SupportsIndex = 1000) -> tuple[str, int]:
+    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0, share: typing.SupportsInt | typing.SupportsIndex = 1000, slices: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], may_reslice: bool = False) -> tuple[str, int]:
         """
-        (status, position of the first GPU refused or -1); the state changes only where the status is ok. share: thousandths of each GPU. processes: machine, CPUs and MB of each. drives: the machine of each.
+        (status, position of the first GPU refused or -1); the state changes only where the status is ok. share: thousandths of each GPU. slices: the parts and compute slices of one slice of each GPU, or none. may_reslice: its GPUs may be sliced otherwise, idle slices given up. processes: machine, CPUs and MB of each. drives: the machine of each.
         """
     def allocations(self) -> dict[str, tuple[int, ...]]:
         """
@@ -256,6 +256,10 @@ class ClusterState:
         """
         Drains or undrains these GPUs and their machine.
         """
+    def set_slices(self, gpu: typing.SupportsInt | typing.SupportsIndex, slices: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]) -> str:
+        """
+        Cuts a GPU into slices, or makes it whole; returns a status.
+        """
     def share_left(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> int:
         """
         The thousandths of the GPU that a new job can get.
@@ -263,6 +267,18 @@ class ClusterState:
     def shares_of(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> dict[str, int]:
         """
         Thousandths of the GPU by job, in order of allocation.
+        """
+    def sliced_gpus(self) -> tuple[int, ...]:
+        """
+        The GPUs that are cut into slices, ascending.
+        """
+    def slices(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> list[tuple[int, int, str | None]]:
+        """
+        (parts, compute slices, job or None) of each slice of the GPU; parts: bit i for the i-th eighth of its memory, bit 8 for the media engines.
+        """
+    def slices_of(self, job: str) -> list[tuple[int, int]]:
+        """
+        (parts, compute slices) of each of its GPUs, or none.
         """
     def snapshot(self) -> bytes:
         ...
@@ -281,6 +297,11 @@ class ClusterState:
     def num_changes(self) -> int:
         """
         Rises with every change, also when it is undone.
+        """
+    @property
+    def num_divided(self) -> int:
+        """
+        The number of GPUs that jobs share or that are cut into slices.
         """
     @property
     def num_free(self) -> int:
@@ -318,9 +339,9 @@ class MachineConditions:
         """
     def condition_of(self, machine: typing.SupportsInt | typing.SupportsIndex) -> int:
         ...
-    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]], bool, tuple[int, ...], int]:
+    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]], bool, tuple[int, ...], int, list[tuple[int, int, int, bool]]]:
         """
-        (template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs and mask of sockets. Then the thousandths left of each GPU, () where shares are not seen, and the free thousandths of CPUs, 0 where these are not seen.
+        (template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs and mask of sockets. Then the thousandths left of each GPU, () where shares are not seen, and the free thousandths of CPUs, 0 where these are not seen, and each slice: its GPU, parts, compute slices and whether a job holds it.
         """
     def left_of(self, conditions: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]]:
         """

@@ -35,17 +35,26 @@ caller knows these addresses.
 """
 
 
-def environment(placement: Placement, servers: Servers | None = None) -> Environment | dict[str, Environment]:
+def environment(
+    placement: Placement, servers: Servers | None, slices: Mapping[tuple[int, int], str]
+) -> Environment | dict[str, Environment]:
     """Return the environment variables with which a job's processes find its GPUs; see `Placement.env`.
 
-    AllocationError if there are remote GPUs but `servers` is None.
+    slices: the UUIDs of the placement's MIG slices by GPU and start. AllocationError if one is missing, or if there are
+    remote GPUs but `servers` is None.
     """
+    if placement.slices and placement.remote:
+        raise AllocationError(f"remote = {placement.remote}: a MIG slice cannot be used over the network")
+    _checks.instance(slices, Mapping, "devices", AllocationError)
     if placement.remote and servers is None:
         raise AllocationError(
             f"remote = {placement.remote}: env needs servers=, a function that returns their addresses"
         )
     by_machine: dict[str, Environment] = {}
     for machine, gpus in _by_host(placement).items():
+        if placement.slices:
+            by_machine[machine] = _visible([_slice_uuid(placement, gpu, slices) for gpu in gpus])
+            continue
         devices = [_seen(placement, gpu, gpus, machine) for gpu in gpus]
         by_machine[machine] = _visible([d.device for d in devices if not d.remote])
         if servers is not None and any(d.remote for d in devices):
@@ -114,6 +123,14 @@ def _uuid(placement: Placement, index: int) -> str:
     if gpu.uuid is None:
         raise AllocationError(f"gpus: the UUID of {gpu.name} is unknown; slices and lent GPUs need one")
     return gpu.uuid
+
+
+def _slice_uuid(placement: Placement, gpu: int, slices: Mapping[tuple[int, int], str]) -> str:
+    start = placement.slices[placement.gpus.index(gpu)].start
+    if (gpu, start) not in slices:
+        where = f"({gpu}, {start})"
+        raise AllocationError(f"devices: the UUID of the MIG slice {where}, its GPU and start, is missing")
+    return _checks.text(slices[gpu, start], f"devices[{gpu}, {start}]", AllocationError)
 
 
 def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:

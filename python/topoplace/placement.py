@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from topoplace import _checks
 from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.mig.profiles import MigSlice, profiles_of_gpu
+from topoplace.mig.slicing import packed
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
+_NO_DEVICES: Mapping[tuple[int, int], str] = MappingProxyType({})
 _NO_SCORES: Mapping[str, float] = MappingProxyType({})
 
 
@@ -115,6 +118,14 @@ class Placement:
     """
     drives: tuple[int, ...] = ()
     """For each storage drive of the job, the number of the drive's machine."""
+    slices: tuple[MigSlice, ...] = ()
+    """The MIG slice of each GPU that the job gets; () for whole GPUs and shares of them."""
+    resliced: tuple[int, ...] = ()
+    """The GPUs to slice anew before the job starts.
+
+    For a job with `slices`, its slice is cut, and idle slices in its way are given up; those of other jobs stay. For
+    other jobs, the GPU becomes whole again; all its slices are idle.
+    """
 
     def __init__(
         self,
@@ -127,13 +138,17 @@ class Placement:
         hosts: tuple[HostShare, ...] = (),
         remote: tuple[int, ...] = (),
         drives: tuple[int, ...] = (),
+        slices: tuple[MigSlice, ...] = (),
+        resliced: tuple[int, ...] = (),
     ) -> None:
         # A simulation makes millions: written by hand, it sets every field once.
         _checks.instance(topology, Topology, "topology", AllocationError)
         given = _checked_gpus(gpus, topology)
         if not given and hosts is _NOTHING:
             raise AllocationError(f"gpus = {given} is empty")
-        set_gpus, set_topology, set_scores, set_optimal, set_job, set_hosts, set_remote, set_drives = _setters
+        set_gpus, set_topology, set_scores, set_optimal, set_job, set_hosts, set_remote, set_drives = (
+            _setters[:8]
+        )
         set_gpus(self, given)
         set_topology(self, topology)
         set_scores(self, scores if type(scores) is Scores else checked_scores(scores, AllocationError))
@@ -144,6 +159,7 @@ class Placement:
         set_hosts(self, hosts)
         set_remote(self, remote)
         set_drives(self, drives)
+        self._keep_slices(slices, resliced)
         if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
 
@@ -161,7 +177,9 @@ class Placement:
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
 
-    def env(self, servers: Servers | None = None) -> Environment | dict[str, Environment]:
+    def env(
+        self, servers: Servers | None = None, devices: Mapping[tuple[int, int], str] = _NO_DEVICES
+    ) -> Environment | dict[str, Environment]:
         """Return the environment variables that make CUDA device i of a process the GPU of task i.
 
         For a job on several machines, return a dict of variables by machine name. Device i is then the GPU of the i-th
@@ -173,10 +191,12 @@ class Placement:
         servers: required for remote GPUs, which are not visible to CUDA and get no device number. For each machine
         whose tasks use remote GPUs, this function gets all devices of these tasks and returns further variables.
         AllocationError if it is missing or its result is not an environment.
+        devices: required for a placement with `slices`, which states where they are, not their UUIDs: `nvidia-smi -L`
+        lists these once the slices are cut. The keys are (GPU, start). AllocationError names one that is missing.
         """
         from topoplace import launch
 
-        return launch.environment(self, servers)
+        return launch.environment(self, servers, devices)
 
     def server_env(self) -> dict[str, Environment]:
         """Return, by machine name, the environment variables of the servers of remote GPUs; {} without remote GPUs.
@@ -201,6 +221,17 @@ class Placement:
         from topoplace import launch
 
         return launch.numactl(self)
+
+    def _keep_slices(self, slices: tuple[MigSlice, ...], resliced: tuple[int, ...]) -> None:
+        *_, set_slices, set_resliced = _setters
+        if slices is not _NOTHING:
+            slices = _checked_slices(slices, self.gpus, self.topology)
+        if resliced is not _NOTHING:
+            resliced = _checked_gpus(resliced, self.topology)
+            if strange := sorted(set(resliced) - set(self.gpus)):
+                raise AllocationError(f"resliced: GPU {strange[0]} is not among gpus = {self.gpus}")
+        set_slices(self, slices)
+        set_resliced(self, resliced)
 
     def _check_hosts(self) -> None:
         hosts = _checks.ordered(self.hosts, "hosts", AllocationError)
@@ -259,6 +290,20 @@ def _checked_gpus(given: Any, topology: Topology) -> tuple[int, ...]:
         twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
         raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
     return gpus
+
+
+def _checked_slices(given: Any, gpus: tuple[int, ...], topology: Topology) -> tuple[MigSlice, ...]:
+    """Return one slice for each of `gpus`; AllocationError if their number or a profile or start is wrong."""
+    listed = _checks.ordered(given, "slices", AllocationError)
+    if len(listed) != len(gpus):
+        raise AllocationError(f"slices: {len(listed)} for {len(gpus)} GPUs")
+    slices: list[MigSlice] = []
+    for i, (one, gpu) in enumerate(zip(listed, gpus, strict=True)):
+        if isinstance(one, str):
+            raise AllocationError(f"slices[{i}] = {one!r} is not a MigSlice")
+        profile, start = packed([one], profiles_of_gpu(topology.gpus[gpu]), "slices", i)[0]
+        slices.append(MigSlice(profile.name, start))
+    return tuple(slices)
 
 
 _setters: tuple[Callable[[Placement, object], None], ...] = tuple(

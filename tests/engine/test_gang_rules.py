@@ -120,6 +120,18 @@ def test_a_gang_gets_machines_that_meet_its_requirements(
         assert not preferred or len({level.domains[machine] for machine in used}) == 1
 
 
+@pytest.mark.parametrize("name", POLICIES)
+def test_tasks_on_machines_of_their_own_prefer_a_domain_too(name: str) -> None:
+    racks = Level("rack", (None, "a", "a", None))
+    fabric = Fabric(numbered("machine", 4), (racks,))
+    machine = tp.Topology.from_links(GPUS, [], 12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=fabric, network=12.5))
+    job = tp.JobGraph.independent(2).with_(anti_affinity=True, prefer="rack")
+    placement = tp.policies.get(name).place(job, cluster)
+    assert placement is not None
+    assert {int(cluster.topology.machine_of[gpu]) for gpu in placement.gpus} == {1, 2}
+
+
 @pytest.mark.parametrize("name", ["fcfs", "mapa-greedy"])
 def test_an_unknown_level_is_refused_with_the_list(name: str) -> None:
     machine = tp.machines.get("minsky")

@@ -108,12 +108,12 @@ CASES: list[Case] = [
         lambda found: sorted(gpu % 4 for gpu in found.gpus) == [0, 0, 1, 1, 2, 2],
         UTILITY_POLICIES | SHARING,
     ),
-    ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, SHARING),
+    ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, SHARING | BY_MACHINES),
 ]
 
 
 def test_the_table_has_every_requirement() -> None:
-    assert {field for field, *_ in CASES} == set(REQUIREMENTS)
+    assert {field for field, *_ in CASES} | {"mig"} == set(REQUIREMENTS)  # see test_parts_of_gpus.py
     for field, job, *_ in CASES:
         assert field in job.requirements
 

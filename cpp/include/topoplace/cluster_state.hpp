@@ -1,9 +1,9 @@
 // Which job holds which GPUs and host resources: the only mutable state of a cluster.
 //
-// A GPU is healthy or drained. It is held by one job, or shared by jobs that each take some thousandths of
-// it; it is free when healthy and neither. Every change is all or nothing and costs O(1) per GPU it names.
-// Inside a transaction every change leaves a record of what it replaced, so rolling back costs as much as the
-// changes did, whatever the size of the cluster.
+// A GPU is healthy or drained. It is held by one job, shared by jobs that each take some thousandths of it,
+// or cut into MIG slices, each of which one job may hold; it is free when healthy and none of these. Every
+// change is all or nothing and costs O(1) per GPU it names. Inside a transaction every change leaves a record
+// of what it replaced, so rolling back costs as much as the changes did, whatever the size of the cluster.
 //
 // Not synchronised: one thread at a time, as for any container.
 #pragma once
@@ -21,6 +21,7 @@
 
 #include "topoplace/change_log.hpp"
 #include "topoplace/gpu_shares.hpp"
+#include "topoplace/gpu_slices.hpp"
 #include "topoplace/host_state.hpp"
 
 namespace topoplace {
@@ -35,6 +36,9 @@ enum class AllocationStatus : std::uint8_t {
     taken_gpu,      // another job holds it or a share of it: see owner() and sharers()
     drained_gpu,    // withdrawn: undrain() it first
     share_short,    // jobs that share it leave less of it: see share_left()
+    sliced_gpu,     // it is cut into slices, all of them idle, and the request may not change that
+    no_slice,       // it has no such idle slice, and the request may not cut one
+    slots_taken,    // a job holds a slice with parts of it that the request needs
     hosts_short,    // a machine is unknown, drained, or lacks CPUs, memory or drives
 };
 
@@ -42,6 +46,13 @@ enum class AllocationStatus : std::uint8_t {
 struct Machines {
     std::vector<std::int32_t> first_gpu;       // a GPU of each machine
     std::vector<HostState::Amounts> capacity;  // of each machine; none for no limits
+};
+
+// What a job takes of each of its GPUs.
+struct GpuParts {
+    std::int32_t share = kWholeGpu;     // thousandths of each, 1..kWholeGpu, unless it takes slices
+    std::vector<MigSlice> slices = {};  // one of each GPU, or none
+    bool may_reslice = false;           // idle slices of the GPUs may be given up, and new ones cut
 };
 
 // The enumerator's name, such as "taken_gpu".
@@ -63,9 +74,10 @@ class ClusterState {
             gpus;  // task i of the job runs on gpus[i]; a job with host needs may have none
         HostNeeds hosts;
         Note note;
-        std::int64_t kind = 0;           // the caller's number for jobs that disturb others alike
-        std::uint64_t sequence = 0;      // rises with every allocation
-        std::int32_t share = kWholeGpu;  // thousandths of each of its GPUs
+        std::int64_t kind = 0;              // the caller's number for jobs that disturb others alike
+        std::uint64_t sequence = 0;         // rises with every allocation
+        std::int32_t share = kWholeGpu;     // thousandths of each of its GPUs, unless it holds slices
+        std::vector<MigSlice> slices = {};  // one of each of its GPUs, or none
 
         bool holds_something() const { return !gpus.empty() || !hosts.empty(); }
     };
@@ -89,13 +101,21 @@ class ClusterState {
     // For GPUs it knows:
     bool is_free(std::int32_t gpu) const { return test(free_, gpu); }
     bool is_drained(std::int32_t gpu) const { return test(drained_, gpu); }
-    // The job that holds all of it; nullptr where it is free or shared.
+    // The job that holds all of it; nullptr where it is free, shared or sliced.
     const Job* owner(std::int32_t gpu) const { return owner_[static_cast<std::size_t>(gpu)]; }
     std::span<const GpuShares<Job>::Holder> sharers(std::int32_t gpu) const { return shares_.holders(gpu); }
-    // The thousandths that a new job can get: 0 where it is drained or one job holds it.
-    std::int32_t share_left(std::int32_t gpu) const {
-        return is_drained(gpu) || owner(gpu) != nullptr ? 0 : shares_.left(gpu);
+    const GpuSlices<Job>::Entries& slices(std::int32_t gpu) const { return slices_.of(gpu); }
+    const std::unordered_map<std::int32_t, GpuSlices<Job>::Entries>& all_slices() const {
+        return slices_.all();
     }
+    // The thousandths that a new job can get: 0 where it is drained or sliced, or one job holds it.
+    std::int32_t share_left(std::int32_t gpu) const {
+        const bool is_none = is_drained(gpu) || owner(gpu) != nullptr || slices_.is_sliced(gpu);
+        return is_none ? 0 : shares_.left(gpu);
+    }
+
+    // GPUs that jobs share, or that are cut into slices.
+    std::size_t num_divided() const { return shares_.all().size() + slices_.all().size(); }
 
     std::vector<std::int32_t> free_gpus() const { return members(free_); }        // ascending
     std::vector<std::int32_t> drained_gpus() const { return members(drained_); }  // ascending
@@ -110,14 +130,16 @@ class ClusterState {
     // The GPUs that changes touched, for those who follow the state from time to time.
     const ChangeLog& changes() const { return changes_; }
 
-    // share: the thousandths of each GPU that the job takes, 1..kWholeGpu.
     AllocationResult allocate(const std::string& job, std::span<const std::int32_t> gpus,
                               HostNeeds hosts = {}, Note note = {}, std::int64_t kind = 0,
-                              std::int32_t share = kWholeGpu);
+                              GpuParts parts = {});
     AllocationResult release(const std::string& job);
     // Gives a job that holds GPUs, or a new one, host resources and a note: for states that are read from
     // bytes.
     AllocationResult attach(const std::string& job, HostNeeds hosts, Note note, std::int64_t kind = 0);
+    // Cuts a GPU into these slices, or makes it whole. Refused unless the slices are disjoint, those that
+    // jobs hold are among them, and no job holds or shares the GPU otherwise; the position is 0 then.
+    AllocationResult set_slices(std::int32_t gpu, const std::vector<MigSlice>& slices);
     // Withdraws a GPU: it stays with the job that holds it and is not free afterwards. Both are idempotent,
     // and say whether they changed anything; the GPU must be one it knows.
     bool drain(std::int32_t gpu);
@@ -142,11 +164,18 @@ class ClusterState {
     using Bits = std::vector<std::uint64_t>;
     using Jobs = std::unordered_map<std::string, Allocation>;
 
+    using Entries = GpuSlices<Job>::Entries;
+
     struct Allocated {
         const Job* job;
+        std::vector<std::pair<std::int32_t, Entries>> before;  // of GPUs whose slices changed
     };
     struct Released {
         Jobs::node_type job;  // taken out of jobs_ whole, so that pointers to it hold when it returns
+    };
+    struct Sliced {
+        std::int32_t gpu;
+        Entries before;
     };
     struct Drained {
         std::int32_t gpu;
@@ -158,15 +187,20 @@ class ClusterState {
         std::int32_t machine;
         bool drained;  // what it was set to
     };
-    using Change = std::variant<Allocated, Released, Drained, Undrained, MachineDrained>;
+    using Change = std::variant<Allocated, Released, Sliced, Drained, Undrained, MachineDrained>;
 
     static bool test(const Bits& bits, std::int32_t gpu);
     static std::vector<std::int32_t> members(const Bits& bits);
 
     bool is_consistent() const;
-    AllocationStatus refusal(std::int32_t gpu, std::int32_t share) const;
-    AllocationResult first_refusal(std::span<const std::int32_t> gpus, std::int32_t share);
+    AllocationStatus refusal(std::int32_t gpu, const GpuParts& parts, std::size_t position) const;
+    AllocationStatus slice_refusal(std::int32_t gpu, const MigSlice& slice, bool may_reslice) const;
+    AllocationResult first_refusal(std::span<const std::int32_t> gpus, const GpuParts& parts);
     bool owners_are_consistent() const;
+    bool slices_are_consistent() const;
+    bool holds(const Job& job, std::size_t position) const;
+    void write_sliced(std::string& out) const;
+    std::vector<std::pair<std::int32_t, Entries>> reslice(const Allocation& allocation);
     void refresh_free(std::int32_t gpu);
     void set_free(std::int32_t gpu, bool free);
     void take(const Job& job);
@@ -178,12 +212,14 @@ class ClusterState {
 
     void undo(Allocated& change);
     void undo(Released& change);
+    void undo(Sliced& change);
     void undo(Drained& change);
     void undo(Undrained& change);
     void undo(MachineDrained& change);
 
     std::vector<const Job*> owner_;
     GpuShares<Job> shares_;
+    GpuSlices<Job> slices_;
     Bits free_;
     Bits drained_;
     Bits named_;  // of the request that is looked at; empty between requests

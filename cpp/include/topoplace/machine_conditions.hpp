@@ -33,7 +33,7 @@ struct Sight {
     bool jobs = true;      // each job on the machine: its kind, its number of GPUs there, and their sockets
     bool use = false;      // whether a job holds a GPU of the machine, or runs a process on it
     bool machine = false;  // its number: no two machines share a condition
-    bool shares = false;   // how much is left of each GPU
+    bool shares = false;   // how much is left of each GPU, and into which slices it is cut
     bool cpus = false;     // how many CPUs are free
 };
 
@@ -54,6 +54,13 @@ class MachineConditions {
 
         auto operator<=>(const JobHere&) const = default;
     };
+    struct SliceHere {
+        std::int32_t gpu = 0;  // local number
+        MigSlice slice;
+        bool is_held = false;
+
+        auto operator<=>(const SliceHere&) const = default;
+    };
     struct Condition {
         std::int32_t machine_template = 0;
         std::int32_t machine = -1;       // only where no two machines share a condition
@@ -61,6 +68,7 @@ class MachineConditions {
         Words free;                      // local numbers
         std::vector<JobHere> jobs;       // ascending; empty unless the rule sees jobs
         std::vector<std::int32_t> left;  // thousandths of each GPU; empty unless the rule sees shares
+        std::vector<SliceHere> slices;   // ascending; empty unless the rule sees shares
         std::int64_t cpus = 0;           // free thousandths of a CPU; 0 unless the rule sees CPUs
 
         bool operator==(const Condition&) const = default;

@@ -2,10 +2,12 @@
 //
 //   "TPCS" u32 version, u32 GPUs, u32 drained, that many i32 GPUs, u32 jobs,
 //   per job in order of allocation: u32 length, the bytes of its name, u32 GPUs, that many i32 GPUs,
-//       u32 share of each of them in thousandths (version 2 only),
-//   u64 FNV-1a of everything before.
+//       u32 share of each of them in thousandths (versions 2 and 3),
+//       one byte that says whether it holds slices, and if so one slice a GPU (version 3),
+//   u32 sliced GPUs, per GPU: i32 GPU, u32 slices, that many slices (version 3); a slice is u32 parts, u32
+//   compute, u64 FNV-1a of everything before.
 //
-// Version 1 is written while all jobs hold whole GPUs.
+// Version 1 is written while all jobs hold whole GPUs, version 2 while no GPU is sliced.
 //
 // FNV-1a maps different states of one step to different states, so no change of a single byte goes unnoticed;
 // what passes the checksum is still checked in full.
@@ -21,7 +23,7 @@ namespace topoplace {
 namespace {
 
 constexpr std::string_view kMagic = "TPCS";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kChecksumBytes = 8;
 
 std::uint64_t checksum(std::string_view bytes) {
@@ -41,6 +43,11 @@ void write_size(std::string& out, std::size_t size) { write(out, static_cast<std
 void write_gpus(std::string& out, const std::vector<std::int32_t>& gpus) {
     write_size(out, gpus.size());
     for (const std::int32_t gpu : gpus) write(out, static_cast<std::uint32_t>(gpu));
+}
+
+void write_slice(std::string& out, const MigSlice& slice) {
+    write(out, slice.parts);
+    write(out, slice.compute);
 }
 
 [[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument("snapshot: " + why); }
@@ -81,6 +88,30 @@ class Reader {
     std::string_view rest_;
 };
 
+std::vector<MigSlice> read_slices(Reader& reader, std::size_t count) {
+    std::vector<MigSlice> slices;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto parts = reader.number<std::uint32_t>();
+        slices.push_back({parts, reader.number<std::uint32_t>()});
+        if (slices.back().eighths() == 0 || (parts & ~MigSlice::kAll) != 0) refuse("a slice is invalid");
+    }
+    return slices;
+}
+
+// What one job holds; whole GPUs in version 1.
+GpuParts read_parts(Reader& reader, std::uint32_t version, const std::string& job, std::size_t num_gpus) {
+    GpuParts parts;
+    if (version == 1) return parts;
+    const auto share = reader.number<std::uint32_t>();
+    if (share < 1 || share > kWholeGpu) refuse("job \"" + job + "\" has a share of " + std::to_string(share));
+    parts.share = static_cast<std::int32_t>(share);
+    if (version < 3 || reader.number<std::uint8_t>() == 0) return parts;
+    if (parts.share != kWholeGpu) refuse("job \"" + job + "\" has slices and a share");
+    parts.slices = read_slices(reader, num_gpus);
+    parts.may_reslice = true;
+    return parts;
+}
+
 // Returns the version.
 std::uint32_t read_header(Reader& reader, std::int32_t num_gpus) {
     if (reader.bytes(kMagic.size()) != kMagic) refuse("it does not begin as one");
@@ -100,8 +131,9 @@ std::string ClusterState::snapshot() const {
     std::vector<const Job*> holders = jobs();
     const bool shares = std::any_of(holders.begin(), holders.end(),
                                     [](const Job* job) { return job->second.share != kWholeGpu; });
+    const bool slices = !slices_.all().empty();
     std::string out(kMagic);
-    write(out, shares ? kVersion : std::uint32_t{1});
+    write(out, slices ? kVersion : shares ? std::uint32_t{2} : std::uint32_t{1});
     write_size(out, owner_.size());
     write_gpus(out, drained_gpus());
     std::erase_if(holders, [](const Job* job) { return job->second.gpus.empty(); });
@@ -110,11 +142,27 @@ std::string ClusterState::snapshot() const {
         write_size(out, job->first.size());
         out += job->first;
         write_gpus(out, job->second.gpus);
-        if (shares) write(out, static_cast<std::uint32_t>(job->second.share));
+        if (shares || slices) write(out, static_cast<std::uint32_t>(job->second.share));
+        if (!slices) continue;
+        write(out, static_cast<std::uint8_t>(job->second.slices.empty() ? 0 : 1));
+        for (const MigSlice& slice : job->second.slices) write_slice(out, slice);
     }
+    if (slices) write_sliced(out);
     write(out, checksum(out));
     TOPOPLACE_ASSERT(restore(out, num_gpus()).jobs_.size() == holders.size());
     return out;
+}
+
+void ClusterState::write_sliced(std::string& out) const {
+    std::vector<std::int32_t> gpus;
+    for (const auto& [gpu, _] : slices_.all()) gpus.push_back(gpu);
+    std::sort(gpus.begin(), gpus.end());
+    write_size(out, gpus.size());
+    for (const std::int32_t gpu : gpus) {
+        write(out, static_cast<std::uint32_t>(gpu));
+        write_size(out, slices_.of(gpu).size());
+        for (const auto& entry : slices_.of(gpu)) write_slice(out, entry.slice);
+    }
 }
 
 ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus, Machines machines) {
@@ -129,12 +177,15 @@ ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus
     for (auto jobs = reader.number<std::uint32_t>(); jobs > 0; --jobs) {
         const std::string job(reader.bytes(reader.number<std::uint32_t>()));
         const std::vector<std::int32_t> gpus = reader.gpus();
-        const std::uint32_t share = version == 1 ? kWholeGpu : reader.number<std::uint32_t>();
-        if (share < 1 || share > kWholeGpu)
-            refuse("job \"" + job + "\" has a share of " + std::to_string(share));
-        if (state.allocate(job, gpus, {}, {}, 0, static_cast<std::int32_t>(share)).status !=
-            AllocationStatus::ok)
+        GpuParts parts = read_parts(reader, version, job, gpus.size());
+        if (state.allocate(job, gpus, {}, {}, 0, std::move(parts)).status != AllocationStatus::ok)
             refuse("job \"" + job + "\" is invalid");
+    }
+    for (auto sliced = version < 3 ? 0 : reader.number<std::uint32_t>(); sliced > 0; --sliced) {
+        const auto gpu = static_cast<std::int32_t>(reader.number<std::uint32_t>());
+        const auto count = reader.number<std::uint32_t>();
+        if (count < 1 || state.set_slices(gpu, read_slices(reader, count)).status != AllocationStatus::ok)
+            refuse("the slices of GPU " + std::to_string(gpu) + " are invalid");
     }
     TOPOPLACE_ASSERT(state.open_transactions_ == 0 && state.log_.empty());
     if (!reader.at_end()) refuse("it goes on after its end");

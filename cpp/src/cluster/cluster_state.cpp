@@ -26,9 +26,10 @@ std::size_t changes_kept(std::int32_t num_gpus) {
 }  // namespace
 
 std::string_view name(AllocationStatus status) {
-    constexpr std::array<std::string_view, 10> names{
-        "ok",        "no_gpus",     "job_exists",  "unknown_job", "unknown_gpu", "duplicate_gpu",
-        "taken_gpu", "drained_gpu", "share_short", "hosts_short"};
+    constexpr std::array<std::string_view, 13> names{
+        "ok",         "no_gpus",     "job_exists",  "unknown_job", "unknown_gpu", "duplicate_gpu",
+        "taken_gpu",  "drained_gpu", "share_short", "sliced_gpu",  "no_slice",    "slots_taken",
+        "hosts_short"};
     return names[static_cast<std::size_t>(status)];
 }
 
@@ -77,7 +78,35 @@ bool ClusterState::is_consistent() const {
         num_free += is_free(gpu) ? 1 : 0;
     }
     const bool log_is_in_use = open_transactions_ > 0 || (open_transactions_ == 0 && log_.empty());
-    return num_free == num_free_ && log_is_in_use && owners_are_consistent();
+    return num_free == num_free_ && log_is_in_use && owners_are_consistent() && slices_are_consistent();
+}
+
+// A sliced GPU has disjoint slices, and is neither held as a whole nor shared.
+bool ClusterState::slices_are_consistent() const {
+    for (const auto& [gpu, entries] : slices_.all()) {
+        if (entries.empty() || owner(gpu) != nullptr || shares_.is_shared(gpu)) return false;
+        std::uint32_t parts = 0;
+        for (const auto& entry : entries) {
+            if (entry.slice.eighths() == 0 || (parts & entry.slice.parts) != 0) return false;
+            parts |= entry.slice.parts;
+        }
+    }
+    return true;
+}
+
+// Whether the GPU at this position says so too.
+bool ClusterState::holds(const Job& job, std::size_t position) const {
+    const std::int32_t gpu = job.second.gpus[position];
+    if (!job.second.slices.empty()) {
+        const Entries& entries = slices(gpu);
+        return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+            return entry.job == &job && entry.slice == job.second.slices[position];
+        });
+    }
+    if (job.second.share == kWholeGpu) return owner(gpu) == &job;
+    const auto others = sharers(gpu);
+    return std::any_of(others.begin(), others.end(),
+                       [&job](const auto& one) { return one.job == &job && one.share == job.second.share; });
 }
 
 // Jobs say the same as the owners of GPUs and those who share them.
@@ -85,14 +114,13 @@ bool ClusterState::owners_are_consistent() const {
     std::size_t num_held = 0;
     for (const Job* job : owner_) num_held += job != nullptr ? 1 : 0;
     for (const auto& [gpu, holders] : shares_.all()) num_held += holders.size();
+    for (const auto& [gpu, entries] : slices_.all()) {
+        for (const auto& entry : entries) num_held += entry.job != nullptr ? 1 : 0;
+    }
     for (const Job& job : jobs_) {
         if (!job.second.holds_something() || job.second.sequence >= next_sequence_) return false;
-        const auto is_its = [&job](const GpuShares<Job>::Holder& one) {
-            return one.job == &job && one.share == job.second.share;
-        };
-        for (const std::int32_t gpu : job.second.gpus) {
-            const auto others = sharers(gpu);
-            if (owner(gpu) != &job && std::none_of(others.begin(), others.end(), is_its)) return false;
+        for (std::size_t i = 0; i < job.second.gpus.size(); ++i) {
+            if (!holds(job, i)) return false;
             --num_held;
         }
     }
@@ -102,6 +130,7 @@ bool ClusterState::owners_are_consistent() const {
 ClusterState::ClusterState(const ClusterState& other)
     : owner_(other.owner_.size()),
       shares_(other.num_gpus()),
+      slices_(other.slices_.all_idle()),
       free_(other.free_),
       drained_(other.drained_),
       named_(other.named_),
@@ -130,26 +159,44 @@ std::vector<const ClusterState::Job*> ClusterState::jobs() const {
 }
 
 AllocationResult ClusterState::allocate(const std::string& job, std::span<const std::int32_t> gpus,
-                                        HostNeeds hosts, Note note, std::int64_t kind, std::int32_t share) {
-    TOPOPLACE_ASSERT(share > 0 && share <= kWholeGpu);
+                                        HostNeeds hosts, Note note, std::int64_t kind, GpuParts parts) {
+    TOPOPLACE_ASSERT(parts.share > 0 && parts.share <= kWholeGpu);
+    TOPOPLACE_ASSERT(parts.slices.empty() ||
+                     (parts.slices.size() == gpus.size() && parts.share == kWholeGpu));
     if (gpus.empty() && hosts.empty()) return {AllocationStatus::no_gpus, -1};
     if (jobs_.contains(job)) return {AllocationStatus::job_exists, -1};
     if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
-    const AllocationResult refused = first_refusal(gpus, share);
+    const AllocationResult refused = first_refusal(gpus, parts);
     if (refused.status != AllocationStatus::ok) {
         hosts_.give_back(hosts);
         return refused;
     }
-    Allocation held{
-        {gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), kind, next_sequence_++, share};
+    Allocation held{{gpus.begin(), gpus.end()}, std::move(hosts), std::move(note),        kind,
+                    next_sequence_++,           parts.share,      std::move(parts.slices)};
     const auto [place, _] = jobs_.try_emplace(job, std::move(held));
+    auto before = reslice(place->second);
     take(*place);
     touched_.clear();
     touch(place->second);
     log_touched();
-    record(Allocated{&*place});
+    record(Allocated{&*place, std::move(before)});
     TOPOPLACE_ASSERT(is_consistent());
     return {};
+}
+
+// Makes room for what an allocation takes; returns what the slices of the GPUs were that it changed.
+std::vector<std::pair<std::int32_t, ClusterState::Entries>> ClusterState::reslice(
+    const Allocation& allocation) {
+    std::vector<std::pair<std::int32_t, Entries>> before;
+    for (std::size_t i = 0; i < allocation.gpus.size(); ++i) {
+        const std::int32_t gpu = allocation.gpus[i];
+        if (allocation.slices.empty()) {
+            if (slices_.is_sliced(gpu)) before.emplace_back(gpu, slices_.exchange(gpu, {}));
+        } else if (!slices_.has_idle(gpu, allocation.slices[i])) {
+            before.emplace_back(gpu, slices_.of(gpu));
+        }
+    }
+    return before;
 }
 
 AllocationResult ClusterState::attach(const std::string& job, HostNeeds hosts, Note note, std::int64_t kind) {
@@ -176,6 +223,33 @@ AllocationResult ClusterState::release(const std::string& job) {
     touch(place->second);
     log_touched();
     record(Released{jobs_.extract(place)});
+    TOPOPLACE_ASSERT(is_consistent());
+    return {};
+}
+
+AllocationResult ClusterState::set_slices(std::int32_t gpu, const std::vector<MigSlice>& slices) {
+    if (!knows(gpu)) return {AllocationStatus::unknown_gpu, 0};
+    if (owner(gpu) != nullptr || shares_.is_shared(gpu)) return {AllocationStatus::taken_gpu, 0};
+    Entries now;
+    std::uint32_t parts = 0;
+    for (const MigSlice& slice : slices) {
+        if (slice.eighths() == 0 || (slice.parts & ~MigSlice::kAll) != 0 || (parts & slice.parts) != 0)
+            return {AllocationStatus::no_slice, 0};
+        parts |= slice.parts;
+        now.push_back({slice});
+    }
+    for (const auto& entry : slices_.of(gpu)) {
+        if (entry.job == nullptr) continue;
+        const auto its =
+            std::find_if(now.begin(), now.end(), [&](const auto& one) { return one.slice == entry.slice; });
+        if (its == now.end()) return {AllocationStatus::slots_taken, 0};
+        its->job = entry.job;
+    }
+    Entries before = slices_.exchange(gpu, std::move(now));
+    refresh_free(gpu);
+    touched_.assign({gpu});
+    log_touched();
+    record(Sliced{gpu, std::move(before)});
     TOPOPLACE_ASSERT(is_consistent());
     return {};
 }
@@ -228,12 +302,12 @@ void ClusterState::rollback(Mark mark) {
     TOPOPLACE_ASSERT(is_consistent());
 }
 
-// The first GPU of which this share cannot be taken, or that is named before.
-AllocationResult ClusterState::first_refusal(std::span<const std::int32_t> gpus, std::int32_t share) {
+// The first GPU of which this cannot be taken, or that is named before.
+AllocationResult ClusterState::first_refusal(std::span<const std::int32_t> gpus, const GpuParts& parts) {
     AllocationResult result;
     std::size_t at = 0;
     for (; at < gpus.size() && result.status == AllocationStatus::ok; ++at) {
-        result = {refusal(gpus[at], share), static_cast<std::int32_t>(at)};
+        result = {refusal(gpus[at], parts, at), static_cast<std::int32_t>(at)};
         if (result.status != AllocationStatus::ok) break;
         if (test(named_, gpus[at])) result.status = AllocationStatus::duplicate_gpu;
         named_[word_of(gpus[at])] |= bit_of(gpus[at]);
@@ -242,13 +316,26 @@ AllocationResult ClusterState::first_refusal(std::span<const std::int32_t> gpus,
     return result.status == AllocationStatus::ok ? AllocationResult{} : result;
 }
 
-// Why this share of `gpu` cannot be taken now.
-AllocationStatus ClusterState::refusal(std::int32_t gpu, std::int32_t share) const {
+// Why what is asked of the GPU at this position cannot be taken now.
+AllocationStatus ClusterState::refusal(std::int32_t gpu, const GpuParts& parts, std::size_t position) const {
     if (!knows(gpu)) return AllocationStatus::unknown_gpu;
-    if (share <= share_left(gpu)) return AllocationStatus::ok;
+    if (parts.slices.empty() && parts.share <= share_left(gpu)) return AllocationStatus::ok;
     if (owner(gpu) != nullptr) return AllocationStatus::taken_gpu;
     if (is_drained(gpu)) return AllocationStatus::drained_gpu;
-    return share == kWholeGpu ? AllocationStatus::taken_gpu : AllocationStatus::share_short;
+    if (!parts.slices.empty()) return slice_refusal(gpu, parts.slices[position], parts.may_reslice);
+    if (slices_.is_sliced(gpu)) {
+        if (!slices_.is_idle(gpu)) return AllocationStatus::taken_gpu;
+        return parts.may_reslice ? AllocationStatus::ok : AllocationStatus::sliced_gpu;
+    }
+    return parts.share == kWholeGpu ? AllocationStatus::taken_gpu : AllocationStatus::share_short;
+}
+
+// The same for a slice of a healthy GPU that no job holds as a whole.
+AllocationStatus ClusterState::slice_refusal(std::int32_t gpu, const MigSlice& slice,
+                                             bool may_reslice) const {
+    if (shares_.is_shared(gpu)) return AllocationStatus::taken_gpu;
+    if (!slices_.fits(gpu, slice)) return AllocationStatus::slots_taken;
+    return may_reslice || slices_.has_idle(gpu, slice) ? AllocationStatus::ok : AllocationStatus::no_slice;
 }
 
 void ClusterState::set_free(std::int32_t gpu, bool free) {
@@ -261,21 +348,28 @@ void ClusterState::set_free(std::int32_t gpu, bool free) {
 void ClusterState::refresh_free(std::int32_t gpu) { set_free(gpu, share_left(gpu) == kWholeGpu); }
 
 void ClusterState::take(const Job& job) {
-    for (const std::int32_t gpu : job.second.gpus) {
+    const Allocation& its = job.second;
+    for (std::size_t i = 0; i < its.gpus.size(); ++i) {
+        const std::int32_t gpu = its.gpus[i];
         TOPOPLACE_ASSERT(owner(gpu) == nullptr);
-        if (job.second.share == kWholeGpu) {
+        if (!its.slices.empty()) {
+            slices_.hold(gpu, its.slices[i], &job);
+        } else if (its.share == kWholeGpu) {
             owner_[index(gpu)] = &job;
         } else {
-            shares_.add(gpu, &job, job.second.share);
+            shares_.add(gpu, &job, its.share);
         }
         refresh_free(gpu);
     }
 }
 
 void ClusterState::give_back(const Job& job) {
-    for (const std::int32_t gpu : job.second.gpus) {
+    const Allocation& its = job.second;
+    for (const std::int32_t gpu : its.gpus) {
         TOPOPLACE_ASSERT(!is_free(gpu));
-        if (job.second.share == kWholeGpu) {
+        if (!its.slices.empty()) {
+            slices_.release(gpu, &job);
+        } else if (its.share == kWholeGpu) {
             owner_[index(gpu)] = nullptr;
         } else {
             shares_.remove(gpu, &job);
@@ -308,6 +402,10 @@ void ClusterState::record(Change&& change) {
 void ClusterState::undo(Allocated& change) {
     TOPOPLACE_ASSERT(find(change.job->first) == change.job);
     give_back(*change.job);
+    for (auto& [gpu, entries] : change.before) {
+        slices_.exchange(gpu, std::move(entries));
+        refresh_free(gpu);
+    }
     hosts_.give_back(change.job->second.hosts);
     touch(change.job->second);
     jobs_.erase(jobs_.find(change.job->first));
@@ -319,6 +417,12 @@ void ClusterState::undo(Released& change) {
     take(job);
     hosts_.take_again(job.second.hosts);
     touch(job.second);
+}
+
+void ClusterState::undo(Sliced& change) {
+    slices_.exchange(change.gpu, std::move(change.before));
+    refresh_free(change.gpu);
+    touched_.push_back(change.gpu);
 }
 
 void ClusterState::undo(Drained& change) {

@@ -68,6 +68,11 @@ std::size_t MachineConditions::Hash::operator()(const Condition& condition) cons
     hash = mixed(hash, static_cast<std::uint64_t>(condition.cpus));
     for (const std::int32_t left : condition.left) hash = mixed(hash, static_cast<std::uint64_t>(left));
     for (const std::uint64_t word : condition.free) hash = mixed(hash, word);
+    for (const SliceHere& one : condition.slices) {
+        hash = mixed(hash, static_cast<std::uint64_t>(one.gpu));
+        hash = mixed(hash,
+                     std::uint64_t{one.slice.parts} << 32 | one.slice.compute << 1 | (one.is_held ? 1 : 0));
+    }
     for (const JobHere& job : condition.jobs) {
         hash = mixed(hash, static_cast<std::uint64_t>(job.kind));
         hash = mixed(hash, static_cast<std::uint64_t>(job.num_gpus));
@@ -141,6 +146,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
                         .free = empty_set(static_cast<std::int32_t>(gpus.size())),
                         .jobs = {},
                         .left = {},
+                        .slices = {},
                         .cpus = sight_.cpus ? free_cpus(machine) : 0};
     const std::vector<std::int32_t>& socket_of = layout_.socket_of[index(condition.machine_template)];
     std::vector<std::pair<const ClusterState::Job*, JobHere>> jobs;
@@ -162,6 +168,10 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
         };
         if (state_->owner(gpu) != nullptr) meet(state_->owner(gpu));
         for (const auto& sharer : state_->sharers(gpu)) meet(sharer.job);
+        for (const auto& [slice, job] : state_->slices(gpu)) {
+            if (sight_.shares) condition.slices.push_back({local, slice, job != nullptr});
+            if (job != nullptr) meet(job);
+        }
     }
     for (auto& [_, here] : jobs) condition.jobs.push_back(std::move(here));
     std::sort(condition.jobs.begin(), condition.jobs.end());

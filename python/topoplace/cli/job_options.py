@@ -19,6 +19,7 @@ FLAGS: Final = {
     "single_machine": "--single-machine",
     "anti_affinity": "--anti-affinity",
     "gpu_fraction": "--gpu-fraction",
+    "mig": "--mig",
     "min_utility": "--min-utility",
     "within": "--within",
     "prefer": "--prefer",
@@ -68,8 +69,9 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="X",
-        help="share of each GPU, 0.001 to 1, for policies that share GPUs, such as fgd",
+        help="share of each GPU, 0.001 to 1 (default: 1)",
     )
+    parser.add_argument("--mig", metavar="PROFILE", help="a MIG slice of each GPU, such as 1g.10gb")
     parser.add_argument(
         "--min-utility",
         type=float,
@@ -90,6 +92,7 @@ def job(arguments: argparse.Namespace, default_size: str = "4") -> JobGraph:
             single_machine=arguments.single_machine,
             anti_affinity=arguments.anti_affinity,
             gpu_fraction=arguments.gpu_fraction,
+            mig=arguments.mig,
             min_utility=arguments.min_utility,
             within=arguments.within,
             prefer=arguments.prefer,

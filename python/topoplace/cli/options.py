@@ -6,7 +6,10 @@ import argparse
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from topoplace.engine.policy import Policy
 
 WRONG_INPUT = 2
 GPUS_PER_NODE = 1
@@ -122,6 +125,24 @@ def add_policy(
 ) -> None:
     """Add the option --policy: the name of the policy that places jobs; `what` is its help text."""
     parser.add_argument("--policy", default=default, help=f"{what} (default: %(default)s)")
+
+
+def add_reslice(parser: argparse.ArgumentParser) -> None:
+    """Add the option --reslice, after which `reslicing` makes the policy slice GPUs anew."""
+    parser.add_argument(
+        "--reslice",
+        action="store_true",
+        help="the policy may slice GPUs anew for a job that fits nowhere else",
+    )
+
+
+def reslicing(policy: Policy) -> Policy:
+    """Return the policy as one that may slice GPUs anew; ValueError if it cannot."""
+    from topoplace.engine.machine_policy import MachinePolicy
+
+    if not isinstance(policy, MachinePolicy):
+        raise ValueError(f"--reslice: {policy.name} does not slice GPUs")
+    return policy.with_reslicing()
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

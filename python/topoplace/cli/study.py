@@ -84,6 +84,7 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="move running jobs if the oldest waiting job then fits; each move takes SECONDS",
     )
+    options.add_reslice(parser)
 
 
 class Study:
@@ -111,7 +112,7 @@ class Study:
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
         self.may_share = self.topology.num_machines > 1 or any(
-            job.gpu_fraction < 1 for job in self.workload.jobs
+            job.gpu_share < 1 for job in self.workload.jobs
         )
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance)
@@ -161,8 +162,11 @@ class Study:
             policy = policies.get(name, profile=self.profile, **given)
         if self.typical and isinstance(policy, policies.FragmentationGradientDescent):
             policy = policies.get(name, typical=self.typical, **given)
+        if self.arguments.reslice:
+            policy = options.reslicing(policy)
         if self.arguments.make_room is not None:
-            policy = MakingRoom(policy)
+            with flags.named(policy="--make-room"):
+                policy = MakingRoom(policy)
         return simulate(
             self.topology,
             self.workload,

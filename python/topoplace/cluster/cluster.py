@@ -26,6 +26,8 @@ from topoplace.cluster.new_topology import NewNumbers, keeps_numbers, kept_hosts
 from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
+from topoplace.mig.profiles import MigProfile, MigSlice, profiles_of_gpu
+from topoplace.mig.slicing import named, packed, present, start_for
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
@@ -45,14 +47,19 @@ class View(Protocol):
 AnyView = TypeVar("AnyView", bound=View)
 
 
+_Parts = tuple[int, list[tuple[int, int]]]
+"""The thousandths that a job takes of each GPU, and parts and compute slices of the slice of each, or no slices."""
+
 _Views = dict[Callable[["Cluster"], Any], Any]
 """The views of a cluster by the function that built them."""
 
 
 class Cluster:
-    """The state of a topology's GPUs. Each GPU is healthy or drained, and free, held by one job, or shared by several.
+    """The state of a topology's GPUs: each is healthy or drained, and free, held by a job, shared by jobs, or sliced.
 
-    Jobs whose `gpu_fraction` is below 1 share GPUs; their shares of a GPU add up to 1 at most.
+    Jobs whose `gpu_fraction` is below 1 share GPUs; their shares of a GPU add up to 1 at most. Jobs with a `mig`
+    profile run in slices of GPUs, one job in each. Slices stay when their jobs end, until the GPU is sliced anew by
+    `slice_gpu` or for a placement that names it in `resliced`.
 
     With `hosts`, the cluster also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
     AllocationError leaves the state as it was, and an interrupt leaves the state before or after the change. A change
@@ -116,14 +123,17 @@ class Cluster:
     def shares_of(self, gpu: int) -> Mapping[str, float]:
         """Return a mapping from job id to the share of `gpu` that the job holds, 1.0 for all of it.
 
-        Jobs are in order of allocation; the mapping does not follow later changes. AllocationError if there is no such
-        GPU.
+        A slice counts as the share of the GPU's memory slots that it takes. Jobs are in order of allocation; the
+        mapping does not follow later changes. AllocationError if there is no such GPU.
         """
         held = self._state.shares_of(self._checked_gpu(gpu, "gpu"))
         return MappingProxyType({job_id: share / WHOLE_GPU for job_id, share in held.items()})
 
     def share_left(self, gpu: int) -> float:
-        """Return the share of `gpu` that a new job can get, 0.0 if it is drained; AllocationError if it is unknown."""
+        """Return the share of `gpu` that a new job can get, 0.0 if it is drained or sliced.
+
+        AllocationError if there is no such GPU.
+        """
         return self._state.share_left(self._checked_gpu(gpu, "gpu")) / WHOLE_GPU
 
     def gpus_with(self, gpu_fraction: float) -> tuple[int, ...]:
@@ -133,6 +143,26 @@ class Cluster:
         """
         share = _checks.thousandths(gpu_fraction, "gpu_fraction", AllocationError, low=0.001, high=1.0)
         return self.free_gpus() if share == 1 else self._state.gpus_with(round(share * WHOLE_GPU))
+
+    def slices(self, gpu: int) -> Mapping[MigSlice, str | None]:
+        """Return the slices into which `gpu` is cut, and the id of the job in each, None for idle ones; {} for none.
+
+        Slices are in order of their memory slots; the mapping does not follow later changes. AllocationError if there
+        is no such GPU.
+        """
+        gpu = self._checked_gpu(gpu, "gpu")
+        profiles = profiles_of_gpu(self._topology.gpus[gpu])
+        found: dict[MigSlice, str | None] = {}
+        for parts, compute, job_id in self._state.slices(gpu):
+            one = named(parts, compute, profiles)
+            assert one is not None  # only such slices are set
+            found[one] = job_id
+        return MappingProxyType(dict(sorted(found.items(), key=lambda one: one[0].start)))
+
+    @property
+    def sliced_gpus(self) -> tuple[int, ...]:
+        """Return the GPUs that are cut into slices, ascending."""
+        return self._state.sliced_gpus()
 
     @property
     def allocations(self) -> Mapping[str, tuple[int, ...]]:
@@ -156,7 +186,7 @@ class Cluster:
         return self._state.gpus_of(_checked_job(job_id))
 
     def gpu_thousandths_of(self, job_id: str) -> int:
-        """Return the thousandths that a job holds of each of its GPUs; 1000 if it holds none."""
+        """Return the thousandths that a job holds of each GPU, for a slice of its memory; 1000 if it holds none."""
         gpus = self.gpus_of(job_id)
         return self._state.shares_of(gpus[0])[job_id] if gpus else WHOLE_GPU
 
@@ -202,7 +232,8 @@ class Cluster:
         The job also gets the host resources in `placement.hosts` and `placement.drives`. With these, it may have no
         GPU.
         job: the job graph, by default that of a `Placement`, else none; policies use it to predict interference. If its
-        `gpu_fraction` is below 1, the job gets this share of each GPU.
+        `gpu_fraction` is below 1, the job gets this share of each GPU. If it has a `mig` profile, the job gets the
+        slices in `placement.slices`, or else an idle slice of each GPU.
 
         Raises AllocationError, and changes nothing, in these cases:
         - The placement is on a topology that does not equal the cluster's. A placement on the very object
@@ -211,15 +242,17 @@ class Cluster:
         - The job already holds GPUs or host resources, or gets nothing.
         - The job graph has another number of tasks than there are GPUs.
         - A GPU is unknown, listed twice, drained, or held by another job, or too little of it is left.
+        - A GPU would have to be sliced anew, or made whole again, and is not in `placement.resliced`; or jobs hold
+        slices in the way.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine is drained, or does not have enough free CPUs, memory or drives.
         """
         self._allocate(job_id, placement, job, None)
 
     def _allocate(
-        self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None, share: int | None
+        self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None, parts: _Parts | None
     ) -> None:
-        """Allocate as `allocate` does. share: thousandths of each GPU; None for what the job graph asks for."""
+        """Allocate as `allocate` does. parts: what the job takes of each GPU; None for what the job graph asks for."""
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
         held, graph = None, job
@@ -232,12 +265,14 @@ class Cluster:
                 _checks.instance(graph, JobGraph, "job", AllocationError)
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
-        if share is None:
-            share = WHOLE_GPU if graph is None else graph.gpu_thousandths
+        share, slices = parts or self._parts_for(graph, gpus, placement)
+        resliced = placement.resliced if isinstance(placement, Placement) else ()
+        if 0 < len(resliced) < len(gpus):
+            self._refuse_reslicing(gpus, slices, resliced)
         processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
-            job_id, gpus, processes, drives, (graph, held), number_of(graph), share
+            job_id, gpus, processes, drives, (graph, held), number_of(graph), share, slices, bool(resliced)
         )
         if status != "ok":
             self._views = views
@@ -251,6 +286,24 @@ class Cluster:
         if self._state.release(job_id) != "ok":
             self._views = views
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
+        self._tell(views)
+
+    def slice_gpu(self, gpu: int, slices: Sequence[str | MigSlice]) -> None:
+        """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among them.
+
+        slices: names of profiles, such as "3g.40gb", or `MigSlice`s, which also say in which memory slot the slice
+        starts. The others take the lowest slots that are left, in this order. Raises AllocationError, and changes
+        nothing, if the GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or shares it.
+        """
+        gpu = self._checked_gpu(gpu, "gpu")
+        profiles = profiles_of_gpu(self._topology.gpus[gpu])
+        wanted = packed(_checks.ordered(slices, "slices", AllocationError), profiles, "slices")
+        views = self._without_views()
+        status = self._state.set_slices(gpu, [(one.parts(start), one.compute) for one, start in wanted])
+        if status != "ok":
+            self._views = views
+            holders = ", ".join(map(repr, self._state.shares_of(gpu)))
+            raise AllocationError(f"gpu = {gpu} is in use by {holders}: their slices must stay")
         self._tell(views)
 
     def drain(self, gpu_or_machine: int | str) -> None:
@@ -323,15 +376,25 @@ class Cluster:
         cluster = Cluster(topology, known, classes=self._classes)
         for gpu in topology.unhealthy_gpus:  # jobs may hold some
             cluster.undrain(gpu)
+        self._copy_slices(cluster, new)
         for job_id, placement in moved.items():
             assert placement is not None
-            cluster._allocate(job_id, placement, self._jobs.get(job_id), self.gpu_thousandths_of(job_id))
+            slices = self._state.slices_of(job_id)
+            parts = WHOLE_GPU if slices else self.gpu_thousandths_of(job_id), slices
+            cluster._allocate(job_id, placement, self._jobs.get(job_id), parts)
         withdrawn = set(self._state.drained_gpus()) - set(self._topology.unhealthy_gpus)
         for gpu in (*topology.unhealthy_gpus, *new.gpus(sorted(withdrawn))):
             cluster.drain(gpu)
         for machine in new.machines(sorted(self._hosts.drained)):
             cluster._state.set_drained(machine, (), drained=True)
         return cluster
+
+    def _copy_slices(self, cluster: Cluster, new: NewNumbers) -> None:
+        """Cut the GPUs of `cluster` like those of this one, with no job in a slice."""
+        for gpu in self._state.sliced_gpus():
+            slices = [(parts, compute) for parts, compute, _ in self._state.slices(gpu)]
+            for number in new.gpus([gpu]):
+                cluster._state.set_slices(number, slices)
 
     def _repaired(self, topology: Topology) -> Cluster:
         """Return a copy on a topology with the same machines and GPUs, of which others may be healthy."""
@@ -403,6 +466,42 @@ class Cluster:
                 del views[build]
         self._views = views
 
+    def _parts_for(
+        self, job: JobGraph | None, gpus: tuple[int, ...], placement: Placement | Sequence[int]
+    ) -> _Parts:
+        """Return what a job takes of each GPU; the slices are those of the placement, or else idle ones."""
+        chosen = placement.slices if isinstance(placement, Placement) else ()
+        if job is None or job.mig is None:
+            if chosen:
+                raise AllocationError(f"slices = {chosen}: the job has no mig profile")
+            return (WHOLE_GPU if job is None else job.gpu_thousandths), _NO_SLICES
+        found: list[tuple[int, int]] = []
+        for i, gpu in enumerate(gpus):
+            profile = profiles_of_gpu(self._topology.gpus[gpu]).get(job.mig)
+            if profile is None:
+                raise AllocationError(f"gpus[{i}] = {gpu} has no MIG profile {job.mig!r}")
+            if chosen and chosen[i].profile != job.mig:
+                raise AllocationError(f"slices[{i}] = {chosen[i]}: the job asks for {job.mig!r}")
+            start = chosen[i].start if chosen else self._idle_slice(gpu, profile)
+            found.append((profile.parts(start), profile.compute))
+        return WHOLE_GPU, found
+
+    def _refuse_reslicing(
+        self, gpus: tuple[int, ...], slices: Sequence[tuple[int, int]], resliced: Sequence[int]
+    ) -> None:
+        """Raise AllocationError for a GPU that would have to be sliced anew and is not in `resliced`."""
+        for i, gpu in enumerate(gpus):
+            now = self._state.slices(gpu)
+            is_there = (*slices[i], None) in now if slices else not now
+            if gpu not in resliced and not is_there:
+                why = _SLICE_REASONS["no_slice" if slices else "sliced_gpu"]
+                raise AllocationError(f"gpus[{i}] = {gpu} {why}")
+
+    def _idle_slice(self, gpu: int, profile: MigProfile) -> int:
+        """Return the start of the lowest idle slice of this profile; if there is none, its lowest start."""
+        found = start_for(profile, {}, present(self._state.slices(gpu)), may_reslice=False)
+        return profile.starts[0] if found is None else found.start
+
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
         if isinstance(target, str):
             gpus = self._topology.gpus_of.get(target)
@@ -455,6 +554,8 @@ class Cluster:
             holders = tuple(self._state.shares_of(gpus[position]))
             jobs = f"job {holders[0]!r}" if len(holders) == 1 else f"jobs {', '.join(map(repr, holders))}"
             return f"{where} is held by {jobs}"
+        if status in _SLICE_REASONS:
+            return f"{where} {_SLICE_REASONS[status]}"
         if status == "share_short":
             left = self.share_left(gpus[position])
             return f"{where}: {left:g} of it is left, gpu_fraction = {share / WHOLE_GPU:g} is asked for"
@@ -462,6 +563,14 @@ class Cluster:
 
 
 _NOTHING: tuple[tuple[()], tuple[()]] = (), ()
+_NO_SLICES: list[tuple[int, int]] = []
+_SLICE_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "sliced_gpu": "is cut into idle MIG slices, and is not in placement.resliced",
+        "no_slice": "has no such idle MIG slice, and is not in placement.resliced",
+        "slots_taken": "has no room for the slice beside those that jobs hold",
+    }
+)
 
 
 def _checked_job(job_id: object) -> str:

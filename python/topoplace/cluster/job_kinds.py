@@ -32,7 +32,7 @@ def number_of(job: JobGraph | None) -> int:
     if job is None:
         return 0
     # A tuple equals the `JobKind`, and is made faster.
-    kind = (job.profile or "", job.num_tasks, job.memory_bandwidth or 0.0, job.gpu_fraction)
+    kind = (job.profile or "", job.num_tasks, job.memory_bandwidth or 0.0, job.gpu_share)
     number = _numbers.get(kind)
     if number is None:
         number = next(_next)

@@ -29,6 +29,8 @@ from topoplace.cluster.hosts import (
 from topoplace.cluster.job_kinds import number_of
 from topoplace.errors import SnapshotError
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.mig.profiles import profiles_of_gpu
+from topoplace.mig.slicing import named
 from topoplace.topology.topology import Topology
 
 _MAGIC = b"topoplace-cluster 2 "
@@ -75,6 +77,7 @@ def _restored(
     known, kept = _described(described)
     resources = resources_of([HostResources(**r) for r in kept["resources"]] or None, names)
     restored = ClusterState.restore(state, topology.num_gpus, first_gpus(topology), amounts(resources))
+    _check_slices(topology, restored)
     graphs = {job_id: JobGraph.from_json(job) for job_id, job in known.items()}
     held = {job_id: HostAllocation.from_dict(one) for job_id, one in kept["held"].items()}
     if unknown := graphs.keys() - restored.allocations().keys() - held.keys():
@@ -86,6 +89,15 @@ def _restored(
         machine = _checks.integer(number, "drained", SnapshotError, low=0, high=len(names) - 1)
         restored.set_drained(machine, [], drained=True)
     return topology, restored, resources
+
+
+def _check_slices(topology: Topology, state: ClusterState) -> None:
+    """Raise SnapshotError unless every slice is one that its GPU can have."""
+    for gpu in state.sliced_gpus():
+        profiles = profiles_of_gpu(topology.gpus[gpu])
+        for parts, compute, _ in state.slices(gpu):
+            if named(parts, compute, profiles) is None:
+                raise SnapshotError(f"snapshot: GPU {gpu} cannot have a slice of parts {parts:#x}")
 
 
 def _attach(

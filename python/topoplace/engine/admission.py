@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,8 @@ from topoplace.cluster.hosts import cpus_of, millicpus
 from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
 from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.mig.profiles import MigProfile, profiles_of_gpu
+from topoplace.mig.slicing import present, start_for
 from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = 
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
     return candidate_gpu_sets_among(
-        job, cluster.topology, cluster.free_gpus(), tasks_per_machine(job, cluster.hosts), most_memory_gb
+        job, cluster.topology, able_gpus(job, cluster), tasks_per_machine(job, cluster.hosts), most_memory_gb
     )
 
 
@@ -74,6 +76,38 @@ def candidate_gpu_sets_among(
     return [*_whole_gpu_sets(job, topology, whole), *exact]
 
 
+def able_gpus(job: JobGraph, cluster: Cluster, *, may_reslice: bool = False) -> Sequence[int]:
+    """Return the GPUs of which the job can get what it needs now, ascending: all, its share, or a slice of its profile.
+
+    may_reslice: True if idle MIG slices may be given up, and new ones cut. Models and memory are not compared.
+    """
+    if job.mig is None and not may_reslice:
+        return cluster.gpus_with(job.gpu_fraction) if job.takes_parts else cluster.free_gpus()
+    sliced = set(cluster.sliced_gpus).difference(cluster.drained_gpus())
+    if job.mig is None:
+        idle = (gpu for gpu in sliced if not cluster.shares_of(gpu))
+        return sorted({*cluster.gpus_with(job.gpu_fraction), *idle})
+    native, gpus = cluster.native, cluster.topology.gpus
+    places = sliced.union(cluster.free_gpus()) if may_reslice else sliced
+    return [
+        gpu
+        for gpu in sorted(places)
+        if _has_slice(job.mig, profiles_of_gpu(gpus[gpu]), native.slices(gpu), may_reslice)
+    ]
+
+
+def _has_slice(
+    mig: str,
+    profiles: Mapping[str, MigProfile],
+    slices: Sequence[tuple[int, int, str | None]],
+    may_reslice: bool,
+) -> bool:
+    profile = profiles.get(mig)
+    if profile is None:
+        return False
+    return start_for(profile, profiles, present(slices), may_reslice=may_reslice) is not None
+
+
 class JoinedGpus(NamedTuple):
     """Partitions of machines, and GPUs outside partitions, for a job that takes all of `required`."""
 
@@ -93,7 +127,7 @@ def joined_gpu_sets(
     for `single_machine` and `anti_affinity`, nor on a topology that `Topology.cluster` did not make.
     """
     limits = tasks_per_machine(job, cluster.hosts)
-    return joined_gpu_sets_among(job, cluster.topology, cluster.free_gpus(), limits, most_memory_gb)
+    return joined_gpu_sets_among(job, cluster.topology, able_gpus(job, cluster), limits, most_memory_gb)
 
 
 def joined_gpu_sets_among(
@@ -158,13 +192,15 @@ def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Lim
 
 
 def suits_of(job: JobGraph, most_memory_gb: float = math.inf) -> Callable[[Gpu], bool]:
-    """Return a function that is True for a GPU of a model and memory that suit `job`, within the limit on memory.
+    """Return a function that is True for a GPU of model, memory and MIG profiles that suit `job`, within the limit.
 
     most_memory_gb: the largest GPU memory for which the function is True, GB; an unknown memory counts as 0. A GPU
     of unknown memory fails if the job states its memory.
     """
 
     def suits(gpu: Gpu) -> bool:
+        if job.mig is not None and job.mig not in profiles_of_gpu(gpu):
+            return False
         return suits_model(job, gpu.model, gpu.memory_gb) and (gpu.memory_gb or 0.0) <= most_memory_gb
 
     return suits
@@ -245,27 +281,48 @@ def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
 
 
 def why_not_now(
-    job: JobGraph, cluster: Cluster, lack: str | None = None, *, gpus_local: bool = True
+    job: JobGraph,
+    cluster: Cluster,
+    lack: str | None = None,
+    *,
+    gpus_local: bool = True,
+    may_reslice: bool = False,
 ) -> Refusal:
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
     lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
-    gpus_local: True if the CPUs and memory must be on the machines of the GPUs.
+    gpus_local: True if the CPUs and memory must be on the machines of the GPUs. may_reslice: True if GPUs may be sliced
+    anew; if not, the reason says how many more would serve the job then.
     """
-    hosted = _most_free(job, cluster) if gpus_local else job.num_tasks
-    most = _most(job, cluster.topology, cluster.free_gpus())
+    topology, able = cluster.topology, able_gpus(job, cluster, may_reslice=may_reslice)
+    most = _most(job, topology, able)
+    hosted = (
+        _most(job, topology, able, tasks_per_machine(job, cluster.hosts)) if gpus_local else job.num_tasks
+    )
     if min(most, hosted) < job.num_tasks:
         needs, found = needs_of(job, hosts=most >= job.num_tasks), min(most, hosted)
-        return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free")
+        others = "" if may_reslice else _if_resliced(job, cluster, most)
+        return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free{others}")
     links = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
     return Refusal(f"cannot start now: {lack or links}")
+
+
+def _if_resliced(job: JobGraph, cluster: Cluster, most: int) -> str:
+    """Return how many GPUs more than `most` the job may get if GPUs are sliced anew, for messages; "" if no more."""
+    if not (job.mig or cluster.sliced_gpus):
+        return ""
+    more = _most(job, cluster.topology, able_gpus(job, cluster, may_reslice=True)) - most
+    if more <= 0:
+        return ""
+    are = "is" if more == 1 else "are"
+    return f"; {more} more {are} free if sliced anew, which only a policy with_reslicing() may do"
 
 
 # ---- inside --------------------------------------------------------------------------------------------------
 
 
 def _most_free(job: JobGraph, cluster: Cluster) -> int:
-    return _most(job, cluster.topology, cluster.free_gpus(), tasks_per_machine(job, cluster.hosts))
+    return _most(job, cluster.topology, able_gpus(job, cluster), tasks_per_machine(job, cluster.hosts))
 
 
 def _most(job: JobGraph, topology: Topology, gpus: Sequence[int], limits: Limits = None) -> int:
@@ -282,6 +339,7 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
     models = " or ".join(job.gpu_models)
     wishes = [f" {models}" if models else "", " GPU" if job.num_tasks == 1 else " GPUs"]
     share = f"{job.gpu_fraction:g} of " if job.gpu_fraction < 1 else ""
+    share = f"a MIG slice {job.mig} of " if job.mig else share
     if job.gpu_memory_gb:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
     if job.single_machine:
@@ -302,7 +360,7 @@ def _holds(machine: HostResources, process: tuple[int, int]) -> bool:
 
 
 def _suitable(job: JobGraph, topology: Topology, gpus: Sequence[int], most_memory_gb: float) -> Sequence[int]:
-    if not (job.gpu_model or job.gpu_memory_gb):
+    if not (job.gpu_model or job.gpu_memory_gb or job.mig):
         return gpus
     wanted = set(topology.select(suits_of(job, most_memory_gb)))
     return [gpu for gpu in gpus if gpu in wanted]

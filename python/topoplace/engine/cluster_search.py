@@ -33,7 +33,7 @@ from topoplace.topology.cluster_topology import ClusterTopology
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
     from topoplace.engine.machines.machine_class import MachineClass
-    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.machines.machine_conditions import Conditions, MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
@@ -76,7 +76,7 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
     """
     view = cluster.view(ClusterView)
     request = view.exact_request(job)
-    if not 0 < request.size <= cluster.num_free:
+    if not request.size or (not request.takes_parts and request.size > cluster.num_free):
         return
     found = None if request.anti_affine else _machine_options(rule, request, view).best()
     if found is not None:
@@ -86,6 +86,23 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
         yield from islice(_on_machines(rule, request, view, effort), 1, None)
     elif not job.single_machine:
         yield from _over_machines(rule, request, view, effort)
+
+
+def ranked_for_parts(
+    rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort
+) -> Iterator[Placement]:
+    """Yield placements of a job that takes shares or slices of GPUs on a small cluster, best first.
+
+    The search sees the GPUs of which the job can get what it needs as free, and all others as drained.
+    """
+    whole = cluster.view(ClusterView).request(job).whole
+    hosts = cluster.hosts
+    left = (
+        [hosts.left(machine) for machine in range(cluster.topology.num_machines)] if hosts.resources else None
+    )
+    yield from rule.ranked(
+        whole, _with_free(cluster.topology, set(admission.able_gpus(job, cluster)), left), effort
+    )
 
 
 def why_never(job: JobGraph, cluster: Cluster) -> Refusal | None:
@@ -135,9 +152,13 @@ def _machine_options(rule: SearchRule, request: JobRequest, view: ClusterView) -
         return {} if isinstance(found, SearchTimeoutError) else found.scores
 
     def build() -> MachineOptions:
-        return MachineOptions(view.conditions(sees_jobs=False), request.whole_job, evaluate, scores)
+        return MachineOptions(_conditions(request, view), request.whole_job, evaluate, scores)
 
     return view.table((id(rule), request), build)  # `evaluate` holds the rule, which need not be hashable
+
+
+def _conditions(request: JobRequest, view: ClusterView) -> Conditions:
+    return view.conditions(sees_jobs=False, sees_shares=request.takes_parts)
 
 
 def _machine_budget(rule: SearchRule, view: ClusterView) -> WorkBudget:
@@ -155,10 +176,10 @@ def _options(
     rule: SearchRule, request: JobRequest, machine_class: MachineClass, state: MachineState, effort: Effort
 ) -> Iterator[Option]:
     """Yield the ways to place the job on a machine in this state, best first."""
-    job = request.job
-    if (state.free & request.suitable(machine_class)).bit_count() < request.size:
+    job, free = request.whole, request.free_on(machine_class, state)
+    if (free & request.suitable(machine_class)).bit_count() < request.size:
         return
-    machine = _with_free(machine_class.alone, set(members(state.free)))
+    machine = _with_free(machine_class.alone, set(members(free)))
     for placement in rule.ranked(job, machine, effort):
         order = rule.machine_order(job, placement, machine)
         if len(request.memory_limits) > 1:
@@ -203,7 +224,7 @@ def _others(
 ) -> Iterator[Option]:
     """Yield the options on a machine other than its best one, `first`, with as much work as that took beforehand."""
     effort.decision = _machine_budget(rule, view)
-    described = view.conditions(sees_jobs=False).of_machine(machine)
+    described = _conditions(request, view).of_machine(machine)
     try:
         for option in _options(rule, request, *described, effort):
             if set(option.gpus) != set(first.gpus):
@@ -226,11 +247,12 @@ def _over_machines(
     """Yield placements over the fewest machines, the nearest first; later ones avoid the machines of earlier ones.
 
     If the job has no placement there, try all machines together, provided that they are few enough to search. An
-    anti-affine job, which needs as many machines anyway, gets the best placement of all if these are few enough.
+    anti-affine job, which needs as many machines anyway, gets the best placement of all if these are few enough, unless
+    it prefers the machines of one domain.
     """
     offers = _offers(request, view)
     everywhere = _searched_whole(request, offers)
-    if request.anti_affine and everywhere:
+    if request.anti_affine and everywhere and not request.job.prefer:
         yield from _over(rule, request, everywhere, view, effort)
         return
     limit = rule.decision_budget().left
@@ -295,15 +317,21 @@ def _over(
     numbers = [gpu for machine in machines for gpu in view.classes.gpus_of[machine]]
     if len(numbers) > MAX_SEARCHED_GPUS:
         return  # `why_not_now` says so
-    free, _ = cluster.occupants(numbers)
-    chosen = set(free)
+    chosen = _free_among(numbers, request, cluster)
     small = _with_free(
         _part(machines, view),
         {i for i, gpu in enumerate(numbers) if gpu in chosen},
         [cluster.hosts.left(machine) for machine in machines] if cluster.hosts.resources else None,
     )
-    for placement in rule.ranked(request.job, small, effort):
+    for placement in rule.ranked(request.whole, small, effort):
         yield _moved(placement, numbers, view)
+
+
+def _free_among(gpus: Sequence[int], request: JobRequest, cluster: Cluster) -> set[int]:
+    """Return those of `gpus` of which the job can get what it needs."""
+    if request.takes_parts:
+        return set(gpus).intersection(admission.able_gpus(request.job, cluster))
+    return set(cluster.occupants(gpus)[0])
 
 
 def _part(machines: Sequence[int], view: ClusterView) -> Topology:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.host_shares import host_shares
+from topoplace.cluster.host_shares import host_shares, needs_hosts
 from topoplace.engine.admission import why_never
 from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
@@ -22,6 +23,7 @@ from topoplace.engine.machines.machine_options import Choice, MachineOptions, Op
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, always_honoured, cannot_honour, require_honoured
+from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal, Scores
@@ -29,12 +31,11 @@ from topoplace.placement import Placement, Refusal, Scores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.queues.live_queue import LiveRule
     from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.engine.request import JobRequest
-    from topoplace.topology.topology import Topology
 
 
 class Evaluation(NamedTuple):
@@ -60,8 +61,20 @@ class MachinePolicy(ABC):
     honours: frozenset[str] = frozenset()
     """The requirements that the policy honours beside those that the engine does; see `engine.requirements`."""
 
+    may_reslice: bool = False
+    """True if the policy may slice GPUs anew for a job; see `with_reslicing`."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
+
+    def with_reslicing(self) -> Self:
+        """Return a copy of this policy that may slice GPUs anew, if a job fits nowhere else.
+
+        It gives up idle MIG slices to cut others, cuts slices of free GPUs, and makes GPUs whole whose slices are all
+        idle. `Placement.resliced` names these GPUs.
+        """
+        other = copy(self)
+        other.may_reslice = True
+        return other
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
@@ -186,11 +199,12 @@ class MachinePolicy(ABC):
     @cached_property
     def all_honoured(self) -> frozenset[str]:
         """The requirements that the policy honours, beside those of every policy, by its rules or by the engine."""
-        return self.honours | BY_LEVEL | {"same_gpus"}
+        return self.honours | BY_LEVEL | {"same_gpus", "gpu_fraction", "mig"}
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:
-        """Return False if too few GPUs are free for the job, however they are linked. num_free: wholly free GPUs."""
-        return 0 < job.num_tasks <= num_free
+        """Return False if too few GPUs are wholly free, `num_free`, for a job that needs such."""
+        needs_whole = not (job.takes_parts or self.may_reslice)
+        return job.num_tasks > 0 and (not needs_whole or job.num_tasks <= num_free)
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
@@ -208,8 +222,8 @@ class MachinePolicy(ABC):
     def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
         """Return why a job that could run on an idle cluster cannot start now."""
         request = view.request(job)
-        offers = offers_of(self.max_tasks, request, view, sees_jobs=self.sees_jobs)
-        return rules.why_not_now(request, view, offers, self.lack(job))
+        offers = self._offers(request, view)
+        return rules.why_not_now(request, view, offers, self.lack(job), may_reslice=self.may_reslice)
 
     def why_postponed(self, job: JobGraph, utility: float) -> Refusal:
         """Return why a job waits although there is room; utility: that of its best placement now."""
@@ -254,7 +268,7 @@ class MachinePolicy(ABC):
                 self._note_first_split(request, view, found.utility)
                 if found.utility >= least_utility:
                     links = job_link_scores(job, gpus, topology)
-                    return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
+                    return _placed(job, tuple(gpus), view.cluster, {**links, **self.scores(found.details)})
         return None
 
     def _first_splits(self, view: ClusterView) -> dict[tuple[JobRequest, int], float]:
@@ -277,7 +291,7 @@ class MachinePolicy(ABC):
 
         most_memory_gb: limit on the memory of each GPU, GB.
         """
-        offers = offers_of(self.max_tasks, request, view, most_memory_gb, sees_jobs=self.sees_jobs)
+        offers = self._offers(request, view, most_memory_gb)
         legal, possible = view.cluster.topology.is_legal, False
         for gpus in assignments.candidates(self, request, view, offers):
             found = self.evaluate(request, gpus, view)
@@ -287,6 +301,16 @@ class MachinePolicy(ABC):
         other = None if possible else assignments.connected_assignment(request, view, offers)
         if other and (found := self.evaluate(request, other, view)):
             yield other, found
+
+    def _offers(self, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf) -> Offers:
+        return offers_of(
+            self.max_tasks,
+            request,
+            view,
+            most_memory_gb,
+            sees_jobs=self.sees_jobs,
+            may_reslice=self.may_reslice,
+        )
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
         """Return why a job could not run even on the idle cluster; None if no such reason is known."""
@@ -325,12 +349,14 @@ class MachinePolicy(ABC):
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
             return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})
 
-        conditions = view.conditions(sees_jobs=self.sees_jobs)
+        sees_shares = request.takes_parts or self.may_reslice
+        conditions = view.conditions(sees_jobs=self.sees_jobs, sees_shares=sees_shares)
         return MachineOptions(conditions, request.whole_job, evaluate, scores)
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""
-        usable = state.free & request.suitable(machine_class)
+        free = request.free_on(machine_class, state, may_reslice=self.may_reslice)
+        usable = free & request.suitable(machine_class)
         if not 0 < request.size <= usable.bit_count():
             return ()
         if self.max_tasks(request, state) < request.size:
@@ -353,10 +379,9 @@ class MachinePolicy(ABC):
     def _placement(
         self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
     ) -> Placement:
-        numbers, topology = view.classes.gpus_of[machine], view.cluster.topology
+        numbers = view.classes.gpus_of[machine]
         gpus = tuple([numbers[local] for local in choice.option.gpus])
-        hosts = host_shares(job, gpus, topology) if request.needs_hosts else ()
-        return Placement(gpus, scores=choice.scores, topology=topology, job=job, hosts=hosts)
+        return _placed(job, gpus, view.cluster, choice.scores)
 
 
 class _Planning:
@@ -372,9 +397,10 @@ class _Planning:
         own = getattr(policy.least_utility, "__func__", None)
         self._asks_all_alike = own is MachinePolicy.least_utility
         self._num_free = cluster.num_free
+        self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
         self._version = -1
-        self._failed: dict[JobRequest, _Failure] = {}
-        """The requests that failed in this walk; jobs that started since make no room for them."""
+        self._failed: dict[JobRequest, list[_Failure]] = {}
+        """How requests failed in this walk, the highest least utility first; jobs that started since make no room."""
         self._fresh: dict[JobRequest, _Failure] = {}
         """Those of them that would fail again, as no job has started since."""
         self._before: dict[JobRequest, _Failure] = {}
@@ -419,18 +445,19 @@ class _Planning:
             if refusal := policy.why_never(job, view):
                 return refusal
             known = _Failure(least, policy.refused_utility(job, view, least))
-            self._failed[request] = self._fresh[request] = known
+            self._fresh[request] = known
+            self._failed.setdefault(request, []).append(known)
             self._version = self._cluster.native.num_changes
         return None if known.utility is None else policy.why_postponed(job, known.utility)
 
     def can_defer(self, job: JobGraph) -> bool:
-        """Return False if fewer GPUs are free than the job has tasks, although the cluster has enough."""
+        """Return False if too few GPUs are free, shared or sliced for the job, although the cluster has enough."""
         has_tasks = 0 < job.num_tasks <= self._num_gpus
-        return not has_tasks or self._policy.may_fit(job, self._num_free)
+        return not has_tasks or (self._policy.may_fit(job, self._num_free) and not self.exhausted())
 
     def exhausted(self) -> bool:
-        """Return True if no GPU is free, and the policy only gives whole GPUs."""
-        return self._num_free <= 0 and "gpu_fraction" not in self._policy.honours
+        """Return True if no job with GPUs can start: none is free, shared or sliced."""
+        return self._num_free <= 0 and not (self._cluster.native.num_divided or self._places_without_gpus)
 
     def _refusal(self, job: JobGraph) -> Refusal | None:
         if self._always_honoured.issuperset(job.requirements):
@@ -439,14 +466,16 @@ class _Planning:
 
     def _failure(self, request: JobRequest, least_utility: float) -> _Failure | None:
         """Return how the request failed in this walk, or would have, for jobs that ask for no more utility; or None."""
-        known = self._failed.get(request)
-        if known is None or least_utility < known.least_utility:
-            before = self._before.get(request)
-            if before is None or least_utility < before.least_utility:
-                return None
-            self._fresh[request] = before
-            known = self._failed[request] = _Failure(least_utility, before.utility)
-        return known
+        for known in self._failed.get(request, ()):
+            if least_utility >= known.least_utility:
+                return known
+        before = self._before.get(request)
+        if before is None or least_utility < before.least_utility:
+            return None
+        self._fresh[request] = before
+        found = _Failure(least_utility, before.utility)
+        self._failed.setdefault(request, []).append(found)
+        return found
 
 
 class _Failure(NamedTuple):
@@ -457,11 +486,15 @@ class _Failure(NamedTuple):
     """The utility of its best placement; None if it has none, or if any utility would have been enough."""
 
 
-def _placed(
-    job: JobGraph, gpus: tuple[int, ...], topology: Topology, scores: Mapping[str, float]
-) -> Placement:
-    hosts = host_shares(job, gpus, topology)
-    return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
+def _placed(job: JobGraph, gpus: tuple[int, ...], cluster: Cluster, scores: Mapping[str, float]) -> Placement:
+    topology = cluster.topology
+    hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
+    if job.mig is None and not cluster.sliced_gpus:
+        return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
+    slices, resliced = slices_for(job, gpus, cluster)
+    return Placement(
+        gpus, scores=scores, topology=topology, job=job, hosts=hosts, slices=slices, resliced=resliced
+    )
 
 
 def _no_splits() -> dict[tuple[JobRequest, int], float]:

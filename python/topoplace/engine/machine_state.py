@@ -89,8 +89,8 @@ class ClusterView:
         """Return the conditions of the machines.
 
         sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU, or in their
-        free CPUs.
+        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU or in its
+        slices, or in their free CPUs.
         """
         sight = sees_jobs, sees_use, sees_shares, sees_cpus
         known = self._conditions.get(sight)

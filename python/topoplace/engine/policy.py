@@ -31,6 +31,7 @@ from topoplace.engine.effort import Effort
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
+from topoplace.engine.slices import slices_for
 from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
@@ -195,7 +196,8 @@ class SearchPolicy(ABC):
     def honoured_on(self, cluster: Cluster) -> frozenset[str]:
         """Return the requirements that the policy honours on this cluster, beside those of every policy."""
         by_machines = cluster.topology.num_machines == 1 or cluster_search.is_split(cluster.topology)
-        return self.honours | BY_LEVEL if by_machines else self.honours
+        honours = self.honours | {"gpu_fraction", "mig"}
+        return honours | BY_LEVEL if by_machines else honours
 
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield the best placement of each GPU set of a small cluster, best first, by GPU memory if the job states it.
@@ -220,10 +222,13 @@ class SearchPolicy(ABC):
     def _candidates(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield placements on different GPU sets, best first; on a cluster of several machines machine by machine."""
         split = cluster_search.is_split(cluster.topology)
-        found = (
-            cluster_search.ranked(self, job, cluster, effort) if split else self.ranked(job, cluster, effort)
-        )
-        return (_with_hosts(placement, job, cluster) for placement in found)
+        if split:
+            found = cluster_search.ranked(self, job, cluster, effort)
+        elif job.takes_parts:
+            found = cluster_search.ranked_for_parts(self, job, cluster, effort)
+        else:
+            found = self.ranked(job, cluster, effort)
+        return (_with_hosts(_with_slices(placement, job, cluster), job, cluster) for placement in found)
 
     def _ranked_among(
         self, job: JobGraph, cluster: Cluster, gpu_sets: Iterable[tuple[GpuSet, GpuSet]], effort: Effort
@@ -311,6 +316,14 @@ class _Deciding:
         if refusal := cluster_search.why_never(job, cluster):
             return refusal
         return cluster_search.why_not_now(job, cluster) if enough_suit(job, cluster) else None
+
+
+def _with_slices(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:
+    """Return the placement of a job that takes parts of GPUs with its MIG slices; others are returned unchanged."""
+    if not job.takes_parts:
+        return placement
+    slices, _ = slices_for(job, placement.gpus, cluster)
+    return replace(placement, job=job, slices=slices)
 
 
 def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:

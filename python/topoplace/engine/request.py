@@ -6,21 +6,26 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from topoplace import kernels
 from topoplace.cluster.host_shares import needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
+from topoplace.jobs.requirements import WHOLE_GPU
+from topoplace.mig.profiles import profiles_of_gpu
+from topoplace.mig.slicing import PresentSlice, parts_of, start_for, thousandths
 from topoplace.objectives.links import scores_in
 from topoplace.objectives.utility import communication_cost_from
 
 if TYPE_CHECKING:
+    from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.topology.topology import Topology
 
 Built = TypeVar("Built")
+_NO_SLICES: Final[Sequence[PresentSlice]] = ()
 _MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8
 """Up to this many free GPUs the mapping is found by exact search, which takes microseconds; above it by bisection."""
@@ -37,7 +42,7 @@ _resources = attrgetter(
         "gpu_memory_gb",
         "single_machine",
     ),
-    *("gpu_fraction", "anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
+    *("gpu_fraction", "mig", "anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
 )
 
 
@@ -66,6 +71,13 @@ def exact_request_key(job: JobGraph) -> Hashable:
     return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility)
 
 
+def _most_thousandths(mig: str, topology: Topology) -> int:
+    """Return the thousandths of memory of a slice of this profile, on the GPU where they are most; 1 if none has it."""
+    kinds = {(gpu.model, gpu.memory_gb): gpu for gpu in topology.gpus}
+    profiles = [profiles_of_gpu(gpu).get(mig) for gpu in kinds.values()]
+    return max((thousandths(one.parts(one.starts[0])) for one in profiles if one is not None), default=1)
+
+
 class JobRequest:
     """The request shared by all jobs with equal `request_key`, with cached tables derived from it.
 
@@ -78,8 +90,10 @@ class JobRequest:
         """The first job with this request."""
         self.size = job.num_tasks
         """Number of GPUs the job needs."""
-        self.share = job.gpu_thousandths
-        """Thousandths of each GPU that the job needs."""
+        self.share = job.gpu_thousandths if job.mig is None else _most_thousandths(job.mig, topology)
+        """Thousandths of each GPU that the job needs; for a MIG slice, of the memory, where these are most."""
+        self.takes_parts = job.takes_parts
+        """True if the job needs shares or slices of GPUs."""
         self.profile = job.profile or ""
         """The name of the job's performance profile, "" for none."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
@@ -158,6 +172,62 @@ class JobRequest:
             wanted = (local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
             self._suitable[key] = mask_of(wanted)
         return self._suitable[key]
+
+    @cached_property
+    def whole(self) -> JobGraph:
+        """The same job with whole GPUs; for searches that see only the GPUs of which it can get what it needs."""
+        return self.job.with_(gpu_fraction=1.0, mig=None) if self.takes_parts else self.job
+
+    def free_on(self, machine_class: MachineClass, state: MachineState, *, may_reslice: bool = False) -> Mask:
+        """Return the GPUs of a machine of which the job can get what it needs; models and memory are not compared.
+
+        state: one that sees shares if the job takes parts of GPUs. may_reslice: as for `left_on`.
+        """
+        if not (self.takes_parts or (may_reslice and state.slices)):
+            return state.free
+        left = self.left_on(machine_class, state, may_reslice=may_reslice)
+        return mask_of(gpu for gpu, share in enumerate(left) if share >= self.share)
+
+    def left_on(
+        self, machine_class: MachineClass, state: MachineState, *, may_reslice: bool
+    ) -> tuple[int, ...]:
+        """Return the thousandths of each GPU of a machine that the job may choose from; 0 if it is not enough for it.
+
+        state: one that sees shares. may_reslice: True if idle slices may be given up, and new ones cut. For a MIG
+        slice, thousandths of memory in no job's slice count, and at least those that the request needs. Models and
+        memory are not compared.
+        """
+        if not state.slices and self.job.mig is None:
+            return state.left
+        slices: dict[int, list[PresentSlice]] = {}
+        for gpu, one in state.slices:
+            slices.setdefault(gpu, []).append(one)
+        return tuple(
+            [
+                self._left(machine_class, gpu, left, slices.get(gpu, _NO_SLICES), may_reslice)
+                for gpu, left in enumerate(state.left)
+            ]
+        )
+
+    def _left(
+        self,
+        machine_class: MachineClass,
+        gpu: int,
+        left: int,
+        slices: Sequence[PresentSlice],
+        may_reslice: bool,
+    ) -> int:
+        held = parts_of(one for one in slices if one.is_held)
+        if self.job.mig is None:
+            return WHOLE_GPU if slices and not held and may_reslice else left
+        profiles = machine_class.mig_profiles[gpu]
+        profile = profiles.get(self.job.mig)
+        can_cut = slices or left == WHOLE_GPU
+        if profile is None or not can_cut:
+            return 0
+        if start_for(profile, profiles, slices, may_reslice=may_reslice) is None:
+            return 0
+        return max(self.share, WHOLE_GPU - thousandths(held))
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
         """Return the sets of GPUs of one machine from which the job may take its GPUs.

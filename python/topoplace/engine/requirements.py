@@ -19,6 +19,7 @@ NOT_HONOURED: Final = "cannot be honoured"
 """What the reason of every such refusal says."""
 _LACK_OF_POLICY: Final = {
     "gpu_fraction": "gives whole GPUs only",
+    "mig": "gives whole GPUs only",
     "drives": "gives no drives",
     "memory_bandwidth": "does not know the memory bandwidth of machines",
     "min_utility": "does not predict the utility of a placement",

@@ -16,6 +16,7 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError, warn_deprecated
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
 from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
+from topoplace.mig.profiles import compute_share
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -85,11 +86,24 @@ class JobGraph:
     """For queues that go by priority: jobs with a higher one come first."""
     group: str | None = None
     """The user or group whose share and quota of a queue count."""
+    mig: str | None = None
+    """MIG profile, such as "1g.10gb": each task gets a slice of it, on a GPU of its own. Links between slices count as
+    those between their GPUs."""
 
     @property
     def gpu_thousandths(self) -> int:
         """Return `gpu_fraction` in thousandths, in which clusters count shares."""
         return round(self.gpu_fraction * WHOLE_GPU)
+
+    @property
+    def takes_parts(self) -> bool:
+        """Return True if the job takes shares or MIG slices of GPUs, not whole ones."""
+        return self.mig is not None or self.gpu_fraction < 1
+
+    @property
+    def gpu_share(self) -> float:
+        """Return the share of each GPU that the job uses: of its compute slices for `mig`, else `gpu_fraction`."""
+        return self.gpu_fraction if self.mig is None else compute_share(self.mig)
 
     @property
     def single_node(self) -> bool:
@@ -320,6 +334,9 @@ class JobGraph:
             raise JobGraphError("single_machine and anti_affinity exclude each other for more than one task")
         if not self.num_tasks and not (self.cpus or self.memory_gb):
             raise JobGraphError("a job without tasks needs cpus or memory_gb")
+        if self.mig is not None and (self.gpu_fraction < 1 or not self.num_tasks):
+            lack = f"gpu_fraction = {self.gpu_fraction:g}" if self.num_tasks else "a job without tasks"
+            raise JobGraphError(f"mig = {self.mig!r} and {lack} exclude each other")
         if self.processes > (most := max(self.num_tasks, 1)):
             raise JobGraphError(f"processes = {self.processes}: must be at most {most}, the number of tasks")
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.mig.profiles import PROFILE_NAME
 
 MAX_TASKS: Final = 1 << 20
 """Limit on tasks; more are refused as a mistake."""
@@ -33,6 +34,12 @@ def _positive(value: object, what: str) -> float:
 
 def _share(value: object, what: str) -> float:
     return float(_checks.thousandths(value, what, JobGraphError, low=0.001, high=1.0))
+
+
+def _mig(value: object, what: str) -> str:
+    if not PROFILE_NAME.fullmatch(name := _text(value, what)):
+        raise JobGraphError(f"{what} = {name!r} is not the name of a MIG profile, such as '1g.10gb'")
+    return name
 
 
 def _utility(value: object, what: str) -> float:
@@ -78,6 +85,7 @@ _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "gpu_memory_gb": _or_none(_positive),
     "gpu_model": _or_none(_models),
     "gpu_fraction": _share,
+    "mig": _or_none(_mig),
     "cpus": _or_none(_cpus),
     "memory_gb": _or_none(_positive),
     "single_machine": _flag,

@@ -10,7 +10,7 @@ from topoplace import _checks, policies
 from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.policy import Policy
 from topoplace.moving.move_costs import MoveCosts
-from topoplace.moving.room import make_room
+from topoplace.moving.room import make_room, refuse_reslicing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -44,6 +44,7 @@ class MakingRoom:
     ) -> None:
         self._policy = policies.get(policy) if isinstance(policy, str) else policy
         _checks.instance(self._policy, Policy, "policy", ValueError)
+        refuse_reslicing(self._policy)
         _checks.instance(cost, MoveCosts, "cost", ValueError)
         self._cost = replace(cost, preempt=float("inf"))
         self._most = most if most == float("inf") else _checks.real(most, "most", ValueError)
@@ -70,9 +71,10 @@ class MakingRoom:
             return plan
         gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
         oldest = next((entry for entry in queue if entry.job_id not in gone), None)
-        if oldest is None or now - oldest.submit_time < self._after:
+        if oldest is None or now - oldest.submit_time < self._after or oldest.job.mig is not None:
             return plan
-        running = tuple(cluster.allocations)
+        native = cluster.native
+        running = tuple([job_id for job_id in cluster.allocations if not native.slices_of(job_id)])
         with cluster.what_if() as state:
             plan.carry_out(state)
             room = make_room(

@@ -54,23 +54,25 @@ class Mover(NamedTuple):
 def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts) -> list[Mover]:
     """Return the jobs that may leave their GPUs, sorted by id.
 
-    movable: ids of running jobs, None for all. AllocationError names an id that is no running job.
+    movable: ids of running jobs, None for all. Jobs in MIG slices stay. AllocationError names an id that is no running
+    job, or runs in a slice.
     """
-    running = cluster.native.job_ids()
-    ids = running if movable is None else _checked(movable, set(running))
+    running = [job_id for job_id in cluster.native.job_ids() if not cluster.native.slices_of(job_id)]
+    ids = running if movable is None else _checked(movable, set(running), cluster)
     drained = set(cluster.drained_gpus())
     found = (_mover(job_id, cluster, drained, costs) for job_id in sorted(set(ids)))
     return [mover for mover in found if mover.cheapest < FORBIDDEN]
 
 
-def _checked(movable: Iterable[str], running: Container[str]) -> tuple[str, ...]:
-    """Return `movable` as ids; AllocationError for one that is no running job."""
+def _checked(movable: Iterable[str], running: Container[str], cluster: Cluster) -> tuple[str, ...]:
+    """Return `movable` as ids; AllocationError for one that is not among the `running` jobs that may move."""
     if isinstance(movable, str):
         raise AllocationError(f"movable = {movable!r}: must be several job ids, not one text")
     ids: tuple[str, ...] = _checks.sequence(movable, "movable", AllocationError)
     for i, job_id in enumerate(ids):
         if _checks.text(job_id, f"movable[{i}]", AllocationError) not in running:
-            raise AllocationError(f"movable[{i}] = {_checks.shown(job_id)} is not a running job")
+            why = "runs in a MIG slice, and stays" if cluster.runs(job_id) else "is not a running job"
+            raise AllocationError(f"movable[{i}] = {_checks.shown(job_id)} {why}")
     return ids
 
 

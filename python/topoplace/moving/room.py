@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.policy import Policy
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
@@ -56,8 +57,8 @@ def make_room(
     for jobs that one machine must hold (`single_machine`) if those that move find a place elsewhere without displacing
     others. The proofs presume that the policy places a job wherever it places it with less room.
 
-    ValueError names a wrong argument. AllocationError names
-    an id in `movable` that is no running job, or a `job_id` that is one.
+    Jobs in MIG slices stay. ValueError names a wrong argument, such as a job that asks for a slice. AllocationError
+    names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
     """
     end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
     attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
@@ -96,11 +97,22 @@ def _attempts(
     _checks.instance(costs, MoveCosts, "cost", ValueError)
     others = policies.get(policy) if isinstance(policy, str) else policy
     _checks.instance(others, Policy, "policy", ValueError)
+    if job.mig is not None:
+        raise ValueError(
+            f"mig = {job.mig!r} cannot be honoured: room is made on whole GPUs and shares of them"
+        )
+    refuse_reslicing(others)
     own: Policy = others if min_bandwidth is None else LeastBandwidth(min_bandwidth)
     _checks.text(job_id, "job_id", AllocationError)
     if cluster.runs(job_id):
         raise AllocationError(f"job_id = {_checks.shown(job_id)} is a running job")
     return Attempts(job_id, job, cluster, own, others, movers_of(cluster, movable, costs))
+
+
+def refuse_reslicing(policy: Policy) -> None:
+    """Raise ValueError for a policy that may slice GPUs anew: the bounds count no GPU that is sliced now."""
+    if isinstance(policy, MachinePolicy) and policy.may_reslice:
+        raise ValueError(f"policy = {policy.name}: room is made without slicing GPUs anew")
 
 
 def _reason(attempts: Attempts) -> Refusal:

@@ -35,7 +35,7 @@ def described(workload: Workload) -> dict[str, Any]:
     return {
         "jobs": len(workload),
         "without_gpus": sum(not job.num_tasks for job in workload.jobs),
-        "shared": sum(job.gpu_fraction < 1 for job in workload.jobs),
+        "shared": sum(job.gpu_share < 1 for job in workload.jobs),
         "sensitive": sum(job.bandwidth_sensitive for job in workload.jobs),
         "single_machine": sum(job.single_machine for job in workload.jobs),
         "models": dict(Counter(model for job in workload.jobs for model in job.gpu_models).most_common()),
@@ -63,7 +63,7 @@ def demand(workload: Workload) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def _gpus(workload: Workload) -> NDArray[np.float64]:
-    return np.array([job.num_tasks * job.gpu_fraction for job in workload.jobs])
+    return np.array([job.num_tasks * job.gpu_share for job in workload.jobs])
 
 
 def _sizes(workload: Workload, hours: NDArray[np.float64]) -> dict[str, dict[str, float]]:

@@ -277,7 +277,7 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
         record.run_time,
         _slowdown(record.run_time, base),
         _slowdown(record.end - submitted.submit_time, base),
-        *(job.min_utility, job.num_tasks, job.gpu_fraction, job.bandwidth_sensitive, job.profile),
+        *(job.min_utility, job.num_tasks, job.gpu_share, job.bandwidth_sensitive, job.profile),
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
         *((history.num_moves, history.num_preemptions) if history else (0, 0)),

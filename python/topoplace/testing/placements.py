@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace.cluster.host_shares import needs_hosts
 from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus
-from topoplace.engine.admission import suits_of
+from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.errors import AllocationError
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
 from topoplace.objectives.links import (
@@ -55,7 +55,13 @@ def _gpu_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterat
     if len(gpus) != job.num_tasks:
         yield f"{len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
     drained = set(gpus).intersection(cluster.drained_gpus())
-    if busy := sorted(set(gpus) - drained - set(cluster.gpus_with(job.gpu_fraction))):
+    if job.mig is not None or placement.resliced:
+        with cluster.what_if():
+            try:
+                cluster.allocate("checked by topoplace.testing", placement, job)
+            except AllocationError as error:
+                yield str(error)
+    elif busy := sorted(set(gpus) - drained - set(cluster.gpus_with(job.gpu_fraction))):
         share = f" to a share of {job.gpu_fraction:g}" if job.gpu_fraction < 1 else ""
         yield f"GPUs {busy} are not free{share}"
     if drained:
@@ -183,7 +189,7 @@ RECOMPUTED: Final[dict[str, Score]] = {
     "preserved_bandwidth": lambda placement, job, cluster, model: preserved_bandwidth(
         placement.gpus,
         cluster.topology,
-        free_beside(placement.gpus, cluster.topology, cluster.free_gpus()),
+        free_beside(placement.gpus, cluster.topology, able_gpus(job, cluster)),
     ),
     "effective_bandwidth_extrapolated": lambda placement, job, cluster, model: float(
         job.num_tasks not in FITTED_TASKS

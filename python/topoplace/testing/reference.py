@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace.cluster.host_shares import host_shares, needs_hosts
 from topoplace.cluster.hosts import HostAllocation
-from topoplace.engine.admission import suits_of
+from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.engine.requirements import BY_LEVEL, require_honoured
+from topoplace.engine.slices import slices_for
 from topoplace.errors import AllocationError
 from topoplace.objectives.links import LinkTables, scores_of
 from topoplace.placement import Placement
@@ -41,7 +42,8 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
 
     order: the sort key of a placement, such as `SearchPolicy.order`; by default the largest aggregated bandwidth.
     """
-    require_honoured(job, cluster, "reference_place", BY_LEVEL - {"prefer"})
+    honours = BY_LEVEL.union(("gpu_fraction", "mig")) - {"prefer"}
+    require_honoured(job, cluster, "reference_place", honours)
     if (number := num_orders(job, cluster)) > MOST_ORDERS:
         raise ValueError(f"{number} orders of GPUs to try; reference_place tries at most {MOST_ORDERS}")
     chosen, best = None, None
@@ -56,13 +58,13 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
 
 def num_orders(job: JobGraph, cluster: Cluster) -> int:
     """Return the number of ways to put the tasks on free GPUs, whatever their models and links; 0 for no tasks."""
-    return math.perm(cluster.num_free, job.num_tasks) if job.num_tasks else 0
+    return math.perm(len(able_gpus(job, cluster)), job.num_tasks) if job.num_tasks else 0
 
 
 def gpu_sets(job: JobGraph, cluster: Cluster) -> Iterator[tuple[int, ...]]:
     """Yield, in lexicographic order, each set of free GPUs that the job may get; CPUs and memory are not checked."""
     topology, suits = cluster.topology, suits_of(job)
-    free = [gpu for gpu in cluster.free_gpus() if suits(topology.gpus[gpu])]
+    free = [gpu for gpu in able_gpus(job, cluster) if suits(topology.gpus[gpu])]
     for gpus in combinations(free, job.num_tasks):
         machines = len({int(topology.machine_of[gpu]) for gpu in gpus})
         apart = not job.anti_affinity or machines == len(gpus)
@@ -88,8 +90,9 @@ def placed(
         gpus,
         topology=topology,
         job=job,
+        slices=slices_for(job, gpus, cluster)[0],
         hosts=host_shares(job, gpus, topology),
-        scores=scores_of(job, gpus, topology, cluster.free_gpus(), model),
+        scores=scores_of(job, gpus, topology, able_gpus(job, cluster), model),
     )
 
 

@@ -126,6 +126,7 @@ def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
         "gpu_memory_gb": st.sampled_from([4.0, 10.0, 16.0, 40.0]),
         "gpu_model": st.sampled_from(["V100", "A100", ("H100", "A100")]),
         "gpu_fraction": st.just(0.5),
+        "mig": st.sampled_from(["1g.5gb", "3g.20gb"]),
         "cpus": st.integers(1, 12) | st.sampled_from([0.5, 2.75, 3.152]),
         "memory_gb": st.sampled_from([1.0, 8.5, 40.0]),
         "single_machine": st.just(True),
@@ -142,6 +143,8 @@ def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
     names = draw(st.lists(st.sampled_from(sorted(values)), unique=True, max_size=3))
     if num_tasks > 1 and {"single_machine", "anti_affinity"} <= set(names):
         names.remove("anti_affinity")  # both together are refused
+    if not num_tasks or "gpu_fraction" in names:
+        names = [name for name in names if name != "mig"]
     return {name: draw(values[name]) for name in names}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, gpu_list, job_options, options, reading, writing
@@ -25,6 +26,14 @@ def add(commands: Any) -> None:
     job_options.add_job(parser)
     options.add_policy(parser)
     parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0-3,6")
+    parser.add_argument(
+        "--slice",
+        action="append",
+        default=[],
+        metavar="ID=PROFILE[,PROFILE]",
+        help="a GPU that is cut into MIG slices, such as 0=3g.40gb,2g.20gb; once for each",
+    )
+    options.add_reslice(parser)
     options.add_count(parser, "--top", 3, "number of candidates to show")
     options.add_json(parser)
     options.add_output(parser)
@@ -33,10 +42,12 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
 
-    cluster = _cluster_with_busy(reading.topology(arguments), arguments.busy)
+    cluster = _cluster(reading.topology(arguments), arguments.busy, arguments.slice)
     job = job_options.job(arguments)
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
+    if arguments.reslice:
+        policy = options.reslicing(policy)
     picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
     explained = policy.explain(job, cluster, top=arguments.top)
     placed = None if explained.refusal else explained.candidates[0]
@@ -56,10 +67,19 @@ def _run(arguments: argparse.Namespace) -> int:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def _cluster_with_busy(topology: Topology, busy: str) -> Cluster:
+def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
+    """Return the cluster with the GPUs in use, and with those cut that --slice names."""
     from topoplace.cluster.cluster import Cluster
 
     cluster = Cluster(topology)
+    for text in slices:
+        gpus, _, profiles = text.partition("=")
+        with flags.named(slices="--slice", gpu="--slice"):
+            named = gpu_list.parse(gpus, topology.num_gpus, "--slice")
+            if not named:
+                raise ValueError(f"--slice {text!r}: no GPU is named; write ID=PROFILE[,PROFILE]")
+            for gpu in named:
+                cluster.slice_gpu(gpu, [name.strip() for name in profiles.split(",")])
     taken = gpu_list.parse(busy, topology.num_gpus, "--busy")
     if taken:
         cluster.allocate("busy", taken)
@@ -86,7 +106,9 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
         "gpus": placement.gpus,
         "optimal": placement.optimal,
         "scores": dict(placement.scores),
-        "env": placement.env(),
+        "slices": [list(one) for one in placement.slices],
+        "resliced": placement.resliced,
+        "env": None if placement.slices else placement.env(),
     }
 
 
@@ -102,7 +124,9 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         print(f"not placed: {flags.in_words_of(job_options.FLAGS, explained.refusal.reason)}")
         if job.gpu_model and not any(gpu.model for gpu in cluster.topology.gpus):
             print("no GPU's model is known; say which it is with --assume gpu_model=MODEL")
-    if placed:
+    if placed and placed.slices:
+        _print_slices(placed)
+    elif placed:
         _print_environment(placed)
 
 
@@ -121,6 +145,13 @@ def _print_candidates(explained: Explanation, title: str) -> None:
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
+
+
+def _print_slices(placed: Placement) -> None:
+    """Print where the slices are; their UUIDs, and so the environment, are known once they are cut."""
+    for gpu, one in zip(placed.gpus, placed.slices, strict=True):
+        how = "to be cut" if gpu in placed.resliced else "is there"
+        print(f"GPU {gpu}: {one.profile} in slot {one.start}, {how}")
 
 
 def _print_environment(placed: Placement) -> None:

@@ -40,12 +40,12 @@ _WORDS = {
 
 def standings(request: JobRequest, view: ClusterView, offers: Offers) -> Ints:
     """Return (m,) the `Standing` of each machine. offers: what the machines offer to the job now."""
-    conditions = view.conditions(sees_jobs=False)
+    conditions = view.conditions(sees_jobs=False, sees_shares=request.takes_parts)
     of_condition: dict[int, Standing] = {}
     for number in conditions.native.present():
         machine_class, state = conditions.of(number)
         suits = request.suitable(machine_class)
-        free = Standing.LIMITED if state.free & suits else Standing.TAKEN
+        free = Standing.LIMITED if request.free_on(machine_class, state) & suits else Standing.TAKEN
         of_condition[number] = free if suits else Standing.UNSUITED
     table = np.zeros(max(of_condition, default=0) + 1, dtype=np.int64)
     table[list(of_condition)] = list(of_condition.values())

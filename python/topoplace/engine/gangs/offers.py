@@ -155,22 +155,26 @@ def offers_of(
     most_memory_gb: float = math.inf,
     *,
     sees_jobs: bool = True,
+    may_reslice: bool = False,
 ) -> Offers:
     """Return the offers of the machines that can take a part of the job now.
 
     max_tasks_of: returns the most tasks of the job that a machine in a given state may have; CPUs and memory limit the
     offers besides. most_memory_gb: limit on the memory of each GPU, GB.
-    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine.
+    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. may_reslice: True if GPUs may be sliced anew.
     """
-    conditions = view.conditions(sees_jobs=sees_jobs)
+    conditions = view.conditions(sees_jobs=sees_jobs, sees_shares=request.takes_parts or may_reslice)
     kind_of = conditions.native.of_machines().astype(np.int64)
     numbers = list(conditions.native.present())
-    known = request.table((max_tasks_of, most_memory_gb, sees_jobs), _KnownOffers)
-    kinds = known.of(
-        numbers,
-        conditions.native.generation,
-        lambda number: _offer(max_tasks_of, request, *conditions.of(number), most_memory_gb),
-    )
+    known = request.table((max_tasks_of, most_memory_gb, sees_jobs, may_reslice), _KnownOffers)
+
+    def offer_of(number: int) -> MachineOffer:
+        machine_class, state = conditions.of(number)
+        free = request.free_on(machine_class, state, may_reslice=may_reslice)
+        usable = free & request.suitable(machine_class, most_memory_gb)
+        return _offer(max_tasks_of(request, state), machine_class, usable)
+
+    kinds = known.of(numbers, conditions.native.generation, offer_of)
     places = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     places[numbers] = np.arange(len(numbers))
     return _offers(kinds, places[kind_of], tasks_per_machine(request.job, view.cluster.hosts))
@@ -202,23 +206,20 @@ def idle_offers(
     """Return what the machines would offer if the cluster were idle. hosted: limit offers by CPUs and memory."""
     classes = view.classes
     kinds = [
-        _offer(max_tasks_of, request, one, MachineState(one.healthy, (), 0.0), math.inf)
+        _offer(
+            max_tasks_of(request, MachineState(one.healthy, (), 0.0)),
+            one,
+            one.healthy & request.suitable(one),
+        )
         for one in classes.classes
     ]
     limits = tasks_per_machine(request.job, view.cluster.hosts, idle=True) if hosted else None
     return _offers(kinds, np.array(classes.class_of, dtype=np.int64), limits)
 
 
-def _offer(
-    max_tasks_of: MaxTasks,
-    request: JobRequest,
-    machine_class: MachineClass,
-    state: MachineState,
-    most_memory_gb: float,
-) -> MachineOffer:
-    """Return the offer of a machine in this state, without a machine number; of 0 tasks if it offers none."""
-    usable = state.free & request.suitable(machine_class, most_memory_gb)
-    most = min(max_tasks_of(request, state), usable.bit_count())
+def _offer(max_tasks: int, machine_class: MachineClass, usable: Mask) -> MachineOffer:
+    """Return the offer of a machine with these usable GPUs, without a machine number; of 0 tasks if it offers none."""
+    most = min(max_tasks, usable.bit_count())
     partitions = tuple(part for part in machine_class.partitions if part & usable == part)
     offers = most and (partitions or not machine_class.partitions)
     return MachineOffer(-1, usable, partitions, most if offers else 0)

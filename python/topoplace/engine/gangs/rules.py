@@ -96,18 +96,20 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
 
-def why_not_now(request: JobRequest, view: ClusterView, offers: Offers, lack: str | None) -> Refusal:
+def why_not_now(
+    request: JobRequest, view: ClusterView, offers: Offers, lack: str | None, *, may_reslice: bool = False
+) -> Refusal:
     """Return why a job, which could run on an idle cluster, cannot start now.
 
     For a job with requirements on its machines, the reason counts the machines by what they have for it: all machines
     of the cluster, and those of the domain with the most GPUs. offers: what the machines offer now. lack: the reason
-    for other jobs if enough suitable GPUs are free.
+    for other jobs if enough suitable GPUs are free. may_reslice: True if GPUs may be sliced anew.
     """
     job, cluster = request.job, view.cluster
     if not request.limits_machines:
-        return admission.why_not_now(job, cluster, lack)
+        return admission.why_not_now(job, cluster, lack, may_reslice=may_reslice)
     wishes = f"no machines have {request.size} GPUs free {_wishes(request)}"
-    reason = admission.why_not_now(job, cluster, wishes).reason
+    reason = admission.why_not_now(job, cluster, wishes, may_reslice=may_reslice).reason
     found = standings(request, view, offers)
     if job.within:
         reason += _best_domain(request, _level(cluster.topology.fabric, job.within), offers, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.engine.memo import Memo
+from topoplace.mig.profiles import MigProfile, profiles_of_gpu
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
 from topoplace.objectives.pair_links import PairLinks
@@ -88,6 +89,11 @@ class MachineClass:
     def healthy(self) -> Mask:
         """The set of GPUs that the topology marks as healthy."""
         return mask_of(local for local, gpu in enumerate(self.gpus) if gpu.healthy)
+
+    @cached_property
+    def mig_profiles(self) -> tuple[Mapping[str, MigProfile], ...]:
+        """The MIG profiles of each GPU by name."""
+        return tuple([profiles_of_gpu(gpu) for gpu in self.gpus])
 
     @cached_property
     def sockets(self) -> tuple[Mask, ...]:

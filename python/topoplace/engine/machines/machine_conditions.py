@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._core import MachineConditions
 from topoplace.cluster.job_kinds import kind_of
+from topoplace.mig.slicing import PresentSlice
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -42,6 +43,8 @@ class MachineState(NamedTuple):
     """Thousandths of each GPU that a new job can get, by local number; () unless the rule sees shares."""
     millicpus: int = 0
     """Free thousandths of CPUs; 0 unless the rule sees CPUs."""
+    slices: tuple[tuple[int, PresentSlice], ...] = ()
+    """The MIG slices of its GPUs, each with the local number of its GPU; () unless the rule sees shares."""
 
 
 class Conditions:
@@ -60,8 +63,8 @@ class Conditions:
         """Follow the state of a cluster.
 
         sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU, or in their
-        free CPUs.
+        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU or in its
+        slices, or in their free CPUs.
         """
         self.native = MachineConditions(
             cluster.native,
@@ -97,7 +100,7 @@ class Conditions:
         return self.of(self.native.condition_of(machine))
 
     def _described(self, condition: int) -> tuple[MachineClass, MachineState]:
-        machine_class, free, jobs, is_used, left, millicpus = self.native.describe(condition)
+        machine_class, free, jobs, is_used, left, millicpus, sliced = self.native.describe(condition)
         neighbours: list[Neighbour] = []
         bandwidths: list[float] = []
         for number, num_gpus, sockets in jobs:
@@ -106,5 +109,6 @@ class Conditions:
             neighbours.append(Neighbour(kind.profile, size, sockets, kind.gpu_fraction))
             bandwidths.append(kind.memory_bandwidth * num_gpus / size)
         bandwidth = math.fsum(bandwidths)  # in any order: jobs are in that of their numbers
-        state = MachineState(free, tuple(sorted(neighbours)), bandwidth, is_used, left, millicpus)
+        slices = tuple([(gpu, PresentSlice(parts, compute, held)) for gpu, parts, compute, held in sliced])
+        state = MachineState(free, tuple(sorted(neighbours)), bandwidth, is_used, left, millicpus, slices)
         return self._classes[machine_class], state

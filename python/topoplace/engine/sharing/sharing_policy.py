@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from topoplace.cluster.host_shares import shares_on
 from topoplace.cluster.hosts import megabytes, millicpus
-from topoplace.engine.admission import needs_of, suits_of, why_no_machine
+from topoplace.engine.admission import needs_of, why_no_machine
 from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
@@ -45,11 +45,12 @@ class SharingPolicy(MachinePolicy):
 
     A rule scores all machines at once by what is left of their GPUs and CPUs; a job goes to the machine of the highest
     score, ties to the lowest number. A job with whole GPUs takes the lowest free ones, and one with shares those of
-    which least is left. If no machine has room, or tasks may not share a machine, a job is split over the wholly free
-    GPUs of the first machines that have some, even if it needs shares only.
+    which least is left; one with a MIG profile gets slices that are there, unless the policy may slice GPUs anew (see
+    `with_reslicing`). If no machine has room, or tasks may not share a machine, a job is split over the first machines
+    that have some.
     """
 
-    honours = frozenset(("gpu_fraction",))
+    honours = frozenset(("gpu_fraction", "mig"))
     sees_jobs = False
     sees_cpus: ClassVar[bool] = True
     """True if scores depend on the free CPUs of machines. If not, set it to False: decisions are faster."""
@@ -94,8 +95,8 @@ class SharingPolicy(MachinePolicy):
         return {}
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:
-        """Return False if too few GPUs are wholly free for a job that needs whole ones."""
-        return job.gpu_fraction < 1 or job.num_tasks <= num_free
+        """Return False if too few GPUs are wholly free for a job that needs such."""
+        return not job.num_tasks or super().may_fit(job, num_free)
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
         """Return why a job could not run even on the idle cluster; None if no such reason is known."""
@@ -115,17 +116,9 @@ class SharingPolicy(MachinePolicy):
 
     def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
         """Return why a job that could run on an idle cluster cannot start now."""
-        cluster, needs = view.cluster, needs_of(job, hosts=True)
         if not job.num_tasks:
-            return Refusal(f"cannot start now: {needs}, and no machine has that free")
-        if job.gpu_fraction == 1:
-            return super().why_not_now(job, view)
-        suitable = set(cluster.topology.select(suits_of(job)))
-        able = len(suitable.intersection(cluster.gpus_with(job.gpu_fraction)))
-        short = "" if able < job.num_tasks else "; on several machines it needs wholly free GPUs"
-        return Refusal(
-            f"cannot start now: {needs}, {able} {'has' if able == 1 else 'have'} {job.gpu_fraction:g} left{short}"
-        )
+            return Refusal(f"cannot start now: {needs_of(job, hosts=True)}, and no machine has that free")
+        return super().why_not_now(job, view)
 
     # ---- inside --------------------------------------------------------------------------------------------
 
@@ -145,12 +138,13 @@ class SharingPolicy(MachinePolicy):
     def _keys(self, request: JobRequest, view: ClusterView, numbers: Sequence[int]) -> NDArray[np.float64]:
         """Return an array (n, 2): (limit on GPU memory, -score) of each condition; infinite where the job does not fit.
 
-        A job goes to GPUs of the smallest memory that suits it if it fits there, else to the next.
+        A job goes to GPUs of the smallest memory that suits it if it fits there, else to the next; only if it fits
+        nowhere so, GPUs are sliced anew.
         """
-        conditions = self.conditions(view)
-        classes, free_cpus, left = conditions.native.left_of(numbers)
+        classes, free_cpus, now = self.conditions(view).native.left_of(numbers)
         keys = np.full((len(numbers), 2), math.inf)
-        for tier, limit in enumerate(request.memory_limits):
+        for tier, (limit, reslices) in enumerate(self._tiers(request)):
+            left = self._left(request, view, numbers, now, reslices=reslices)
             able = left * _suits(request, view, limit)[classes, : left.shape[1]]
             fits = ((able >= request.share).sum(axis=1) >= request.size) & (keys[:, 0] == math.inf)
             if not fits.any():
@@ -163,18 +157,46 @@ class SharingPolicy(MachinePolicy):
                     keys[row] = math.inf
         return keys
 
+    def _tiers(self, request: JobRequest) -> Sequence[tuple[float, bool]]:
+        """Return (limit on GPU memory, whether GPUs are sliced anew) of the attempts to place the job, in order."""
+        tiers = [(limit, False) for limit in request.memory_limits]
+        return [*tiers, *((limit, True) for limit in request.memory_limits)] if self.may_reslice else tiers
+
+    def _left(
+        self,
+        request: JobRequest,
+        view: ClusterView,
+        numbers: Sequence[int],
+        now: NDArray[np.int32],
+        *,
+        reslices: bool,
+    ) -> NDArray[np.int32]:
+        """Return an array (n, g): the thousandths of each GPU from which the job may choose, by `left_on`.
+
+        now: those that are left without new slices.
+        """
+        if request.job.mig is None and not (reslices and view.cluster.sliced_gpus):
+            return now
+        conditions, left = self.conditions(view), np.zeros_like(now)
+        for row, number in enumerate(numbers):
+            on_machine = request.left_on(*conditions.of(number), may_reslice=reslices)
+            left[row, : len(on_machine)] = on_machine
+        return left
+
     def _gpus(
         self, request: JobRequest, view: ClusterView, condition: int, tier: int
     ) -> tuple[int, ...] | None:
         """Return the GPUs of the job on machines in a condition; None if it does not fit.
 
-        tier: the index of the limit on GPU memory in `request.memory_limits`.
+        tier: the index in `_tiers`.
         """
         if not request.size:
             return ()
         machine_class, state = self.conditions(view).of(condition)
+        limit, reslices = self._tiers(request)[tier]
+        state = state._replace(left=request.left_on(machine_class, state, may_reslice=reslices))
         enough = mask_of(gpu for gpu, left in enumerate(state.left) if left >= request.share)
-        suitable = request.suitable(machine_class, request.memory_limits[tier])
+        suitable = request.suitable(machine_class, limit)
         for region in request.regions(machine_class, enough & suitable):
             gpus = self.pick(request, Room(machine_class, state, region), view)
             if request.communication(machine_class, gpus) == math.inf:

@@ -84,7 +84,7 @@ class DisciplineQueue:
         left = self._discipline.depth + 1
         for record in self._in_order():
             job = record.job
-            gpus, quota = job.num_tasks * job.gpu_fraction, self._discipline.quota(job.group)
+            gpus, quota = job.num_tasks * job.gpu_share, self._discipline.quota(job.group)
             if gpus > quota:
                 reason = f"needs {gpus:g} GPUs, the quota of {job.group!r} is {quota:g}"
                 self._reject(record, Refusal(reason, permanent=True), decided)

@@ -38,12 +38,12 @@ class GroupShares:
         """Count the resources of a job that starts (sign 1) or ends (-1)."""
         cpus = sum(share.cpus for share in placement.hosts)
         memory_gb = sum(share.memory_gb for share in placement.hosts)
-        gpus = len(placement.gpus) * record.job.gpu_fraction
+        gpus = len(placement.gpus) * record.job.gpu_share
         self._held[record.job.group] += sign * np.array([gpus, cpus, memory_gb])
 
     def within_quota(self, record: JobRecord) -> bool:
         """Return True if the job's group may hold the job's GPUs in addition to those that it has."""
-        group, gpus = record.job.group, record.job.num_tasks * record.job.gpu_fraction
+        group, gpus = record.job.group, record.job.num_tasks * record.job.gpu_share
         return bool(self._held[group][_GPUS] + gpus <= self._discipline.quota(group) + 1e-9)
 
     def dominant(self, group: str | None) -> float:

@@ -81,7 +81,7 @@ class Timetable:
 
     def reserve(self, job_id: str, job: JobGraph, seconds: float) -> Reservation | None:
         """Reserve the earliest time in which the job fits beside all others for `seconds`; None if there is none."""
-        busy = self._touched if job.gpu_fraction == 1 else self._used
+        busy = self._used if job.takes_parts else self._touched
         for start in busy.starts(self._cluster.topology.num_gpus - job.num_tasks, seconds):
             placement = self._place(job_id, job, start, end_of(start, seconds))
             if placement is not None:
@@ -98,7 +98,7 @@ class Timetable:
     def _note(self, reservation: Reservation) -> None:
         mask = sum(1 << gpu for gpu in reservation.placement.gpus)
         self._touched.add(mask, reservation.start, reservation.end)
-        if reservation.job.gpu_fraction == 1:
+        if not reservation.job.takes_parts:
             self._used.add(mask, reservation.start, reservation.end)
 
     def _place(self, job_id: str, job: JobGraph, start: float, end: float) -> Placement | None:

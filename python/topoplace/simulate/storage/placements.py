@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
+from topoplace.mig import MigSlice
 from topoplace.placement import HostShare, Placement
 from topoplace.simulate.interruptions import History, Stay
 
@@ -27,6 +28,8 @@ def as_dict(placement: Placement, graphs: dict[JobGraph, int]) -> dict[str, Any]
         "hosts": [[one.machine, one.cpus, one.memory_gb] for one in placement.hosts],
         "remote": list(placement.remote),
         "drives": list(placement.drives),
+        "slices": [list(one) for one in placement.slices],
+        "resliced": list(placement.resliced),
     }
 
 
@@ -44,6 +47,8 @@ def placement_of(known: Mapping[str, Any], topology: Topology, graphs: Sequence[
         hosts=tuple(HostShare(*one) for one in known["hosts"]),
         remote=tuple(known["remote"]),
         drives=tuple(known["drives"]),
+        slices=tuple(MigSlice(*one) for one in known.get("slices") or ()),  # older files have none
+        resliced=tuple(known.get("resliced") or ()),
     )
 
 

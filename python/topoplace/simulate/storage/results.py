@@ -45,10 +45,14 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
         "hosts": TEXT,
         "remote": INTS,
         "drives": INTS,
+        "slices": TEXT,
+        "resliced": INTS,
         "history": TEXT,
     },
 }
 """The columns but those of scores. graph, placed_graph: the job graph of the job, and of its placement, by number."""
+_LATER: Final = frozenset(("slices", "resliced"))
+"""Columns that older files lack."""
 
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:
@@ -63,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     """Read the result in `path`, see `Result.load`."""
     about, columns = tables.form_of(Path(path)).read(Path(path), _kind_of)
     topology, policy, graphs = _about(about)
-    missing = [name for name in _COLUMNS if name not in columns]
+    missing = [name for name in _COLUMNS if name not in columns and name not in _LATER]
     if missing:
         raise ValueError(f"the file has no column {missing[0]!r}")
     scores = [name for name in columns if name.startswith(_SCORE)]
@@ -118,11 +122,12 @@ def _further(record: JobRecord, graphs: dict[JobGraph, int]) -> dict[str, Any]:
         "graph": graphs.setdefault(submitted.job, len(graphs)),
         "placed": placement is not None,
         "history": text_of(record.history, graphs),
-        **dict.fromkeys(("placed_graph", "optimal", "hosts", "remote", "drives")),
+        **dict.fromkeys(("placed_graph", "optimal", "hosts", "remote", "drives", "slices", "resliced")),
     }
     if placement is not None:
         known = as_dict(placement, graphs)
-        row |= {name: known[name] for name in ("optimal", "remote", "drives")}
+        row |= {name: known[name] for name in ("optimal", "remote", "drives", "resliced")}
+        row["slices"] = json.dumps(known["slices"]) if known["slices"] else None
         row["placed_graph"], row["hosts"] = known["graph"], json.dumps(known["hosts"])
     return row
 
@@ -191,7 +196,8 @@ def _placement(
     row: Mapping[str, Any], scores: Sequence[str], topology: Topology, graphs: Sequence[JobGraph]
 ) -> Placement:
     known = {
-        **{name: row[name] or () for name in ("gpus", "remote", "drives")},
+        **{name: row.get(name) or () for name in ("gpus", "remote", "drives", "resliced")},
+        "slices": json.loads(row.get("slices") or "[]"),
         "scores": {name[len(_SCORE) :]: row[name] for name in scores if row[name] is not None},
         "optimal": row["optimal"],
         "graph": row["placed_graph"],

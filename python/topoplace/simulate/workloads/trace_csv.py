@@ -181,6 +181,7 @@ def _job(row: Row, size: int, fraction: float, instances: int, unsaid: Unsaid) -
     kinds = tuple(kind for kind in row.text("gpu_type").split("|") if kind)
     needs = {
         "gpu_fraction": fraction,
+        "mig": row.text("mig") or None,
         "gpu_model": kinds or None,
         "cpus": cpus,
         "memory_gb": memory_gb,

@@ -123,7 +123,7 @@ class Workload:
         """
         _checks.positive(load, "load", ValueError)
         _checks.integer(num_gpus, "num_gpus", ValueError, low=1, high=1 << 30)
-        gpus = np.array([job.num_tasks * job.gpu_fraction for job in self.jobs])
+        gpus = np.array([job.num_tasks * job.gpu_share for job in self.jobs])
         seconds = float((gpus * self.base_time).sum()) / (load * num_gpus)
         if len(self) < 2 or not seconds:
             raise ValueError(f"load = {load:g}: there must be two jobs or more, and one that runs on a GPU")
@@ -193,7 +193,8 @@ class Workload:
         are read if they are not empty:
         - duration_s: run time in seconds at full speed; else end_s - start_s, else that of `profile`, else `duration`.
           A row with none of them is bad.
-        - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model, or several joined by |.
+        - gpu_milli: fraction of each GPU, in thousandths. mig: profile of a MIG slice of each GPU, such as 1g.10gb.
+        - gpu_type: the GPU model, or several joined by |.
         - cpus, mem_mib, min_utility. nodes: the most machines that may share the job.
         - model, batch: together the name `model/batch` of the job's profile.
         - pattern, bandwidth_sensitive (0 or 1).

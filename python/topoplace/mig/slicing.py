@@ -1,0 +1,134 @@
+"""Where to take a slice on a GPU: an idle slice of the profile, or the start that spoils least for other slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from topoplace._checks import shown
+from topoplace.errors import AllocationError
+from topoplace.mig.profiles import MigProfile, MigSlice
+
+_MEMORY: Final = 0xFF
+
+
+class PresentSlice(NamedTuple):
+    """A slice into which a GPU is cut."""
+
+    parts: int
+    """What it takes of the GPU, as `MigProfile.parts` returns it."""
+    compute: int
+    """Its compute slices."""
+    is_held: bool
+    """True if a job runs in it."""
+
+
+class Start(NamedTuple):
+    """A choice of where a slice starts."""
+
+    start: int
+    reslices: bool
+    """True if there is no such slice yet: it has to be cut, and idle slices in its way are given up."""
+
+
+def start_for(
+    profile: MigProfile,
+    profiles: Mapping[str, MigProfile],
+    present: Sequence[PresentSlice],
+    *,
+    may_reslice: bool,
+) -> Start | None:
+    """Return where on a GPU to take a slice of this profile; None if there is no room.
+
+    profiles: all of the GPU. present: the slices into which it is cut. An idle slice of the profile in the lowest slots
+    is first. If there is none and `may_reslice`, it is the start after which the most placements of slices, over all
+    profiles, remain possible beside those that jobs hold; then the one that gives up the fewest idle slices; then the
+    lowest.
+    """
+    for start in profile.starts:
+        if PresentSlice(profile.parts(start), profile.compute, is_held=False) in present:
+            return Start(start, reslices=False)
+    if not may_reslice:
+        return None
+    held = parts_of(one for one in present if one.is_held)
+    idle = [one.parts for one in present if not one.is_held]
+    possible = [start for start in profile.starts if not profile.parts(start) & held]
+    if not possible:
+        return None
+
+    def order(start: int) -> tuple[int, int, int]:
+        parts = profile.parts(start)
+        remaining = sum(
+            not other.parts(place) & (held | parts) for other in profiles.values() for place in other.starts
+        )
+        return -remaining, sum(bool(one & parts) for one in idle), start
+
+    return Start(min(possible, key=order), reslices=True)
+
+
+def present(slices: Iterable[tuple[int, int, str | None]]) -> list[PresentSlice]:
+    """Return the slices that the native state tells as (parts, compute slices, job or None)."""
+    return [PresentSlice(parts, compute, job_id is not None) for parts, compute, job_id in slices]
+
+
+def parts_of(slices: Iterable[PresentSlice]) -> int:
+    """Return the union of what these slices take."""
+    union = 0
+    for one in slices:
+        union |= one.parts
+    return union
+
+
+def packed(
+    wanted: Iterable[str | MigSlice], profiles: Mapping[str, MigProfile], what: str, first: int = 0
+) -> list[tuple[MigProfile, int]]:
+    """Return profile and start of each wanted slice; those without a start get the lowest free one, in this order.
+
+    AllocationError names the first that is unknown, may not start there, or has no room, as an item of `what`, in which
+    they begin at index `first`.
+    """
+    taken = 0
+    found: list[tuple[MigProfile, int]] = []
+    for i, one in enumerate(wanted, first):
+        name, given = _checked(one, f"{what}[{i}]")
+        profile = profiles.get(name)
+        if profile is None:
+            raise AllocationError(
+                f"{what}[{i}] = {name!r}: the MIG profiles of this GPU are {', '.join(profiles) or 'unknown'}"
+            )
+        starts = profile.starts if given is None else (given,)
+        if given is not None and given not in profile.starts:
+            raise AllocationError(f"{what}[{i}]: {name} may start in slots {profile.starts}, not {given!r}")
+        start = next((start for start in starts if not profile.parts(start) & taken), None)
+        if start is None:
+            raise AllocationError(f"{what}[{i}] = {name!r} has no room beside the slices before it")
+        taken |= profile.parts(start)
+        found.append((profile, start))
+    return found
+
+
+def _checked(slice_: object, what: str) -> tuple[str, int | None]:
+    """Return profile and start, None for any; AllocationError unless it is a name or a `MigSlice`."""
+    match slice_:
+        case str():
+            return slice_, None
+        case (str() as name, int() as start) if not isinstance(start, bool):
+            return name, start
+        case _:
+            raise AllocationError(f"{what} = {shown(slice_)} is not the name of a profile or a MigSlice")
+
+
+def named(parts: int, compute: int, profiles: Mapping[str, MigProfile]) -> MigSlice | None:
+    """Return the slice that takes these parts and compute slices of a GPU; None if its profiles have no such slice."""
+    slices = (
+        MigSlice(one.name, start)
+        for one in profiles.values()
+        if one.compute == compute
+        for start in one.starts
+    )
+    return next((one for one in slices if profiles[one.profile].parts(one.start) == parts), None)
+
+
+def thousandths(parts: int) -> int:
+    """Return how much of a GPU's memory these parts are."""
+    return (parts & _MEMORY).bit_count() * 125
