@@ -227,7 +227,7 @@ class Placement:
         if slices is not _NOTHING:
             slices = _checked_slices(slices, self.gpus, self.topology)
         if resliced is not _NOTHING:
-            resliced = _checked_gpus(resliced, self.topology)
+            resliced = _checked_gpus(resliced, self.topology, "resliced")
             if strange := sorted(set(resliced) - set(self.gpus)):
                 raise AllocationError(f"resliced: GPU {strange[0]} is not among gpus = {self.gpus}")
         set_slices(self, slices)
@@ -276,19 +276,19 @@ class Placement:
         return remote
 
 
-def _checked_gpus(given: Any, topology: Topology) -> tuple[int, ...]:
+def _checked_gpus(given: Any, topology: Topology, what: str = "gpus") -> tuple[int, ...]:
     gpus: tuple[Any, ...] = given
     if type(given) is not tuple:
-        gpus = _checks.ordered(given, "gpus", AllocationError)
+        gpus = _checks.ordered(given, what, AllocationError)
     last = topology.num_gpus - 1
     if set(map(type, gpus)) != _INTEGERS or min(gpus) < 0 or max(gpus) > last:
         gpus = tuple(
-            _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
+            _checks.integer(gpu, f"{what}[{i}]", AllocationError, low=0, high=last)
             for i, gpu in enumerate(gpus)
         )
     if len(set(gpus)) != len(gpus):
         twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
-        raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
+        raise AllocationError(f"{what} = {gpus} lists GPU {twice} twice")
     return gpus
 
 

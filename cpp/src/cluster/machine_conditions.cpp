@@ -169,7 +169,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
         if (state_->owner(gpu) != nullptr) meet(state_->owner(gpu));
         for (const auto& sharer : state_->sharers(gpu)) meet(sharer.job);
         for (const auto& [slice, job] : state_->slices(gpu)) {
-            if (sight_.shares) condition.slices.push_back({local, slice, job != nullptr});
+            if (sight_.shares && !state_->is_drained(gpu)) condition.slices.push_back({local, slice, job != nullptr});
             if (job != nullptr) meet(job);
         }
     }

@@ -17,7 +17,7 @@ from topoplace.cluster.hosts import cpus_of, millicpus
 from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
 from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.mig.profiles import MigProfile, profiles_of_gpu
+from topoplace.mig.profiles import MigProfile, memory_gb_of, profiles_of_gpu
 from topoplace.mig.slicing import present, start_for
 from topoplace.placement import Refusal
 
@@ -199,9 +199,12 @@ def suits_of(job: JobGraph, most_memory_gb: float = math.inf) -> Callable[[Gpu],
     """
 
     def suits(gpu: Gpu) -> bool:
-        if job.mig is not None and job.mig not in profiles_of_gpu(gpu):
-            return False
-        return suits_model(job, gpu.model, gpu.memory_gb) and (gpu.memory_gb or 0.0) <= most_memory_gb
+        memory_gb = gpu.memory_gb
+        if job.mig is not None:
+            if job.mig not in profiles_of_gpu(gpu):
+                return False
+            memory_gb = memory_gb_of(job.mig)
+        return suits_model(job, gpu.model, memory_gb) and (gpu.memory_gb or 0.0) <= most_memory_gb
 
     return suits
 

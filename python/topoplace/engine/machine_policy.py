@@ -63,6 +63,8 @@ class MachinePolicy(ABC):
 
     may_reslice: bool = False
     """True if the policy may slice GPUs anew for a job; see `with_reslicing`."""
+    _plain: MachinePolicy | None = None
+    """For a policy that may slice GPUs anew, the same policy that may not."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
@@ -73,7 +75,7 @@ class MachinePolicy(ABC):
         idle. `Placement.resliced` names these GPUs.
         """
         other = copy(self)
-        other.may_reslice = True
+        other.may_reslice, other._plain = True, self
         return other
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
@@ -243,6 +245,10 @@ class MachinePolicy(ABC):
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
         """Return what `search` returns, for a job with this request; there must be a free GPU for each of its tasks."""
+        if self._plain is not None and self._plain.may_fit(job, view.cluster.num_free):
+            placement = self._plain.search_for(job, request, view, least_utility)
+            if placement is not None:
+                return placement
         if not request.anti_affine:
             options = self._machine_options(request, view)
             if found := options.best(least_utility):

@@ -130,6 +130,11 @@ def compute_share(name: str) -> float:
     return int(name[0]) / (4 if name.removesuffix("+me") in _A30_NAMES else 7)
 
 
+def memory_gb_of(name: str) -> float:
+    """Return the memory in the name of a profile, GB."""
+    return float(name.removesuffix("+me").removesuffix("gb").partition(".")[2])
+
+
 _NONE: Final[Mapping[str, MigProfile]] = MappingProxyType({})
 _A30_NAMES: Final = frozenset(("1g.6gb", "2g.12gb", "4g.24gb"))
 

@@ -78,6 +78,8 @@ def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
             named = gpu_list.parse(gpus, topology.num_gpus, "--slice")
             if not named:
                 raise ValueError(f"--slice {text!r}: no GPU is named; write ID=PROFILE[,PROFILE]")
+            if known := sorted(set(named).intersection(cluster.sliced_gpus)):
+                raise ValueError(f"--slice {text!r}: GPU {known[0]} is there twice")
             for gpu in named:
                 cluster.slice_gpu(gpu, [name.strip() for name in profiles.split(",")])
     taken = gpu_list.parse(busy, topology.num_gpus, "--busy")
@@ -127,6 +129,8 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
     if placed and placed.slices:
         _print_slices(placed)
     elif placed:
+        if placed.resliced:
+            print(f"to be made whole first, without slices: GPU {', '.join(map(str, placed.resliced))}")
         _print_environment(placed)
 
 
