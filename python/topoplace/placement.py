@@ -296,7 +296,7 @@ def _checked_slices(given: Any, gpus: tuple[int, ...], topology: Topology) -> tu
     """Return one slice for each of `gpus`; AllocationError if their number or a profile or start is wrong."""
     listed = _checks.ordered(given, "slices", AllocationError)
     if len(listed) != len(gpus):
-        raise AllocationError(f"slices: {len(listed)} for {len(gpus)} GPUs")
+        raise AllocationError(f"slices has {len(listed)} items; it needs one for each GPU, {len(gpus)}")
     slices: list[MigSlice] = []
     for i, (one, gpu) in enumerate(zip(listed, gpus, strict=True)):
         if isinstance(one, str):

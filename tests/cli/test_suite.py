@@ -25,16 +25,17 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_policy_of_your_own_is_judged_beside_others(call: Call) -> None:
-    command = ("suite", "--quick", "--workers", 1, "-o", "out", "--policies", "mapa-greedy")
+    command = ("suite", "--quick", "--workers", 1, "-o", "out", "--policies", "mapa-greedy,g-queue")
     done = call(*command, "--policy", "suite_of_test:Mine", "--json")
     assert done.code == 0, done.err
     scores = {score["policy"]: score for score in json.loads(done.out)}
-    assert set(scores) == {"random-fit", "mapa-greedy", "suite_of_test:Mine"}
+    assert set(scores) == {"random-fit", "mapa-greedy", "g-queue", "suite_of_test:Mine"}
     assert scores["suite_of_test:Mine"]["ratios"] == scores["mapa-greedy"]["ratios"]
     assert scores["random-fit"]["ratios"]["turnaround"]["mean"] == 1.0
     assert scores["mapa-greedy"]["ratios"]["sensitive_effective_bandwidth"]["mean"] > 1.0
-    assert scores["mapa-greedy"]["scenarios"] == 2
-    assert {one["workload"] for one in scores["mapa-greedy"]["refused"]} == {"shared"}
+    assert scores["mapa-greedy"]["scenarios"] == 4
+    assert scores["g-queue"]["scenarios"] == 2
+    assert {one["workload"] for one in scores["g-queue"]["refused"]} == {"shared"}
     assert Path("out/suite.html").exists()
 
 

@@ -288,7 +288,7 @@ def test_slices_without_a_start_are_packed_and_found() -> None:
         ),
         (
             lambda c: c.slice_gpu(1, ["3g.20gb"] * 3),
-            r"^slices\[2\] = '3g.20gb' has no room beside the slices before",
+            r"^slices\[2\] = '3g.20gb' has no room beside the other slices",
         ),
         (
             lambda c: c.slice_gpu(1, [("3g.20gb", 1)]),
@@ -312,7 +312,7 @@ def test_slices_without_a_start_are_packed_and_found() -> None:
         ),
         (
             lambda c: tp.Placement((0, 1), topology=TOPOLOGY, slices=(("2g.10gb", 0),)),
-            r"^slices: 1 for 2 GPUs$",
+            r"^slices has 1 items; it needs one for each GPU, 2$",
         ),
         (
             lambda c: tp.Placement((0,), topology=TOPOLOGY, resliced=(1,)),
@@ -388,3 +388,13 @@ def test_a_snapshot_with_a_slice_that_no_gpu_has_is_refused() -> None:
     cluster.native.set_slices(0, [(0b1, 5)])
     with pytest.raises(tp.SnapshotError, match=r"GPU 0 cannot have a slice of parts 0x1"):
         tp.Cluster.restore(cluster.snapshot())
+
+
+def test_slices_with_a_start_come_first() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.slice_gpu(0, ["1g.5gb", "2g.10gb", MigSlice("1g.5gb", 0)])
+    assert sorted(cluster.slices(0)) == [
+        MigSlice("1g.5gb", 0),
+        MigSlice("1g.5gb", 1),
+        MigSlice("2g.10gb", 2),
+    ]

@@ -16,7 +16,7 @@ import topoplace as tp
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import SearchPolicy
-from topoplace.simulate import Workload, simulate
+from topoplace.simulate import Discipline, Workload, simulate
 from topoplace.testing.placements import check_placement
 
 NAMES = tuple(
@@ -39,10 +39,10 @@ SEVERAL = tp.Topology.cluster([machine(), machine(), machine(None)], racks=1)
 
 @st.composite
 def divided_clusters(draw: st.DrawFn) -> tp.Cluster:
-    """Generate clusters with whole, shared, sliced and drained GPUs, some slices held by jobs."""
+    """Generate clusters with whole, shared, sliced and drained GPUs; jobs hold some slices, also of drained GPUs."""
     cluster = tp.Cluster(draw(st.sampled_from([ALONE, SEVERAL])))
     for gpu in range(cluster.topology.num_gpus):
-        match draw(st.sampled_from(["free", "whole", "share", "slices", "slices", "drained"])):
+        match draw(st.sampled_from(["free", "whole", "share", "slices", "slices"])):
             case "whole":
                 cluster.allocate(f"job-{gpu}", [gpu])
             case "share":
@@ -54,10 +54,10 @@ def divided_clusters(draw: st.DrawFn) -> tp.Cluster:
                 if draw(st.booleans()):
                     graph = tp.JobGraph.independent(1).with_(mig=slices[0])
                     cluster.allocate(f"job-{gpu}", [gpu], graph)
-            case "drained":
-                cluster.drain(gpu)
             case _:
                 pass
+        if draw(st.integers(0, 4)) == 4:
+            cluster.drain(gpu)
     return cluster
 
 
@@ -136,6 +136,9 @@ def test_a_policy_that_may_slices_gpus_anew_where_it_must(
     assert (placement is not None) == (possible(job, cluster, resliced=True) or possible(job, cluster))
     if placement is None:
         return
+    without = plain.place(job, cluster)
+    assert without is None or placement == without
+    assert policy.explain(job, cluster, top=1).candidates == (placement,)
     check_placement(placement, job, cluster)
     assert dict(policy.plan([QueuedJob("new", job)], cluster, 0.0).start)["new"] == placement
     cluster.allocate("new", placement)
@@ -191,6 +194,30 @@ def test_slices_are_cut_in_simulations_and_none_is_lost(name: str, tmp_path: Pat
             here = [r.job for r in running if r.placement and gpu in r.placement.gpus]
             assert sum(job.gpu_share for job in here) <= 1 + 1e-9
             assert len({job.mig is None for job in here}) <= 1
+
+
+@pytest.mark.parametrize("topology", [ALONE, SEVERAL], ids=["alone", "several"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_memory_asked_for_is_that_of_the_slice(name: str, topology: tp.Topology) -> None:
+    cluster = tp.Cluster(topology)
+    cluster.slice_gpu(1, ["1g.5gb", "2g.10gb"])
+    job = tp.JobGraph.independent(1).with_(mig="2g.10gb", gpu_memory_gb=10.0)
+    placement = tp.policies.get(name).place(job, cluster)
+    assert placement is not None
+    assert placement.gpus == (1,)
+    refusal = tp.policies.get(name).explain(job.with_(mig="1g.5gb"), cluster).refusal
+    assert refusal is not None
+    assert refusal.permanent
+
+
+def test_reservations_and_new_slices_exclude_each_other() -> None:
+    policy = tp.policies.get("fgd").with_reslicing()
+    workload = Workload([tp.JobGraph.independent(1)], [0.0], [10.0])
+    with pytest.raises(ValueError, match=r"^backfill = 'conservative': fgd may slice GPUs anew"):
+        simulate(ALONE, workload, policy, discipline=Discipline(backfill="conservative"))
+    assert simulate(ALONE, workload, policy, discipline=Discipline(backfill="easy")).records[0].end == 10.0
+    assert policy.with_reslicing() is policy
+    assert repr(policy).endswith(".with_reslicing()")
 
 
 def test_the_start_that_spoils_least_is_taken() -> None:

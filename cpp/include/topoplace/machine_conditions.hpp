@@ -112,6 +112,7 @@ class MachineConditions {
 
     Condition read(std::int32_t machine) const;
     std::int64_t free_cpus(std::int32_t machine) const;
+    std::vector<SliceHere> slices_of(std::span<const std::int32_t> gpus) const;
     void move(std::int32_t machine);
     void leave(std::int32_t machine);
     void renumber();

@@ -138,6 +138,18 @@ std::int64_t MachineConditions::free_cpus(std::int32_t machine) const {
     return hosts.free().empty() ? std::numeric_limits<std::int64_t>::max() : hosts.free()[index(machine)][0];
 }
 
+std::vector<MachineConditions::SliceHere> MachineConditions::slices_of(
+    std::span<const std::int32_t> gpus) const {
+    std::vector<SliceHere> slices;
+    for (const std::int32_t gpu : gpus) {
+        if (state_->is_drained(gpu)) continue;
+        for (const auto& [slice, job] : state_->slices(gpu)) {
+            slices.push_back({local_of_[index(gpu)], slice, job != nullptr});
+        }
+    }
+    return slices;
+}
+
 MachineConditions::Condition MachineConditions::read(std::int32_t machine) const {
     const std::vector<std::int32_t>& gpus = layout_.gpus_of[index(machine)];
     Condition condition{.machine_template = layout_.template_of[index(machine)],
@@ -146,7 +158,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
                         .free = empty_set(static_cast<std::int32_t>(gpus.size())),
                         .jobs = {},
                         .left = {},
-                        .slices = {},
+                        .slices = sight_.shares ? slices_of(gpus) : std::vector<SliceHere>{},
                         .cpus = sight_.cpus ? free_cpus(machine) : 0};
     const std::vector<std::int32_t>& socket_of = layout_.socket_of[index(condition.machine_template)];
     std::vector<std::pair<const ClusterState::Job*, JobHere>> jobs;
@@ -169,7 +181,6 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
         if (state_->owner(gpu) != nullptr) meet(state_->owner(gpu));
         for (const auto& sharer : state_->sharers(gpu)) meet(sharer.job);
         for (const auto& [slice, job] : state_->slices(gpu)) {
-            if (sight_.shares && !state_->is_drained(gpu)) condition.slices.push_back({local, slice, job != nullptr});
             if (job != nullptr) meet(job);
         }
     }

@@ -165,19 +165,24 @@ class Study:
         if self.arguments.reslice:
             policy = options.reslicing(policy)
         if self.arguments.make_room is not None:
+            if self.arguments.reslice:
+                raise ValueError(
+                    "--make-room: room is made without slicing GPUs anew, which --reslice asks for"
+                )
             with flags.named(policy="--make-room"):
                 policy = MakingRoom(policy)
-        return simulate(
-            self.topology,
-            self.workload,
-            policy,
-            performance=self.model,
-            seed=self.arguments.seed,
-            progress=self.progress,
-            hosts=self.hosts,
-            discipline=self.discipline,
-            move_times=self.move_times,
-        )
+        with flags.named(backfill="--backfill"):
+            return simulate(
+                self.topology,
+                self.workload,
+                policy,
+                performance=self.model,
+                seed=self.arguments.seed,
+                progress=self.progress,
+                hosts=self.hosts,
+                discipline=self.discipline,
+                move_times=self.move_times,
+            )
 
     def _typical(self, source: str | None) -> TypicalJobs | None:
         """Return the typical jobs of the file `source`, by default of the file of jobs; None for the default mix."""

@@ -292,7 +292,7 @@ class Cluster:
         """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among them.
 
         slices: names of profiles, such as "3g.40gb", or `MigSlice`s, which also say in which memory slot the slice
-        starts. The others take the lowest slots that are left, in this order. Raises AllocationError, and changes
+        starts. The others take the lowest slots that these leave, in order. Raises AllocationError, and changes
         nothing, if the GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or shares it.
         """
         gpu = self._checked_gpu(gpu, "gpu")

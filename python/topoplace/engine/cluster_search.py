@@ -100,9 +100,10 @@ def ranked_for_parts(
     left = (
         [hosts.left(machine) for machine in range(cluster.topology.num_machines)] if hosts.resources else None
     )
-    yield from rule.ranked(
-        whole, _with_free(cluster.topology, set(admission.able_gpus(job, cluster)), left), effort
+    able = set(admission.able_gpus(job, cluster)).intersection(
+        cluster.topology.select(admission.suits_of(job))
     )
+    yield from rule.ranked(whole, _with_free(cluster.topology, able, left), effort)
 
 
 def why_never(job: JobGraph, cluster: Cluster) -> Refusal | None:

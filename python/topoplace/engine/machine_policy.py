@@ -64,7 +64,7 @@ class MachinePolicy(ABC):
     may_reslice: bool = False
     """True if the policy may slice GPUs anew for a job; see `with_reslicing`."""
     _plain: MachinePolicy | None = None
-    """For a policy that may slice GPUs anew, the same policy that may not."""
+    """The same policy without reslicing, if this one may slice GPUs anew."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
@@ -74,6 +74,8 @@ class MachinePolicy(ABC):
         It gives up idle MIG slices to cut others, cuts slices of free GPUs, and makes GPUs whole whose slices are all
         idle. `Placement.resliced` names these GPUs.
         """
+        if self.may_reslice:
+            return self
         other = copy(self)
         other.may_reslice, other._plain = True, self
         return other
@@ -194,7 +196,7 @@ class MachinePolicy(ABC):
         return _Planning(self, cluster)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return f"{type(self).__name__}(){'.with_reslicing()' if self.may_reslice else ''}"
 
     # ---- inside --------------------------------------------------------------------------------------------
 

@@ -82,40 +82,45 @@ def parts_of(slices: Iterable[PresentSlice]) -> int:
 def packed(
     wanted: Iterable[str | MigSlice], profiles: Mapping[str, MigProfile], what: str, first: int = 0
 ) -> list[tuple[MigProfile, int]]:
-    """Return profile and start of each wanted slice; those without a start get the lowest free one, in this order.
+    """Return profile and start of each wanted slice; those without a start get the lowest that the others leave.
 
-    AllocationError names the first that is unknown, may not start there, or has no room, as an item of `what`, in which
-    they begin at index `first`.
+    AllocationError names one that is unknown, may not start there, or has no room, as an item of `what`, in which they
+    begin at index `first`.
     """
+    checked = [_checked(one, f"{what}[{i}]", profiles) for i, one in enumerate(wanted, first)]
     taken = 0
-    found: list[tuple[MigProfile, int]] = []
-    for i, one in enumerate(wanted, first):
-        name, given = _checked(one, f"{what}[{i}]")
-        profile = profiles.get(name)
-        if profile is None:
-            raise AllocationError(
-                f"{what}[{i}] = {name!r}: the MIG profiles of this GPU are {', '.join(profiles) or 'unknown'}"
-            )
-        starts = profile.starts if given is None else (given,)
-        if given is not None and given not in profile.starts:
-            raise AllocationError(f"{what}[{i}]: {name} may start in slots {profile.starts}, not {given!r}")
+    found: dict[int, tuple[MigProfile, int]] = {}
+    for i in sorted(range(len(checked)), key=lambda i: len(checked[i][1]) > 1):
+        profile, starts = checked[i]
         start = next((start for start in starts if not profile.parts(start) & taken), None)
         if start is None:
-            raise AllocationError(f"{what}[{i}] = {name!r} has no room beside the slices before it")
+            raise AllocationError(
+                f"{what}[{first + i}] = {profile.name!r} has no room beside the other slices"
+            )
         taken |= profile.parts(start)
-        found.append((profile, start))
-    return found
+        found[i] = profile, start
+    return [found[i] for i in range(len(checked))]
 
 
-def _checked(slice_: object, what: str) -> tuple[str, int | None]:
-    """Return profile and start, None for any; AllocationError unless it is a name or a `MigSlice`."""
+def _checked(
+    slice_: object, what: str, profiles: Mapping[str, MigProfile]
+) -> tuple[MigProfile, tuple[int, ...]]:
+    """Return a slice's profile and where it may start; AllocationError unless it is a name or a `MigSlice`."""
     match slice_:
-        case str():
-            return slice_, None
+        case str() as name:
+            given: int | None = None
         case (str() as name, int() as start) if not isinstance(start, bool):
-            return name, start
+            given = start
         case _:
             raise AllocationError(f"{what} = {shown(slice_)} is not the name of a profile or a MigSlice")
+    profile = profiles.get(name)
+    if profile is None:
+        raise AllocationError(
+            f"{what} = {name!r}: the MIG profiles of this GPU are {', '.join(profiles) or 'unknown'}"
+        )
+    if given is not None and given not in profile.starts:
+        raise AllocationError(f"{what}: {name} may start in slots {profile.starts}, not {given}")
+    return profile, profile.starts if given is None else (given,)
 
 
 def named(parts: int, compute: int, profiles: Mapping[str, MigProfile]) -> MigSlice | None:

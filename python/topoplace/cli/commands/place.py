@@ -79,10 +79,12 @@ def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
             if not named:
                 raise ValueError(f"--slice {text!r}: no GPU is named; write ID=PROFILE[,PROFILE]")
             if known := sorted(set(named).intersection(cluster.sliced_gpus)):
-                raise ValueError(f"--slice {text!r}: GPU {known[0]} is there twice")
+                raise ValueError(f"--slice {text!r}: GPU {known[0]} is named twice")
             for gpu in named:
                 cluster.slice_gpu(gpu, [name.strip() for name in profiles.split(",")])
     taken = gpu_list.parse(busy, topology.num_gpus, "--busy")
+    if sliced := sorted(set(taken).intersection(cluster.sliced_gpus)):
+        raise ValueError(f"--busy: GPU {sliced[0]} is cut by --slice; a job takes the whole of a busy GPU")
     if taken:
         cluster.allocate("busy", taken)
     return cluster

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.queues.live_queue import Decided
 from topoplace.placement import Placement, Refusal
 from topoplace.simulate.disciplines.group_shares import GroupShares
@@ -30,6 +31,11 @@ class DisciplineQueue:
     """A queue in which a discipline orders the jobs and lets some overtake others."""
 
     def __init__(self, policy: Policy, cluster: Cluster, discipline: Discipline) -> None:
+        if discipline.backfill == "conservative" and isinstance(policy, MachinePolicy) and policy.may_reslice:
+            raise ValueError(
+                f"backfill = 'conservative': {policy.name} may slice GPUs anew, "
+                "and reservations are for GPUs as they are sliced"
+            )
         self.num_waiting = 0
         self._policy = policy
         self._cluster = cluster
