@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ Units: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
 
 _ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
+_AUTO: Final = "auto"
 
 INFINITE = INT64_MAX
 """The capacity of an arc without limit. Floats of at least 2**63, including infinity, also mean no limit."""
@@ -176,6 +177,14 @@ def min_cost_flow(
 
     Do not change the arrays during the call. ValueError names the invalid argument, and for a single value its index.
     """
+    plain = algorithm is _AUTO and structure is True and warm_start is None
+    if plain and timeout is None and max_nodes is None:
+        found = _core.solve_columns(num_nodes, tail, head, lower, capacity, cost, supply)
+        if found is not None:
+            given = (num_nodes, tail, head, lower, capacity, cost, supply)
+            # Columns(...) takes a tenth of the time in which a small network is solved.
+            network = tuple.__new__(Columns, given)  # pyright: ignore[reportUnknownMemberType]
+            return FlowSolution(found, network)
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
     answer = _core.min_cost_flow(
