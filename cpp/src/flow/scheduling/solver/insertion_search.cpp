@@ -1,6 +1,7 @@
 // Inserting a task: the search forward from it, then the raise of prices and the moves along the path.
 #include "flow/scheduling/solver/insertion_search.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -11,6 +12,8 @@ namespace {
 
 // Tasks at places to scan between two checks of the clock.
 constexpr std::uint64_t kMostScanned = 1 << 15;
+// So many tasks stay in the processor's caches.
+constexpr std::int32_t kFewTasks = 1 << 10;
 // Members of a hub, or tasks at a place, to go on to together.
 constexpr std::size_t kMostAtOnce = 16;
 
@@ -83,7 +86,10 @@ void InsertionSearch::scan_again() {
 }
 
 void InsertionSearch::relax(std::int32_t target, std::int64_t distance, const Label& from) {
-    if (!state_.takes(distance) || state_.is_labelled(target, distance)) return;
+    if (state_.takes(distance) && !state_.is_labelled(target, distance)) reach(target, distance, from);
+}
+
+void InsertionSearch::reach(std::int32_t target, std::int64_t distance, const Label& from) {
     state_.set_label(target, distance, from);
     if (!assignment_.is_hub(target) && !assignment_.place(target).full()) {
         state_.set_goal(target, distance);
@@ -93,14 +99,22 @@ void InsertionSearch::relax(std::int32_t target, std::int64_t distance, const La
 }
 
 void InsertionSearch::scan_options(std::int32_t task, std::int64_t base) {
-    const Assignment::Task& from = assignment_.task(task);
-    Label label;
-    label.task = task;
-    for (std::int32_t option = from.first; option < from.end(); ++option) {
-        const Option& to = assignment_.option(option);
-        label.route.option = option;
-        relax(to.target, base + to.cost + assignment_.value(to.target), label);
+    const std::int64_t near = state_.near();
+    std::int64_t left_out = kFar;
+    std::int32_t option = assignment_.task(task).first;
+    for (const Option& to : assignment_.options_of(task)) {
+        const std::int64_t distance = base + to.cost + assignment_.value(to.target);
+        if (distance > near) {
+            left_out = std::min(left_out, distance);
+        } else if (distance < state_.limit() && !state_.is_labelled(to.target, distance)) {
+            Label label;
+            label.task = task;
+            label.route.option = option;
+            reach(to.target, distance, label);
+        }
+        ++option;
     }
+    state_.leave_out(left_out);
 }
 
 void InsertionSearch::scan_place(std::int32_t place) {
@@ -108,6 +122,11 @@ void InsertionSearch::scan_place(std::int32_t place) {
     const std::int64_t distance = state_.label(place).distance;
     const std::int64_t base = distance - assignment_.value(place);
     std::int32_t next = assignment_.place(place).first_task;
+    const bool small = assignment_.num_tasks() <= kFewTasks;
+    for (; small && next >= 0; next = assignment_.next_task(next)) {
+        scan_options(next, base - assignment_.task(next).cost);
+        if (state_.limit() <= distance) return;
+    }
     while (next >= 0) {
         std::array<std::int32_t, kMostAtOnce> tasks{};
         std::size_t number = 0;

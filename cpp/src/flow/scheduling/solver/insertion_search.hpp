@@ -46,6 +46,7 @@ class InsertionSearch {
 
     void scan_again();
     void relax(std::int32_t target, std::int64_t distance, const Label& from);
+    void reach(std::int32_t target, std::int64_t distance, const Label& from);
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);
     void scan_hub(std::int32_t hub);
