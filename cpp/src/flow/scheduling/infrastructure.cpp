@@ -147,7 +147,7 @@ std::int64_t Infrastructure::room_behind(std::int32_t node, const Network& netwo
 }
 
 bool Infrastructure::update_capacities(const Network& network) {
-    std::vector<std::int64_t> room(network.supply.size(), 0);
+    std::pmr::vector<std::int64_t> room(network.supply.size(), 0, memory_);
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
         Role& role = roles_[index(*node)];
         if (role == Role::sink || role == Role::gone || role == Role::spare) continue;
@@ -285,9 +285,9 @@ void Infrastructure::count_options(const Network& network) {
 }
 
 // The options of all tasks, one task's after the other's; `option_ends_` tells where a task's end.
-std::vector<Option> Infrastructure::list_options(const Network& network) {
+std::pmr::vector<Option> Infrastructure::list_options(const Network& network) {
     const auto [tails, heads, capacity] = std::tuple(network.tail, network.head, network.capacity);
-    std::vector<Option> options(index(num_options_));
+    std::pmr::vector<Option> options(index(num_options_), memory_);
     const std::span<std::int32_t> next(option_ends_);
     for (std::size_t arc = 0; arc < tails.size(); ++arc) {
         const std::size_t tail = index(tails[arc]);
@@ -310,7 +310,7 @@ std::optional<std::vector<std::int32_t>> Infrastructure::add_tasks(const Network
         closed = closed || to < 0;
     }
     if (closed) count_options(network);
-    std::vector<Option> options = list_options(network);
+    std::pmr::vector<Option> options = list_options(network);
     std::vector<std::int32_t> node_of;
     node_of.reserve(static_cast<std::size_t>(num_tasks_));
     std::int32_t end = 0;
@@ -322,7 +322,7 @@ std::optional<std::vector<std::int32_t>> Infrastructure::add_tasks(const Network
     }
     TOPOPLACE_ASSERT(static_cast<std::int64_t>(node_of.size()) == num_tasks_);
     assignment.add_tasks(std::span(option_ends_).first(node_of.size()), std::move(options));
-    option_ends_ = {};
+    option_ends_.clear();
     return node_of;
 }
 

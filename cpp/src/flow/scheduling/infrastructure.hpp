@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -53,6 +54,10 @@ class Infrastructure {
   public:
     // In place of a target: the node reaches places over too many arcs.
     static constexpr std::int32_t kTooMany = -2;
+
+    Infrastructure() = default;
+    // Takes memory for what it holds, and for its work, from here.
+    explicit Infrastructure(std::pmr::memory_resource& memory) : memory_(&memory) {}
 
     // False if the network is no scheduling graph, or would not be with `more` tasks and other nodes.
     bool recognise(const Network& network, std::int64_t more = 0);
@@ -113,8 +118,10 @@ class Infrastructure {
     };
     // A hub being made.
     struct HubMembers {
-        std::vector<Member> members;
-        std::vector<std::int32_t> last_step;  // by member
+        explicit HubMembers(std::pmr::memory_resource* memory) : members(memory), last_step(memory) {}
+
+        std::pmr::vector<Member> members;
+        std::pmr::vector<std::int32_t> last_step;  // by member
         void clear() {
             members.clear();
             last_step.clear();
@@ -157,26 +164,30 @@ class Infrastructure {
     void expect_targets(Assignment& assignment);
     std::int32_t make_hub(std::int32_t node, const Network& network, Assignment& assignment);
     void count_options(const Network& network);
-    std::vector<Option> list_options(const Network& network);
+    std::pmr::vector<Option> list_options(const Network& network);
 
-    std::vector<Role> roles_;
-    std::vector<std::uint8_t> entered_;  // by node: a task reaches it; empty once the network is recognised
-    std::vector<std::int32_t> entries_;  // nodes to which arcs of tasks lead, in the order of these
-    std::vector<std::int32_t> option_ends_;  // by node, then by task, until the tasks are added
-    std::vector<std::int32_t> nodes_;        // all but tasks, each before those its arcs lead to
-    std::vector<std::int32_t> arc_starts_;   // by node
-    std::vector<std::int32_t> arcs_;         // of nodes that are no tasks, with a capacity, by tail
-    std::vector<std::int32_t> target_;       // by node; absent: none yet
-    std::vector<std::int32_t> rank_;         // by node: position in nodes_; absent: not there
-    std::vector<std::int32_t> place_of_;  // by position in arcs_: of an arc to the sink that shares its tail
-    std::vector<Exit> exits_;             // by target
-    std::vector<std::int32_t> last_steps_;  // of all hubs, by leaf
-    std::vector<Step> steps_;
+    std::pmr::memory_resource* memory_ = std::pmr::get_default_resource();
+    std::pmr::vector<Role> roles_{memory_};
+    std::pmr::vector<std::uint8_t> entered_{
+        memory_};  // by node: a task reaches it; empty once the network is recognised
+    std::pmr::vector<std::int32_t> entries_{
+        memory_};  // nodes to which arcs of tasks lead, in the order of these
+    std::pmr::vector<std::int32_t> option_ends_{memory_};  // by node, then by task, until the tasks are added
+    std::pmr::vector<std::int32_t> nodes_{memory_};       // all but tasks, each before those its arcs lead to
+    std::pmr::vector<std::int32_t> arc_starts_{memory_};  // by node
+    std::pmr::vector<std::int32_t> arcs_{memory_};    // of nodes that are no tasks, with a capacity, by tail
+    std::pmr::vector<std::int32_t> target_{memory_};  // by node; absent: none yet
+    std::pmr::vector<std::int32_t> rank_{memory_};    // by node: position in nodes_; absent: not there
+    std::pmr::vector<std::int32_t> place_of_{
+        memory_};  // by position in arcs_: of an arc to the sink that shares its tail
+    std::pmr::vector<Exit> exits_{memory_};               // by target
+    std::pmr::vector<std::int32_t> last_steps_{memory_};  // of all hubs, by leaf
+    std::pmr::vector<Step> steps_{memory_};
     // Of the hub being made: its members, the nodes reached, by position in nodes_, and the positions to go
     // on from.
-    HubMembers hub_;
-    std::vector<Reached> reached_;
-    RisingQueue open_;
+    HubMembers hub_{memory_};
+    std::pmr::vector<Reached> reached_{memory_};
+    RisingQueue open_{memory_};
     std::size_t scanned_ = 0;  // arcs, for all hubs
     std::int64_t num_tasks_ = 0;
     std::int32_t num_options_ = 0;

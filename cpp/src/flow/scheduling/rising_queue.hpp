@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
 #include <vector>
 
 #include "topoplace/assert.hpp"
@@ -14,6 +15,8 @@ namespace topoplace::flow {
 
 class RisingQueue {
   public:
+    explicit RisingQueue(std::pmr::memory_resource* memory) : numbers_(memory) {}
+
     void reserve(std::size_t count) { numbers_.reserve(count); }
     bool empty() const { return first_ == numbers_.size(); }
 
@@ -41,7 +44,7 @@ class RisingQueue {
     }
 
   private:
-    std::vector<std::int32_t> numbers_;
+    std::pmr::vector<std::int32_t> numbers_;
     std::size_t first_ = 0;  // of a list that rises
     bool rises_ = true;
 };

@@ -78,13 +78,12 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
     return target;
 }
 
-void Assignment::add_tasks(std::span<const std::int32_t> ends, std::vector<Option>&& options) {
+void Assignment::add_tasks(std::span<const std::int32_t> ends, std::pmr::vector<Option>&& options) {
     TOPOPLACE_ASSERT(tasks_.empty());
     options_ = std::move(options);
     tasks_.resize(ends.size());
     next_.resize(ends.size(), kAbsent);
     previous_.resize(ends.size(), kAbsent);
-    moved_.reserve(ends.size());
     std::int32_t first = 0;
     for (std::size_t task = 0; task < ends.size(); ++task) {
         TOPOPLACE_ASSERT(ends[task] > first);

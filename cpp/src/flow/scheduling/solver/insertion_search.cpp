@@ -33,7 +33,7 @@ void InsertionSearch::start(std::int32_t task) {
     root_ = task;
     state_.start(assignment_.num_targets());
     best_ = assignment_.best_choice(task).key >> 1;
-    scan_options(task, -best_);
+    scan_root();
 }
 
 bool InsertionSearch::step(WorkMeter& meter) {
@@ -77,7 +77,7 @@ void InsertionSearch::label_options() {
 
 // Relaxes what was too far before.
 void InsertionSearch::scan_again() {
-    scan_options(root_, -best_);
+    scan_root();
     for (const std::int32_t target : state_.done()) {
         const std::int32_t hub = assignment_.hub_of(target);
         if (hub < 0) scan_place(target);
@@ -98,47 +98,52 @@ void InsertionSearch::reach(std::int32_t target, std::int64_t distance, const La
     }
 }
 
-void InsertionSearch::scan_options(std::int32_t task, std::int64_t base) {
+// Relaxes the options of tasks that came to where they are at `base` less their cost, until nothing farther
+// than `distance` is of interest.
+void InsertionSearch::scan_tasks(std::span<const std::int32_t> tasks, std::int64_t base,
+                                 std::int64_t distance) {
     const std::int64_t near = state_.near();
     std::int64_t left_out = kFar;
-    std::int32_t option = assignment_.task(task).first;
-    for (const Option& to : assignment_.options_of(task)) {
-        const std::int64_t distance = base + to.cost + assignment_.value(to.target);
-        if (distance > near) {
-            left_out = std::min(left_out, distance);
-        } else if (distance < state_.limit() && !state_.is_labelled(to.target, distance)) {
-            Label label;
-            label.task = task;
-            label.route.option = option;
-            reach(to.target, distance, label);
+    for (const std::int32_t task : tasks) {
+        if (state_.limit() <= distance) break;
+        const Assignment::Task& from = assignment_.task(task);
+        const std::int64_t start = base - from.cost;
+        std::int32_t option = from.first;
+        for (const Option& to : assignment_.options_of(from)) {
+            const std::int64_t through = start + to.cost + assignment_.value(to.target);
+            if (through > near) {
+                left_out = std::min(left_out, through);
+            } else if (through < state_.limit() && !state_.is_labelled(to.target, through)) {
+                Label label;
+                label.task = task;
+                label.route.option = option;
+                reach(to.target, through, label);
+            }
+            ++option;
         }
-        ++option;
     }
     state_.leave_out(left_out);
+}
+
+void InsertionSearch::scan_root() {
+    scan_tasks({&root_, 1}, assignment_.task(root_).cost - best_, -kFar);
 }
 
 void InsertionSearch::scan_place(std::int32_t place) {
     TOPOPLACE_ASSERT(assignment_.place(place).full());
     const std::int64_t distance = state_.label(place).distance;
     const std::int64_t base = distance - assignment_.value(place);
+    const bool many = assignment_.num_tasks() > kFewTasks;
+    std::array<std::int32_t, kMostAtOnce> tasks;
     std::int32_t next = assignment_.place(place).first_task;
-    const bool small = assignment_.num_tasks() <= kFewTasks;
-    for (; small && next >= 0; next = assignment_.next_task(next)) {
-        scan_options(next, base - assignment_.task(next).cost);
-        if (state_.limit() <= distance) return;
-    }
-    while (next >= 0) {
-        std::array<std::int32_t, kMostAtOnce> tasks{};
+    while (next >= 0 && distance < state_.limit()) {
         std::size_t number = 0;
         for (; next >= 0 && number < tasks.size(); next = assignment_.next_task(next)) {
             tasks[number++] = next;
-            assignment_.prefetch(next);
+            if (many) assignment_.prefetch(next);
         }
-        for (std::size_t i = 0; i < number; ++i) assignment_.prefetch_options(tasks[i]);
-        for (std::size_t i = 0; i < number; ++i) {
-            scan_options(tasks[i], base - assignment_.task(tasks[i]).cost);
-            if (state_.limit() <= distance) return;
-        }
+        for (std::size_t i = 0; many && i < number; ++i) assignment_.prefetch_options(tasks[i]);
+        scan_tasks({tasks.data(), number}, base, distance);
     }
 }
 
