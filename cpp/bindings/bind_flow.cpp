@@ -68,6 +68,25 @@ FlowAnswer min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& h
     return to_answer(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
 }
 
+// As `min_cost_flow` without options, of columns that are taken as they are; nothing where some are not. One
+// call with arguments that need no conversion: others would take longer than the solution of a small network.
+std::optional<FlowAnswer> solve_columns(py::handle num_nodes, py::handle tail, py::handle head,
+                                        py::handle lower, py::handle capacity, py::handle cost,
+                                        py::handle supply) {
+    if (!are_columns(num_nodes, tail, head, lower, capacity, cost, supply)) return std::nullopt;
+    const flow::Network network{
+        .num_nodes = static_cast<std::int32_t>(row_of<std::int64_t>(supply).size()),
+        .tail = row_of<std::int32_t>(tail),
+        .head = row_of<std::int32_t>(head),
+        .lower = lower.is_none() ? std::span<const std::int64_t>{} : row_of<std::int64_t>(lower),
+        .capacity = row_of<std::int64_t>(capacity),
+        .cost = row_of<std::int64_t>(cost),
+        .supply = row_of<std::int64_t>(supply)};
+    flow::FlowParams params;
+    params.stop = to_stop_condition({});
+    return to_answer(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
+}
+
 bool verify_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                  const Units& capacity, const Units& cost, const Units& supply, const Units& units,
                  const Units& potential, const py::int_& total) {
@@ -96,17 +115,25 @@ void define(py::module_& module, const char* name, Function* function, const Res
                py::arg("capacity"), py::arg("cost"), py::arg("supply"), rest...);
 }
 
-// An answer as its fields, for pickle.
-using Fields = std::tuple<int, Numbers, Numbers, py::int_, std::vector<std::int32_t>,
-                          std::vector<std::int32_t>, int, std::uint64_t>;
+// Reads one of the rows of an answer.
+template <class T>
+auto reading(LateRow<T> FlowAnswer::* row) {
+    return [row](const py::object& answer) -> py::array_t<T> {
+        return (answer.cast<FlowAnswer&>().*row).read(answer);
+    };
+}
 
-Fields to_fields(const FlowAnswer& answer) {
+// An answer as its fields, for pickle.
+using Fields = std::tuple<int, Numbers, Numbers, py::int_, Indices, Indices, int, std::uint64_t>;
+
+Fields to_fields(const py::object& self) {
+    auto& answer = self.cast<FlowAnswer&>();
     return {static_cast<int>(answer.status),
-            answer.flow,
-            answer.potential,
+            answer.flow.read(self),
+            answer.potential.read(self),
             to_int(answer.cost),
-            answer.cut,
-            answer.cycle,
+            answer.cut.read(self),
+            answer.cycle.read(self),
             static_cast<int>(answer.algorithm),
             answer.steps};
 }
@@ -134,17 +161,16 @@ void register_flow(py::module_& module) {
             "status",
             [](const FlowAnswer& answer) { return kStatus.at(static_cast<std::size_t>(answer.status)); },
             "optimal, infeasible, unbounded or timeout.")
-        .def_readonly("flow", &FlowAnswer::flow)
-        .def_readonly("potential", &FlowAnswer::potential)
+        .def_property_readonly("flow", reading(&FlowAnswer::flow))
+        .def_property_readonly("potential", reading(&FlowAnswer::potential))
         .def_property_readonly("cost", [](const FlowAnswer& answer) { return to_int(answer.cost); })
-        .def_property_readonly("cut",
-                               [](const FlowAnswer& answer) { return to_row(std::vector(answer.cut)); })
-        .def_property_readonly("cycle",
-                               [](const FlowAnswer& answer) { return to_row(std::vector(answer.cycle)); })
+        .def_property_readonly("cut", reading(&FlowAnswer::cut))
+        .def_property_readonly("cycle", reading(&FlowAnswer::cycle))
         .def_property_readonly("algorithm", name_of)
         .def_readonly("steps", &FlowAnswer::steps)
         .def(py::pickle(&to_fields, &from_fields));
     define(module, "are_columns", &are_columns);
+    define(module, "solve_columns", &solve_columns);
     define(module, "min_cost_flow", &min_cost_flow, py::arg("algorithm"), py::arg("structure"),
            py::arg("start_flow"), py::arg("start_potential"), py::arg("timeout"), py::arg("max_nodes"));
     define(module, "verify_flow", &verify_flow, py::arg("flow"), py::arg("potential"), py::arg("total"));

@@ -1,6 +1,7 @@
 // Converts solutions of minimum-cost flow for Python.
 #pragma once
 
+#include <pybind11/critical_section.h>
 #include <pybind11/stl.h>
 
 #include <array>
@@ -45,15 +46,34 @@ std::span<const T> row_of(pybind11::handle value) {
 using Numbers = pybind11::array_t<std::int64_t>;
 using Indices = pybind11::array_t<std::int32_t>;
 
-// FlowResult as Python sees it. Small networks are solved in the time that a few arrays take to make, so cut
-// and cycle, which most answers have not, become arrays where they are read.
+// Numbers that become an array of Python's where they are first read: small networks are solved in the time
+// that a few arrays take to make.
+template <class T>
+class LateRow {
+  public:
+    LateRow(std::vector<T>&& values) : values_(std::move(values)) {}
+    LateRow(pybind11::array_t<T> array) : array_(std::move(array)) {}
+
+    // `owner` is the object of Python's that holds this row.
+    pybind11::array_t<T> read(pybind11::handle owner) {
+        const pybind11::scoped_critical_section one_at_a_time(owner);
+        if (!array_) array_ = to_row(std::move(values_));
+        return pybind11::reinterpret_borrow<pybind11::array_t<T>>(array_);
+    }
+
+  private:
+    std::vector<T> values_;
+    pybind11::object array_;
+};
+
+// FlowResult as Python sees it.
 struct FlowAnswer {
     flow::Status status;
-    Numbers flow;
-    Numbers potential;
+    LateRow<std::int64_t> flow;
+    LateRow<std::int64_t> potential;
     flow::Total cost;
-    std::vector<std::int32_t> cut;
-    std::vector<std::int32_t> cycle;
+    LateRow<std::int32_t> cut;
+    LateRow<std::int32_t> cycle;
     flow::Algorithm algorithm;
     std::uint64_t steps;
 };
@@ -83,8 +103,8 @@ inline pybind11::int_ to_int(flow::Total total) {
 
 inline FlowAnswer to_answer(flow::FlowResult&& result) {
     return {.status = result.status,
-            .flow = to_row(std::move(result.flow)),
-            .potential = to_row(std::move(result.potential)),
+            .flow = std::move(result.flow),
+            .potential = std::move(result.potential),
             .cost = result.cost,
             .cut = std::move(result.cut),
             .cycle = std::move(result.cycle),

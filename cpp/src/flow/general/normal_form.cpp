@@ -43,17 +43,13 @@ void check_lengths(const Network& network, const FlowParams& params) {
         check_length(params.start_potential.size(), "start_potential", nodes, "nodes");
 }
 
-// Each check looks at all entries without a branch first; only where one fails, it looks for the first.
-template <class Value, class Fails>
-bool any_of(std::span<const Value> values, const Fails& fails) {
-    bool any = false;
-    for (const Value value : values) any |= fails(value);
-    return any;
-}
+// The checks of single values look at all entries without a branch first; only where one fails, they look for
+// the first.
 
 void check_ends(std::span<const std::int32_t> ends, const char* name, std::int32_t num_nodes) {
-    const auto bound = static_cast<std::uint32_t>(num_nodes);
-    if (!any_of(ends, [&](std::int32_t end) { return static_cast<std::uint32_t>(end) >= bound; })) return;
+    std::uint32_t largest = 0;  // a negative number is larger than any node
+    for (const std::int32_t end : ends) largest = std::max(largest, static_cast<std::uint32_t>(end));
+    if (largest < static_cast<std::uint32_t>(num_nodes)) return;
     for (std::size_t a = 0; a < ends.size(); ++a) {
         if (ends[a] < 0 || ends[a] >= num_nodes)
             refuse(name, a, ends[a], "is not a node; nodes are 0.." + std::to_string(num_nodes - 1));
@@ -61,8 +57,9 @@ void check_ends(std::span<const std::int32_t> ends, const char* name, std::int32
 }
 
 void check_bounds(const Network& network) {
-    if (network.lower.empty() && !any_of(network.capacity, [](std::int64_t units) { return units < 0; }))
-        return;
+    std::int64_t bits = 0;  // the sign of any
+    for (const std::int64_t units : network.capacity) bits |= units;
+    if (network.lower.empty() && bits >= 0) return;
     Total lower_sum = 0;
     for (std::size_t a = 0; a < network.capacity.size(); ++a) {
         const std::int64_t lower = network.lower.empty() ? 0 : network.lower[a];
@@ -76,6 +73,9 @@ void check_bounds(const Network& network) {
 }
 
 void check_supplies(const Network& network) {
+    std::int64_t bits = 0;  // of the amounts, or of one less where they are negative
+    for (const std::int64_t units : network.supply) bits |= units ^ (units >> 63);
+    if (bits < kMaxUnits / 4 / (std::int64_t{network.num_nodes} + 1)) return;
     Total sum = 0;
     for (std::size_t v = 0; v < network.supply.size(); ++v) {
         if (network.supply[v] == std::numeric_limits<std::int64_t>::min())
@@ -87,11 +87,13 @@ void check_supplies(const Network& network) {
 
 void check_costs(const Network& network) {
     const std::int64_t most = kMaxPotential / (std::int64_t{network.num_nodes} + 2);
-    const std::uint64_t width = 2 * static_cast<std::uint64_t>(most);
-    const auto beyond = [&](std::int64_t cost) {
-        return static_cast<std::uint64_t>(cost) + static_cast<std::uint64_t>(most) > width;
-    };
-    if (!any_of(network.cost, beyond)) return;
+    std::int64_t least = 0;
+    std::int64_t greatest = 0;
+    for (const std::int64_t cost : network.cost) {
+        least = std::min(least, cost);
+        greatest = std::max(greatest, cost);
+    }
+    if (-most <= least && greatest <= most) return;
     for (std::size_t a = 0; a < network.cost.size(); ++a) {
         if (network.cost[a] < -most || network.cost[a] > most)
             refuse("cost", a, network.cost[a],

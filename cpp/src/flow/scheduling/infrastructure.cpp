@@ -2,9 +2,8 @@
 #include "flow/scheduling/infrastructure.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "topoplace/assert.hpp"
@@ -18,8 +17,13 @@ bool Infrastructure::check_bounds(const Network& network, std::int64_t more) {
     most_cost_ = kFar / (8 * (most_nodes_ + 1));  // twice a value is a key, and distances add two and a cost
     const bool lower = std::any_of(network.lower.begin(), network.lower.end(),
                                    [](std::int64_t bound) { return bound != 0; });
-    return !lower && std::all_of(network.cost.begin(), network.cost.end(),
-                                 [&](std::int64_t cost) { return fits(cost); });
+    std::int64_t least = 0;
+    std::int64_t greatest = 0;
+    for (const std::int64_t cost : network.cost) {
+        least = std::min(least, cost);
+        greatest = std::max(greatest, cost);
+    }
+    return !lower && fits(least) && fits(greatest);
 }
 
 bool Infrastructure::assign_roles(const Network& network) {
@@ -43,88 +47,99 @@ bool Infrastructure::assign_roles(const Network& network) {
     return num_tasks_ > 0 && sinks > 0;
 }
 
-// Lists the arcs of nodes that are no tasks, and marks the nodes that tasks lead to.
-bool Infrastructure::collect_arcs(const Network& network) {
-    arc_starts_.assign(network.supply.size() + 1, 0);
-    entered_.assign(network.supply.size(), 0);
-    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        if (network.capacity[arc] == 0) continue;
-        const std::size_t tail = index(network.tail[arc]);
-        const std::size_t head = index(network.head[arc]);
-        if (roles_[head] == Role::task) return false;
-        if (roles_[tail] == Role::task) {
-            entered_[head] = 1;
-        } else if (roles_[tail] == Role::dead) {
-            ++arc_starts_[tail];
-        } else {
+// Counts the arcs of each node and the options of each task, and marks the nodes that tasks lead to.
+bool Infrastructure::count_arcs(const Network& network) {
+    const auto [tails, heads, capacity] = std::tuple(network.tail, network.head, network.capacity);
+    const std::span<const Role> roles = roles_;
+    const std::span<std::int32_t> count(arc_starts_);
+    const std::span<std::uint8_t> entered(entered_);
+    for (std::size_t arc = 0; arc < tails.size(); ++arc) {
+        if (capacity[arc] == 0) continue;
+        const std::size_t tail = index(tails[arc]);
+        const std::size_t head = index(heads[arc]);
+        if (roles[head] == Role::task) return false;
+        ++count[tail];
+        if (roles[tail] == Role::task) {
+            if (std::exchange(entered[head], std::uint8_t{1}) == 0) entries_.push_back(heads[arc]);
+        } else if (roles[tail] != Role::dead) {
             return false;  // a sink passes nothing on
         }
-    }
-    std::partial_sum(arc_starts_.begin(), arc_starts_.end(), arc_starts_.begin());
-    arcs_.resize(index(arc_starts_.back()));
-    for (std::size_t arc = network.tail.size(); arc-- > 0;) {
-        const std::size_t tail = index(network.tail[arc]);
-        if (network.capacity[arc] == 0 || roles_[tail] == Role::task) continue;
-        arcs_[index(--arc_starts_[tail])] = static_cast<std::int32_t>(arc);
     }
     return true;
 }
 
-std::span<const std::int32_t> Infrastructure::arcs_from(std::int32_t node) const {
-    if (role(node) == Role::place && target_[index(node)] >= 0) {
-        const std::int32_t& exit = exit_arc_[index(target_[index(node)])];
-        return {&exit, exit >= 0 ? std::size_t{1} : 0};  // it may have come with its number since
+// Lists the arcs of nodes that are no tasks.
+bool Infrastructure::collect_arcs(const Network& network) {
+    arc_starts_.assign(network.supply.size() + 1, 0);
+    option_ends_.resize(network.supply.size());
+    entered_.assign(network.supply.size(), 0);
+    entries_.reserve(network.supply.size() - static_cast<std::size_t>(num_tasks_));
+    if (!count_arcs(network)) return false;
+    std::int32_t arcs = 0;
+    num_options_ = 0;
+    for (std::size_t node = 0; node < roles_.size(); ++node) {
+        const bool task = roles_[node] == Role::task;
+        option_ends_[node] = num_options_;
+        (task ? num_options_ : arcs) += arc_starts_[node];
+        arc_starts_[node] = arcs;  // past the last one, until they are listed
     }
-    if (index(node) + 1 >= arc_starts_.size()) return {};
-    const auto first = static_cast<std::size_t>(arc_starts_[index(node)]);
-    const auto last = static_cast<std::size_t>(arc_starts_[index(node) + 1]);
-    return {arcs_.data() + first, last - first};
+    arc_starts_.back() = arcs;
+    arcs_.resize(index(arcs));
+    list_arcs(network);
+    return true;
 }
 
+void Infrastructure::list_arcs(const Network& network) {
+    const auto [tails, capacity] = std::tuple(network.tail, network.capacity);
+    const std::span<const Role> roles = roles_;
+    const std::span<std::int32_t> start(arc_starts_);
+    for (std::size_t arc = tails.size(); arc-- > 0;) {
+        const std::size_t tail = index(tails[arc]);
+        if (roles[tail] == Role::task || capacity[arc] == 0) continue;
+        arcs_[index(--start[tail])] = static_cast<std::int32_t>(arc);
+    }
+}
+
+// Sorts the nodes that are no tasks, each before those its arcs lead to, and marks those behind nodes that
+// tasks lead to; the others may be set aside. False if there is a cycle.
 bool Infrastructure::sort_nodes(const Network& network) {
-    std::vector<std::int32_t> open(network.supply.size(), 0);
-    for (const std::int32_t arc : arcs_) ++open[index(network.head[index(arc)])];
+    rank_.assign(network.supply.size(), 0);  // at first, arcs from nodes that have not had their turn
+    for (const std::int32_t arc : arcs_) ++rank_[index(network.head[index(arc)])];
     nodes_.reserve(network.supply.size() - static_cast<std::size_t>(num_tasks_));
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
-        if (open[index(node)] == 0 && roles_[index(node)] != Role::task) nodes_.push_back(node);
+        if (roles_[index(node)] == Role::task) {
+            rank_[index(node)] = kAbsent;
+        } else if (rank_[index(node)] == 0) {
+            nodes_.push_back(node);
+        }
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        for (const std::int32_t arc : arcs_from(nodes_[i])) {
+        const std::int32_t node = nodes_[i];
+        rank_[index(node)] = static_cast<std::int32_t>(i);
+        const std::uint8_t entered = entered_[index(node)];
+        for (const std::int32_t arc : arcs_from(node)) {
             const std::int32_t head = network.head[index(arc)];
-            TOPOPLACE_ASSERT(open[index(head)] > 0);
-            if (--open[index(head)] == 0) nodes_.push_back(head);
+            TOPOPLACE_ASSERT(rank_[index(head)] > 0);
+            entered_[index(head)] |= entered;
+            if (--rank_[index(head)] == 0) nodes_.push_back(head);
         }
     }
     return nodes_.size() + static_cast<std::size_t>(num_tasks_) == network.supply.size();
 }
 
-// Goes on from the nodes that tasks lead to; those that no task reaches may be set aside.
-void Infrastructure::find_entered(const Network& network) {
-    for (const std::int32_t node : nodes_) {
-        if (entered_[index(node)] == 0) continue;
-        for (const std::int32_t arc : arcs_from(node)) entered_[index(network.head[index(arc)])] = 1;
-    }
-}
-
-// True if an arc of the node may bind, as the node behind it can pass on more, or leads to a spare node.
-bool Infrastructure::is_narrow(std::int32_t node, const Network& network,
-                               std::span<const std::int64_t> room) const {
-    const auto arcs = arcs_from(node);
-    return std::any_of(arcs.begin(), arcs.end(), [&](std::int32_t arc) {
-        const std::int32_t head = network.head[index(arc)];
-        return role(head) == Role::spare ||
-               (head != sink_ && network.capacity[index(arc)] < room[index(head)]);
-    });
-}
-
-// How many units the node can pass on.
+// How many units the node can pass on; kNarrow if an arc of it may bind, as the node behind it can pass on
+// more, or leads to a spare node.
 std::int64_t Infrastructure::room_behind(std::int32_t node, const Network& network,
                                          std::span<const std::int64_t> room) const {
     std::int64_t sum = 0;
     if (role(node) == Role::place) sum = std::min(most_tasks_, -network.supply[index(node)]);
     for (const std::int32_t arc : arcs_from(node)) {
         const std::int32_t head = network.head[index(arc)];
-        const std::int64_t passed = head == sink_ ? network.capacity[index(arc)] : room[index(head)];
+        std::int64_t passed = network.capacity[index(arc)];
+        if (head != sink_) {
+            if (passed < room[index(head)] || role(head) == Role::spare) return kNarrow;
+            passed = room[index(head)];
+        }
         TOPOPLACE_ASSERT(passed >= 0);
         sum = std::min(most_tasks_, sum + std::min(most_tasks_, passed));
     }
@@ -132,17 +147,18 @@ std::int64_t Infrastructure::room_behind(std::int32_t node, const Network& netwo
 }
 
 bool Infrastructure::update_capacities(const Network& network) {
-    std::vector<std::int64_t> room(network.supply.size(), 0);
+    std::pmr::vector<std::int64_t> room(network.supply.size(), 0, memory_);
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
         Role& role = roles_[index(*node)];
         if (role == Role::sink || role == Role::gone || role == Role::spare) continue;
-        if (is_narrow(*node, network, room)) {
+        const std::int64_t behind = room_behind(*node, network, room);
+        if (behind == kNarrow) {
             if (role != Role::dead || entered_.empty() || entered_[index(*node)] != 0) return false;
             role = Role::spare;
             continue;
         }
-        room[index(*node)] = room_behind(*node, network, room);
-        if (role != Role::dead || room[index(*node)] == 0) continue;
+        room[index(*node)] = behind;
+        if (role != Role::dead || behind == 0) continue;
         const auto arcs = arcs_from(*node);
         const bool place = arcs.size() == 1 && network.head[index(arcs[0])] == sink_;
         role = place ? Role::place : Role::hub;
@@ -156,12 +172,9 @@ bool Infrastructure::recognise(const Network& network, std::int64_t more) {
     most_tasks_ = num_tasks_ + more;
     target_.assign(network.supply.size(), kAbsent);
     if (!collect_arcs(network) || !sort_nodes(network)) return false;
-    find_entered(network);
     const bool wide = update_capacities(network);
     entered_.clear();
     if (!wide) return false;
-    rank_.assign(network.supply.size(), kAbsent);
-    for (std::size_t i = 0; i < nodes_.size(); ++i) rank_[index(nodes_[i])] = static_cast<std::int32_t>(i);
     reached_.resize(nodes_.size());
     place_of_.assign(arcs_.size(), kAbsent);
     return true;
@@ -179,11 +192,8 @@ std::int32_t Infrastructure::make_place(std::int32_t node, std::int32_t arc, con
         TOPOPLACE_ASSERT(network.tail[index(arc)] == node && fits(cost));
     }
     const std::int32_t place = assignment.add_place(capacity, cost);
-    if (index(place) >= exit_arc_.size()) {
-        exit_arc_.resize(index(place) + 1, kAbsent);
-        last_step_.resize(index(place) + 1);
-    }
-    exit_arc_[index(place)] = arc;
+    if (index(place) >= exits_.size()) exits_.resize(index(place) + 1);
+    exits_[index(place)] = {.arc = arc};
     return place;
 }
 
@@ -192,10 +202,7 @@ void Infrastructure::reach(std::int32_t node, const Reached& path) {
     TOPOPLACE_ASSERT(path.arc >= 0);
     const std::int32_t rank = rank_[index(node)];
     Reached& known = reached_[index(rank)];
-    if (known.arc < 0) {
-        open_.push_back(rank);
-        std::push_heap(open_.begin(), open_.end(), std::greater<>());
-    }
+    if (known.arc < 0) open_.push(rank);
     if (known.arc < 0 || path.distance < known.distance) known = path;
 }
 
@@ -222,10 +229,9 @@ bool Infrastructure::find_members(std::int32_t node, const Network& network, Ass
     hub_.clear();
     TOPOPLACE_ASSERT(open_.empty());
     for (pass_on(node, 0, kAbsent, network, assignment); !open_.empty() && scanned_ <= most_scanned;) {
-        std::pop_heap(open_.begin(), open_.end(), std::greater<>());
-        const std::int32_t next = nodes_[index(open_.back())];
-        const Reached at = std::exchange(reached_[index(open_.back())], {});
-        open_.pop_back();
+        const std::int32_t rank = open_.pop();
+        const std::int32_t next = nodes_[index(rank)];
+        const Reached at = std::exchange(reached_[index(rank)], {});
         steps_.push_back({.arc = at.arc, .previous = at.step});
         const auto step = static_cast<std::int32_t>(steps_.size()) - 1;
         if (role(next) == Role::place) hub_.add(target(next, network, assignment), at.distance, step);
@@ -238,10 +244,9 @@ std::int32_t Infrastructure::make_hub(std::int32_t node, const Network& network,
     if (!find_members(node, network, assignment)) return kTooMany;
     TOPOPLACE_ASSERT(!hub_.members.empty());  // some unit can leave by it
     const std::int32_t target = assignment.add_hub(hub_.members);
-    exit_arc_.resize(std::max(exit_arc_.size(), index(target) + 1), kAbsent);
-    last_step_.resize(exit_arc_.size());
-    exit_arc_[index(target)] = kAbsent;
-    last_step_[index(target)].assign(hub_.last_step.begin(), hub_.last_step.end());
+    if (index(target) >= exits_.size()) exits_.resize(index(target) + 1);
+    exits_[index(target)] = {.first_step = static_cast<std::int32_t>(last_steps_.size())};
+    last_steps_.insert(last_steps_.end(), hub_.last_step.begin(), hub_.last_step.end());
     return target;
 }
 
@@ -257,54 +262,73 @@ std::int32_t Infrastructure::target(std::int32_t node, const Network& network, A
 void Infrastructure::expect_targets(Assignment& assignment) {
     const std::size_t count = nodes_.size();
     assignment.reserve_targets(count);
-    exit_arc_.reserve(count);
-    last_step_.reserve(count);
+    exits_.reserve(count);
+    last_steps_.reserve(count);
     hub_.members.reserve(count);
     hub_.last_step.reserve(count);
     steps_.reserve(count);
     open_.reserve(count);
 }
 
+// Leaves out those by which nothing can leave.
+void Infrastructure::count_options(const Network& network) {
+    std::vector<std::int32_t> count(network.supply.size(), 0);
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        const bool leads_out = network.capacity[arc] > 0 && target_[index(network.head[arc])] >= 0;
+        count[index(network.tail[arc])] += leads_out ? 1 : 0;
+    }
+    num_options_ = 0;
+    for (std::size_t node = 0; node < count.size(); ++node) {
+        option_ends_[node] = num_options_;
+        if (roles_[node] == Role::task) num_options_ += count[node];
+    }
+}
+
+// The options of all tasks, one task's after the other's; `option_ends_` tells where a task's end.
+std::pmr::vector<Option> Infrastructure::list_options(const Network& network) {
+    const auto [tails, heads, capacity] = std::tuple(network.tail, network.head, network.capacity);
+    std::pmr::vector<Option> options(index(num_options_), memory_);
+    const std::span<std::int32_t> next(option_ends_);
+    for (std::size_t arc = 0; arc < tails.size(); ++arc) {
+        const std::size_t tail = index(tails[arc]);
+        if (roles_[tail] != Role::task || capacity[arc] == 0) continue;
+        const std::int32_t to = target_[index(heads[arc])];
+        if (to < 0) continue;  // nothing can leave by it
+        options[index(next[tail]++)] = {
+            .cost = network.cost[arc], .target = to, .arc = static_cast<std::int32_t>(arc)};
+    }
+    return options;
+}
+
 std::optional<std::vector<std::int32_t>> Infrastructure::add_tasks(const Network& network,
                                                                    Assignment& assignment) {
     expect_targets(assignment);
+    bool closed = false;
+    for (const std::int32_t node : entries_) {
+        const std::int32_t to = target(node, network, assignment);
+        if (to == kTooMany) return std::nullopt;
+        closed = closed || to < 0;
+    }
+    if (closed) count_options(network);
+    std::pmr::vector<Option> options = list_options(network);
     std::vector<std::int32_t> node_of;
     node_of.reserve(static_cast<std::size_t>(num_tasks_));
-    std::vector<std::int32_t> task_of(network.supply.size(), kAbsent);
+    std::int32_t end = 0;
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
         if (roles_[index(node)] != Role::task) continue;
-        task_of[index(node)] = static_cast<std::int32_t>(node_of.size());
+        if (option_ends_[index(node)] == std::exchange(end, option_ends_[index(node)])) return std::nullopt;
+        option_ends_[node_of.size()] = end;  // by task from here on
         node_of.push_back(node);
     }
-    std::vector<std::int32_t> counts(node_of.size(), 0);
-    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        const std::int32_t task = task_of[index(network.tail[arc])];
-        if (task < 0 || network.capacity[arc] == 0) continue;
-        std::int32_t to = target_[index(network.head[arc])];
-        if (to < 0) to = target(network.head[arc], network, assignment);
-        if (to == kTooMany) return std::nullopt;
-        if (to >= 0) ++counts[index(task)];
-    }
-    if (std::find(counts.begin(), counts.end(), 0) != counts.end()) return std::nullopt;
-    std::vector<std::int32_t> next(counts.size());
-    std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0);
-    std::vector<Option> options(index(next.back() + counts.back()));
-    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        const std::int32_t task = task_of[index(network.tail[arc])];
-        if (task < 0 || network.capacity[arc] == 0) continue;
-        const std::int32_t to = target_[index(network.head[arc])];
-        if (to < 0) continue;
-        options[index(next[index(task)]++)] = {
-            .cost = network.cost[arc], .target = to, .arc = static_cast<std::int32_t>(arc)};
-    }
-    assignment.add_tasks(counts, std::move(options));
     TOPOPLACE_ASSERT(static_cast<std::int64_t>(node_of.size()) == num_tasks_);
+    assignment.add_tasks(std::span(option_ends_).first(node_of.size()), std::move(options));
+    option_ends_.clear();
     return node_of;
 }
 
 std::int32_t Infrastructure::exit_arc(std::int32_t node) const {
     const std::int32_t target = target_[index(node)];
-    return target >= 0 ? exit_arc_[index(target)] : kAbsent;
+    return target >= 0 ? exits_[index(target)].arc : kAbsent;
 }
 
 std::int32_t Infrastructure::add_place(std::int32_t node, std::int32_t arc, const Network& network,
@@ -350,10 +374,10 @@ void Infrastructure::add_flow(const UnitPath& path, std::int64_t units, std::spa
     add(path.arc);
     TOPOPLACE_ASSERT(flow[index(path.arc)] <= 1);
     if (path.leaf >= 0) {
-        std::int32_t step = last_step_[index(path.target)][index(path.leaf)];
+        std::int32_t step = last_steps_[index(exits_[index(path.target)].first_step + path.leaf)];
         for (; step >= 0; step = steps_[index(step)].previous) add(steps_[index(step)].arc);
     }
-    const std::int32_t exit = exit_arc_[index(path.place)];
+    const std::int32_t exit = exits_[index(path.place)].arc;
     if (exit >= 0) add(exit);
 }
 

@@ -11,11 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
+#include "flow/scheduling/rising_queue.hpp"
 #include "graph/index.hpp"
 #include "topoplace/flow.hpp"
 
@@ -52,6 +54,10 @@ class Infrastructure {
   public:
     // In place of a target: the node reaches places over too many arcs.
     static constexpr std::int32_t kTooMany = -2;
+
+    Infrastructure() = default;
+    // Takes memory for what it holds, and for its work, from here.
+    explicit Infrastructure(std::pmr::memory_resource& memory) : memory_(&memory) {}
 
     // False if the network is no scheduling graph, or would not be with `more` tasks and other nodes.
     bool recognise(const Network& network, std::int64_t more = 0);
@@ -93,6 +99,12 @@ class Infrastructure {
     bool fits_nodes(std::int64_t nodes) const { return nodes <= most_nodes_; }
 
   private:
+    static constexpr std::int64_t kNarrow = -1;  // in place of a room
+    // How units go on from a target.
+    struct Exit {
+        std::int32_t arc = kAbsent;         // of a place; absent: none
+        std::int32_t first_step = kAbsent;  // of a hub: in last_steps_
+    };
     // One arc of a path from a hub to a place.
     struct Step {
         std::int32_t arc = kAbsent;
@@ -106,8 +118,10 @@ class Infrastructure {
     };
     // A hub being made.
     struct HubMembers {
-        std::vector<Member> members;
-        std::vector<std::int32_t> last_step;  // by member
+        explicit HubMembers(std::pmr::memory_resource* memory) : members(memory), last_step(memory) {}
+
+        std::pmr::vector<Member> members;
+        std::pmr::vector<std::int32_t> last_step;  // by member
         void clear() {
             members.clear();
             last_step.clear();
@@ -124,15 +138,23 @@ class Infrastructure {
     void set_spare_potentials(const Network& network, std::span<std::int64_t> potential) const;
     std::int64_t best_potential(std::int32_t node, const Network& network, const Assignment& assignment,
                                 std::span<const std::int64_t> potential) const;
-    bool is_narrow(std::int32_t node, const Network& network, std::span<const std::int64_t> room) const;
     std::int64_t room_behind(std::int32_t node, const Network& network,
                              std::span<const std::int64_t> room) const;
     bool check_bounds(const Network& network, std::int64_t more);
     bool assign_roles(const Network& network);
     bool collect_arcs(const Network& network);
+    bool count_arcs(const Network& network);
+    void list_arcs(const Network& network);
     bool sort_nodes(const Network& network);
-    void find_entered(const Network& network);
-    std::span<const std::int32_t> arcs_from(std::int32_t node) const;
+    std::span<const std::int32_t> arcs_from(std::int32_t node) const {
+        if (role(node) == Role::place && target_[index(node)] >= 0) {
+            const std::int32_t& exit = exits_[index(target_[index(node)])].arc;
+            return {&exit, exit >= 0 ? std::size_t{1} : 0};  // it may have come with its number since
+        }
+        if (index(node) + 1 >= arc_starts_.size()) return {};
+        const std::size_t first = index(arc_starts_[index(node)]);
+        return {arcs_.data() + first, index(arc_starts_[index(node) + 1]) - first};
+    }
     std::int32_t make_place(std::int32_t node, std::int32_t arc, const Network& network,
                             Assignment& assignment);
     void reach(std::int32_t node, const Reached& path);
@@ -141,25 +163,34 @@ class Infrastructure {
     bool find_members(std::int32_t node, const Network& network, Assignment& assignment);
     void expect_targets(Assignment& assignment);
     std::int32_t make_hub(std::int32_t node, const Network& network, Assignment& assignment);
+    void count_options(const Network& network);
+    std::pmr::vector<Option> list_options(const Network& network);
 
-    std::vector<Role> roles_;
-    std::vector<std::uint8_t> entered_;  // by node: a task reaches it; empty once the network is recognised
-    std::vector<std::int32_t> nodes_;    // all but tasks, each before those its arcs lead to
-    std::vector<std::int32_t> arc_starts_;  // by node
-    std::vector<std::int32_t> arcs_;        // of nodes that are no tasks, with a capacity, by tail
-    std::vector<std::int32_t> target_;      // by node; absent: none yet
-    std::vector<std::int32_t> rank_;        // by node: position in nodes_; absent: not there
-    std::vector<std::int32_t> place_of_;  // by position in arcs_: of an arc to the sink that shares its tail
-    std::vector<std::int32_t> exit_arc_;  // by target; absent: none
-    std::vector<std::vector<std::int32_t>> last_step_;  // by target, by leaf
-    std::vector<Step> steps_;
-    // Of the hub being made: its members, the nodes reached, by position in nodes_, and a heap of positions
-    // to go on from.
-    HubMembers hub_;
-    std::vector<Reached> reached_;
-    std::vector<std::int32_t> open_;
+    std::pmr::memory_resource* memory_ = std::pmr::get_default_resource();
+    std::pmr::vector<Role> roles_{memory_};
+    std::pmr::vector<std::uint8_t> entered_{
+        memory_};  // by node: a task reaches it; empty once the network is recognised
+    std::pmr::vector<std::int32_t> entries_{
+        memory_};  // nodes to which arcs of tasks lead, in the order of these
+    std::pmr::vector<std::int32_t> option_ends_{memory_};  // by node, then by task, until the tasks are added
+    std::pmr::vector<std::int32_t> nodes_{memory_};       // all but tasks, each before those its arcs lead to
+    std::pmr::vector<std::int32_t> arc_starts_{memory_};  // by node
+    std::pmr::vector<std::int32_t> arcs_{memory_};    // of nodes that are no tasks, with a capacity, by tail
+    std::pmr::vector<std::int32_t> target_{memory_};  // by node; absent: none yet
+    std::pmr::vector<std::int32_t> rank_{memory_};    // by node: position in nodes_; absent: not there
+    std::pmr::vector<std::int32_t> place_of_{
+        memory_};  // by position in arcs_: of an arc to the sink that shares its tail
+    std::pmr::vector<Exit> exits_{memory_};               // by target
+    std::pmr::vector<std::int32_t> last_steps_{memory_};  // of all hubs, by leaf
+    std::pmr::vector<Step> steps_{memory_};
+    // Of the hub being made: its members, the nodes reached, by position in nodes_, and the positions to go
+    // on from.
+    HubMembers hub_{memory_};
+    std::pmr::vector<Reached> reached_{memory_};
+    RisingQueue open_{memory_};
     std::size_t scanned_ = 0;  // arcs, for all hubs
     std::int64_t num_tasks_ = 0;
+    std::int32_t num_options_ = 0;
     std::int64_t most_tasks_ = 0;
     std::int64_t most_nodes_ = 0;
     std::int64_t most_cost_ = 0;

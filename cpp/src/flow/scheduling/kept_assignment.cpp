@@ -32,6 +32,7 @@ bool KeptAssignment::start(const ArcLists& lists) {
     }
     auto node_of = infrastructure_.add_tasks(network, solver_->assignment());
     if (!node_of) return false;
+    solver_->assignment().list_moved();
     node_of_ = std::move(*node_of);
     task_of_.assign(network.supply.size(), kAbsent);
     option_of_.assign(network.tail.size(), kAbsent);

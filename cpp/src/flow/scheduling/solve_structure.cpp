@@ -1,6 +1,10 @@
 // From a network to its infrastructure, the assignment on it, and back to a flow.
 #include "flow/scheduling/solve_structure.hpp"
 
+#include <array>
+#include <cstddef>
+#include <memory_resource>
+
 #include "flow/scheduling/infrastructure.hpp"
 #include "flow/scheduling/solver/assignment_solver.hpp"
 
@@ -10,12 +14,19 @@ namespace {
 // Nodes searched for each arc until the general algorithms are likely to be faster: where costs are many and
 // most tasks come through one hub, its places rise one after the other.
 constexpr std::uint64_t kMostNodesPerArc = 4;
+// Networks of so many nodes and arcs fit into this memory, which needs no allocation.
+constexpr std::size_t kFew = 512;
+constexpr std::size_t kMemoryOfFew = std::size_t{1} << 15;
 
 }  // namespace
 
 std::optional<FlowResult> solve_structure(const Network& network, WorkMeter& meter) {
-    Infrastructure infrastructure;
-    AssignmentSolver solver;
+    std::array<std::byte, kMemoryOfFew> buffer;
+    std::pmr::monotonic_buffer_resource at_hand(buffer.data(), buffer.size());
+    const bool few = network.tail.size() + network.supply.size() <= kFew;
+    std::pmr::memory_resource& memory = few ? at_hand : *std::pmr::get_default_resource();
+    Infrastructure infrastructure(memory);
+    AssignmentSolver solver(memory);
     if (!infrastructure.recognise(network)) return std::nullopt;
     const auto node_of = infrastructure.add_tasks(network, solver.assignment());
     if (!node_of) return std::nullopt;

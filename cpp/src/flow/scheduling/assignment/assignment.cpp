@@ -17,6 +17,16 @@ constexpr std::int64_t kPopularShare = 8;
 
 }  // namespace
 
+void Assignment::add_listener(AssignmentListener& listener) {
+    auto* const free = std::find(listeners_.begin(), listeners_.end(), nullptr);
+    TOPOPLACE_ASSERT(free != listeners_.end());
+    *free = &listener;
+}
+
+void Assignment::remove_listener(AssignmentListener& listener) {
+    std::replace(listeners_.begin(), listeners_.end(), &listener, static_cast<AssignmentListener*>(nullptr));
+}
+
 // ---- building ---------------------------------------------------------------------------------------------
 
 void Assignment::reserve_targets(std::size_t count) {
@@ -29,29 +39,29 @@ void Assignment::reserve_targets(std::size_t count) {
 std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost) {
     TOPOPLACE_ASSERT(capacity >= 0);
     TOPOPLACE_ASSERT(-kFar < exit_cost && exit_cost < kFar);
-    std::int32_t target = num_targets();
-    if (free_places_.empty()) {
-        places_.emplace_back();
-        key_.emplace_back();
-        hub_of_.push_back(kAbsent);
-        for (AssignmentListener* listener : listeners_) listener->place_added();
-    } else {
-        target = free_places_.back();
-        free_places_.pop_back();
-        TOPOPLACE_ASSERT(!is_hub(target) && places_[index(target)].in_degree == 0);
-    }
-    Place& place = places_[index(target)];
-    place = Place{};
+    Place place;
     place.capacity = static_cast<std::int32_t>(std::min(capacity, kMostTasks));
     place.exit_cost = exit_cost;
-    key_[index(target)] = key(exit_cost, place.full());
+    const std::int64_t first_key = key(exit_cost, place.full());
+    if (free_places_.empty()) {
+        places_.push_back(place);
+        key_.push_back(first_key);
+        hub_of_.push_back(kAbsent);
+        notify_all([&](AssignmentListener& listener) { listener.place_added(); });
+        return num_targets() - 1;
+    }
+    const std::int32_t target = free_places_.back();
+    free_places_.pop_back();
+    TOPOPLACE_ASSERT(!is_hub(target) && places_[index(target)].in_degree == 0);
+    places_[index(target)] = place;
+    key_[index(target)] = first_key;
     return target;
 }
 
 std::int32_t Assignment::add_hub(std::span<const Member> members) {
     TOPOPLACE_ASSERT(!members.empty());
     const auto hub = static_cast<std::int32_t>(hubs_.size());
-    for (AssignmentListener* listener : listeners_) listener->hub_added();
+    notify_all([&](AssignmentListener& listener) { listener.hub_added(); });
     const std::int32_t target = add_place(0, 0);
     for (std::int32_t leaf = 0; index(leaf) < members.size(); ++leaf) {
         const Member& member = members[index(leaf)];
@@ -68,19 +78,18 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
     return target;
 }
 
-void Assignment::add_tasks(std::span<const std::int32_t> counts, std::vector<Option>&& options) {
+void Assignment::add_tasks(std::span<const std::int32_t> ends, std::pmr::vector<Option>&& options) {
     TOPOPLACE_ASSERT(tasks_.empty());
     options_ = std::move(options);
-    tasks_.resize(counts.size());
-    next_.resize(counts.size(), kAbsent);
-    previous_.resize(counts.size(), kAbsent);
-    moved_.reserve(counts.size());
+    tasks_.resize(ends.size());
+    next_.resize(ends.size(), kAbsent);
+    previous_.resize(ends.size(), kAbsent);
     std::int32_t first = 0;
-    for (std::size_t task = 0; task < counts.size(); ++task) {
-        TOPOPLACE_ASSERT(counts[task] > 0);
+    for (std::size_t task = 0; task < ends.size(); ++task) {
+        TOPOPLACE_ASSERT(ends[task] > first);
         tasks_[task].first = first;
-        tasks_[task].count = counts[task];
-        first += counts[task];
+        tasks_[task].count = ends[task] - first;
+        first = ends[task];
     }
     TOPOPLACE_ASSERT(index(first) == options_.size());
     for (const Option& option : options_) {
@@ -130,7 +139,7 @@ std::int32_t Assignment::add_task(std::span<const Option> options) {
         const bool exit = !is_hub(option.target) && is_exit(option.target);
         put_option(task, position, option);
         if (!exit || is_exit(option.target)) continue;
-        for (AssignmentListener* listener : listeners_) listener->exits_changed();
+        notify_all([&](AssignmentListener& listener) { listener.exits_changed(); });
     }
     worklist_.waiting.push_back(task);
     return task;
@@ -145,7 +154,7 @@ void Assignment::remove_task(std::int32_t task) {
         --places_[index(target)].in_degree;
         TOPOPLACE_ASSERT(places_[index(target)].in_degree >= 0);
         if (exit || is_hub(target) || !is_exit(target)) continue;
-        for (AssignmentListener* listener : listeners_) listener->exit_gained();
+        notify_all([&](AssignmentListener& listener) { listener.exit_gained(); });
     }
     const std::size_t count = index(removed.count);
     if (free_options_.size() <= count) free_options_.resize(count + 1);
@@ -190,14 +199,14 @@ void Assignment::assign(std::int32_t task, std::int32_t place, const Route& rout
     if (at.first_task >= 0) previous_[index(at.first_task)] = task;
     at.first_task = task;
     if (++at.load == at.capacity) refresh(place);
-    for (AssignmentListener* listener : listeners_) listener->task_assigned(task);
+    notify_all([&](AssignmentListener& listener) { listener.task_assigned(task); });
 }
 
 void Assignment::unassign(std::int32_t task) {
     Task& leaving = tasks_[index(task)];
     Place& place = places_[index(leaving.place)];
     TOPOPLACE_ASSERT(place.load > 0);
-    for (AssignmentListener* listener : listeners_) listener->task_leaves(task);
+    notify_all([&](AssignmentListener& listener) { listener.task_leaves(task); });
     --place.load;
     const std::int32_t previous = previous_[index(task)];
     const std::int32_t next = next_[index(task)];
@@ -210,7 +219,7 @@ void Assignment::unassign(std::int32_t task) {
 void Assignment::withdraw(std::int32_t task) {
     const std::int32_t place = tasks_[index(task)].place;
     unassign(task);
-    for (AssignmentListener* listener : listeners_) listener->task_withdrawn(task);
+    notify_all([&](AssignmentListener& listener) { listener.task_withdrawn(task); });
     refresh(place);
     worklist_.unsettled.push_back(place);
     mark_moved(task);
@@ -263,7 +272,7 @@ void Assignment::set_value(std::int32_t place, std::int64_t value) {
     const Place& changed = places_[index(place)];
     TOPOPLACE_ASSERT(changed.exit_cost <= value && value < kFar);
     set_key(place, key(value, changed.full()));
-    for (AssignmentListener* listener : listeners_) listener->price_changed(place);
+    notify_all([&](AssignmentListener& listener) { listener.price_changed(place); });
 }
 
 void Assignment::refresh(std::int32_t place) {
@@ -309,7 +318,7 @@ void Assignment::set_capacity(std::int32_t place, std::int64_t capacity) {
     const bool exit = is_exit(place);
     changed.capacity = static_cast<std::int32_t>(std::min(capacity, kMostTasks));
     if (exit == is_exit(place)) return;
-    for (AssignmentListener* listener : listeners_) listener->exits_changed();
+    notify_all([&](AssignmentListener& listener) { listener.exits_changed(); });
 }
 
 // ---- queries ----------------------------------------------------------------------------------------------

@@ -13,8 +13,10 @@
 // tasks and places of the worklist, which the searches empty (solver/assignment_solver.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <memory_resource>
 #include <span>
 #include <utility>
 #include <vector>
@@ -109,18 +111,22 @@ class Assignment {
     };
 
     Assignment() = default;
+    // Takes the memory of its tables from here.
+    explicit Assignment(std::pmr::memory_resource& memory) : memory_(&memory) {}
     Assignment(const Assignment&) = delete;  // listeners hold references to it
     Assignment& operator=(const Assignment&) = delete;
 
-    void add_listener(AssignmentListener& listener) { listeners_.push_back(&listener); }
+    // At most kMostListeners at a time; one may remove itself while it is notified.
+    void add_listener(AssignmentListener& listener);
+    void remove_listener(AssignmentListener& listener);
 
     // Makes room for `count` targets in all.
     void reserve_targets(std::size_t count);
     // Targets are numbered in the order they are added, tasks too. Numbers of removed ones are reused.
     std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);
     std::int32_t add_hub(std::span<const Member> members);
-    // The first tasks, with `counts` options each, one task's after the other's.
-    void add_tasks(std::span<const std::int32_t> counts, std::vector<Option>&& options);
+    // The first tasks, with their options, one task's after the other's; `ends` tells where each one's end.
+    void add_tasks(std::span<const std::int32_t> ends, std::pmr::vector<Option>&& options);
     std::int32_t add_task(std::span<const Option> options);
     void remove_task(std::int32_t task);    // which is not assigned
     bool remove_place(std::int32_t place);  // false if tasks or hubs name it
@@ -177,6 +183,9 @@ class Assignment {
         topoplace::prefetch(first + kCacheLine / sizeof(Option));
     }
     const Option& option(std::int32_t option) const { return options_[index(option)]; }
+    std::span<const Option> options_of(const Task& task) const {
+        return {options_.data() + task.first, static_cast<std::size_t>(task.count)};
+    }
     const Place& place(std::int32_t place) const { return places_[index(place)]; }
     const Membership& membership(std::int32_t membership) const { return memberships_[index(membership)]; }
     std::int32_t hub_of(std::int32_t target) const { return hub_of_[index(target)]; }
@@ -195,9 +204,14 @@ class Assignment {
 
     Worklist& worklist() { return worklist_; }
     const Worklist& worklist() const { return worklist_; }
-    // Records that the cost or place of a task has changed.
+    // From here on, the tasks that move are listed.
+    void list_moved() {
+        lists_moved_ = true;
+        moved_.reserve(tasks_.size());
+    }
+    // Records that the cost or place of a task has changed, if such tasks are listed.
     void mark_moved(std::int32_t task) {
-        if (!std::exchange(tasks_[index(task)].moved, true)) moved_.push_back(task);
+        if (lists_moved_ && !std::exchange(tasks_[index(task)].moved, true)) moved_.push_back(task);
     }
     // Returns the tasks that have moved since the last call; those whose numbers were reused may be there
     // more than once.
@@ -208,6 +222,15 @@ class Assignment {
     void assert_invariants() const;
 
   private:
+    static constexpr std::size_t kMostListeners = 2;
+
+    // Calls `notify` with each listener.
+    template <class Notify>
+    void notify_all(const Notify& notify) {
+        for (AssignmentListener* listener : listeners_) {
+            if (listener != nullptr) notify(*listener);
+        }
+    }
     static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
     void put_option(std::int32_t task, std::int32_t position, const Option& option);
     std::int32_t room_for_options(std::size_t count);
@@ -218,20 +241,22 @@ class Assignment {
     void assert_hub(const Hub& hub) const;
     void assert_task(std::int32_t task, bool waits) const;
 
-    std::vector<AssignmentListener*> listeners_;
-    std::vector<Place> places_;  // by target
+    std::pmr::memory_resource* memory_ = std::pmr::get_default_resource();
+    std::array<AssignmentListener*, kMostListeners> listeners_{};
+    std::pmr::vector<Place> places_{memory_};  // by target
     // By target: twice the value, and one more if the place, or the best member of the hub, is full. A place
     // between two moves of a path may keep the one more until its value changes next.
-    std::vector<std::int64_t> key_;
-    std::vector<std::int32_t> hub_of_;  // by target
-    std::vector<Hub> hubs_;
-    std::vector<Membership> memberships_;
-    std::vector<Task> tasks_;
-    std::vector<std::int32_t> next_;  // by task: at the same place
-    std::vector<std::int32_t> previous_;
-    std::vector<Option> options_;
+    std::pmr::vector<std::int64_t> key_{memory_};
+    std::pmr::vector<std::int32_t> hub_of_{memory_};  // by target
+    std::pmr::vector<Hub> hubs_{memory_};
+    std::pmr::vector<Membership> memberships_{memory_};
+    std::pmr::vector<Task> tasks_{memory_};
+    std::pmr::vector<std::int32_t> next_{memory_};  // by task: at the same place
+    std::pmr::vector<std::int32_t> previous_{memory_};
+    std::pmr::vector<Option> options_{memory_};
 
     Worklist worklist_;
+    bool lists_moved_ = false;
     std::vector<std::int32_t> moved_;
     std::vector<std::int32_t> free_tasks_;
     std::vector<std::int32_t> free_places_;

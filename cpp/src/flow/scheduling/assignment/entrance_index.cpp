@@ -2,17 +2,14 @@
 #include "flow/scheduling/assignment/entrance_index.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 
-EntranceIndex::EntranceIndex(Assignment& assignment) : assignment_(assignment) {
-    assignment.add_listener(*this);
-}
-
 void EntranceIndex::open() {
-    open_ = true;
+    if (!std::exchange(open_, true)) assignment_.add_listener(*this);
     const std::size_t num_targets = assignment_.places().size();
     position_.resize(assignment_.options().size());
     entrances_.assign(num_targets, {});
@@ -22,6 +19,10 @@ void EntranceIndex::open() {
     open_popular_hubs();
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) link(task);
     update_costs();
+}
+
+void EntranceIndex::close() {
+    if (std::exchange(open_, false)) assignment_.remove_listener(*this);
 }
 
 void EntranceIndex::update_costs() {
@@ -148,20 +149,17 @@ void EntranceIndex::assert_consistent() const {
 }
 
 void EntranceIndex::place_added() {
-    if (!open_) return;
     entrances_.emplace_back();
     popular_of_.push_back(kAbsent);
     TOPOPLACE_ASSERT(entrances_.size() == assignment_.places().size());
 }
 
 void EntranceIndex::price_changed(std::int32_t place) {
-    if (!open_) return;
     std::int32_t task = assignment_.place(place).first_task;
     for (; task >= 0; task = assignment_.next_task(task)) update_loss(task);
 }
 
 void EntranceIndex::task_withdrawn(std::int32_t task) {
-    if (!open_) return;
     current_cost_[index(task)] = -kFar;
     for (PopularHub& hub : popular_hubs_) hub.loss.set(task, Tournament::kNoKey);
 }

@@ -20,11 +20,11 @@ class EntranceIndex final : public AssignmentListener {
     };
 
     // The index is closed until `open`, and again after a change that it does not follow.
-    explicit EntranceIndex(Assignment& assignment);
+    explicit EntranceIndex(Assignment& assignment) : assignment_(assignment) {}
 
     bool is_open() const { return open_; }
     void open();
-    void close() { open_ = false; }
+    void close();
     // After prices have changed unnoticed, as by Assignment::shift_prices; nothing while closed.
     void update_costs();
 
@@ -56,9 +56,7 @@ class EntranceIndex final : public AssignmentListener {
     void place_added() override;
     void hub_added() override { close(); }
     void price_changed(std::int32_t place) override;
-    void task_assigned(std::int32_t task) override {
-        if (open_) update_loss(task);
-    }
+    void task_assigned(std::int32_t task) override { update_loss(task); }
     void task_withdrawn(std::int32_t task) override;
 
   private:
@@ -77,7 +75,7 @@ class EntranceIndex final : public AssignmentListener {
         return 2 * (cost - assignment_.current_cost(task)) + (priced ? 1 : 0);
     }
 
-    const Assignment& assignment_;
+    Assignment& assignment_;
     bool open_ = false;
     std::vector<std::vector<Entrance>> entrances_;  // by target
     std::vector<std::int32_t> position_;            // by option: among the entrances of its target

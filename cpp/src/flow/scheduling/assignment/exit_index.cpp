@@ -1,14 +1,14 @@
 // The index of exits: built by one pass over all options, then kept up to date task by task.
 #include "flow/scheduling/assignment/exit_index.hpp"
 
+#include <utility>
+
 #include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 
-ExitIndex::ExitIndex(Assignment& assignment) : assignment_(assignment) { assignment.add_listener(*this); }
-
 void ExitIndex::open() {
-    open_ = true;
+    if (!std::exchange(open_, true)) assignment_.add_listener(*this);
     complete_ = true;
     const std::size_t num_tasks = assignment_.tasks().size();
     exit_.resize(num_tasks);
@@ -54,8 +54,11 @@ void ExitIndex::update_leaving_cost(std::int32_t task) {
     }
 }
 
+void ExitIndex::close() {
+    if (std::exchange(open_, false)) assignment_.remove_listener(*this);
+}
+
 void ExitIndex::task_leaves(std::int32_t task) {
-    if (!open_) return;
     std::int32_t i = assignment_.place(assignment_.task(task).place).first_membership;
     for (; i >= 0; i = assignment_.membership(i).next) {
         Tournament& leaving = leaving_[index(assignment_.membership(i).hub)];

@@ -18,13 +18,13 @@ namespace topoplace::flow {
 class ExitIndex final : public AssignmentListener {
   public:
     // The index is closed until `open`, and again after a change that it does not follow.
-    explicit ExitIndex(Assignment& assignment);
+    explicit ExitIndex(Assignment& assignment) : assignment_(assignment) {}
 
     bool is_open() const { return open_; }
     // False if some tasks may have an exit that the index does not know.
     bool is_complete() const { return open_ && complete_; }
     void open();
-    void close() { open_ = false; }
+    void close();
 
     // Cheapest option of a task that is an exit, or kAbsent.
     std::int32_t exit_of(std::int32_t task) const {
@@ -47,16 +47,14 @@ class ExitIndex final : public AssignmentListener {
     void hub_added() override { close(); }
     void exits_changed() override { close(); }
     void exit_gained() override { complete_ = false; }
-    void task_assigned(std::int32_t task) override {
-        if (open_) update_leaving_cost(task);
-    }
+    void task_assigned(std::int32_t task) override { update_leaving_cost(task); }
     void task_leaves(std::int32_t task) override;
 
   private:
     void choose_exit(std::int32_t task);
     void update_leaving_cost(std::int32_t task);
 
-    const Assignment& assignment_;
+    Assignment& assignment_;
     bool open_ = false;
     bool complete_ = false;
     std::vector<std::int32_t> exit_;   // by task

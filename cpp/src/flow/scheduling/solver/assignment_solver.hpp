@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,10 @@ namespace topoplace::flow {
 
 class AssignmentSolver {
   public:
+    AssignmentSolver() = default;
+    // Takes the memory of the assignment from here.
+    explicit AssignmentSolver(std::pmr::memory_resource& memory) : assignment_(memory) {}
+
     // Targets and the first tasks are added here.
     Assignment& assignment() { return assignment_; }
     const Assignment& assignment() const { return assignment_; }

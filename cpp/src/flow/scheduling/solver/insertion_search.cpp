@@ -1,6 +1,7 @@
 // Inserting a task: the search forward from it, then the raise of prices and the moves along the path.
 #include "flow/scheduling/solver/insertion_search.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -11,6 +12,8 @@ namespace {
 
 // Tasks at places to scan between two checks of the clock.
 constexpr std::uint64_t kMostScanned = 1 << 15;
+// So many tasks stay in the processor's caches.
+constexpr std::int32_t kFewTasks = 1 << 10;
 // Members of a hub, or tasks at a place, to go on to together.
 constexpr std::size_t kMostAtOnce = 16;
 
@@ -30,7 +33,7 @@ void InsertionSearch::start(std::int32_t task) {
     root_ = task;
     state_.start(assignment_.num_targets());
     best_ = assignment_.best_choice(task).key >> 1;
-    scan_options(task, -best_);
+    scan_root();
 }
 
 bool InsertionSearch::step(WorkMeter& meter) {
@@ -74,7 +77,7 @@ void InsertionSearch::label_options() {
 
 // Relaxes what was too far before.
 void InsertionSearch::scan_again() {
-    scan_options(root_, -best_);
+    scan_root();
     for (const std::int32_t target : state_.done()) {
         const std::int32_t hub = assignment_.hub_of(target);
         if (hub < 0) scan_place(target);
@@ -83,7 +86,10 @@ void InsertionSearch::scan_again() {
 }
 
 void InsertionSearch::relax(std::int32_t target, std::int64_t distance, const Label& from) {
-    if (!state_.takes(distance) || state_.is_labelled(target, distance)) return;
+    if (state_.takes(distance) && !state_.is_labelled(target, distance)) reach(target, distance, from);
+}
+
+void InsertionSearch::reach(std::int32_t target, std::int64_t distance, const Label& from) {
     state_.set_label(target, distance, from);
     if (!assignment_.is_hub(target) && !assignment_.place(target).full()) {
         state_.set_goal(target, distance);
@@ -92,34 +98,52 @@ void InsertionSearch::relax(std::int32_t target, std::int64_t distance, const La
     }
 }
 
-void InsertionSearch::scan_options(std::int32_t task, std::int64_t base) {
-    const Assignment::Task& from = assignment_.task(task);
-    Label label;
-    label.task = task;
-    for (std::int32_t option = from.first; option < from.end(); ++option) {
-        const Option& to = assignment_.option(option);
-        label.route.option = option;
-        relax(to.target, base + to.cost + assignment_.value(to.target), label);
+// Relaxes the options of tasks that came to where they are at `base` less their cost, until nothing farther
+// than `distance` is of interest.
+void InsertionSearch::scan_tasks(std::span<const std::int32_t> tasks, std::int64_t base,
+                                 std::int64_t distance) {
+    const std::int64_t near = state_.near();
+    std::int64_t left_out = kFar;
+    for (const std::int32_t task : tasks) {
+        if (state_.limit() <= distance) break;
+        const Assignment::Task& from = assignment_.task(task);
+        const std::int64_t start = base - from.cost;
+        std::int32_t option = from.first;
+        for (const Option& to : assignment_.options_of(from)) {
+            const std::int64_t through = start + to.cost + assignment_.value(to.target);
+            if (through > near) {
+                left_out = std::min(left_out, through);
+            } else if (through < state_.limit() && !state_.is_labelled(to.target, through)) {
+                Label label;
+                label.task = task;
+                label.route.option = option;
+                reach(to.target, through, label);
+            }
+            ++option;
+        }
     }
+    state_.leave_out(left_out);
+}
+
+void InsertionSearch::scan_root() {
+    scan_tasks({&root_, 1}, assignment_.task(root_).cost - best_, -kFar);
 }
 
 void InsertionSearch::scan_place(std::int32_t place) {
     TOPOPLACE_ASSERT(assignment_.place(place).full());
     const std::int64_t distance = state_.label(place).distance;
     const std::int64_t base = distance - assignment_.value(place);
+    const bool many = assignment_.num_tasks() > kFewTasks;
+    std::array<std::int32_t, kMostAtOnce> tasks;
     std::int32_t next = assignment_.place(place).first_task;
-    while (next >= 0) {
-        std::array<std::int32_t, kMostAtOnce> tasks{};
+    while (next >= 0 && distance < state_.limit()) {
         std::size_t number = 0;
         for (; next >= 0 && number < tasks.size(); next = assignment_.next_task(next)) {
             tasks[number++] = next;
-            assignment_.prefetch(next);
+            if (many) assignment_.prefetch(next);
         }
-        for (std::size_t i = 0; i < number; ++i) assignment_.prefetch_options(tasks[i]);
-        for (std::size_t i = 0; i < number; ++i) {
-            scan_options(tasks[i], base - assignment_.task(tasks[i]).cost);
-            if (state_.limit() <= distance) return;
-        }
+        for (std::size_t i = 0; many && i < number; ++i) assignment_.prefetch_options(tasks[i]);
+        scan_tasks({tasks.data(), number}, base, distance);
     }
 }
 

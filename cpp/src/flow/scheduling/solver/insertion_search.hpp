@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/exit_index.hpp"
@@ -46,7 +47,9 @@ class InsertionSearch {
 
     void scan_again();
     void relax(std::int32_t target, std::int64_t distance, const Label& from);
-    void scan_options(std::int32_t task, std::int64_t base);
+    void reach(std::int32_t target, std::int64_t distance, const Label& from);
+    void scan_tasks(std::span<const std::int32_t> tasks, std::int64_t base, std::int64_t distance);
+    void scan_root();
     void scan_place(std::int32_t place);
     void scan_hub(std::int32_t hub);
     void scan_exits(std::int32_t hub);

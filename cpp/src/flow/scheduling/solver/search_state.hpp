@@ -149,9 +149,12 @@ class SearchState {
     // False for what is not worth a label: it is not nearer than the limit, or too far for now.
     bool takes(std::int64_t distance) {
         if (distance <= near_) return distance < limit_;
-        left_out_ = std::min(left_out_, distance);
+        leave_out(distance);
         return false;
     }
+    // What is farther than this is left out.
+    std::int64_t near() const { return near_; }
+    void leave_out(std::int64_t distance) { left_out_ = std::min(left_out_, distance); }
     // The least distance not taken.
     std::int64_t left_out() const { return left_out_; }
     // After the last event: true if there is more farther on. What was not taken has to be offered again.

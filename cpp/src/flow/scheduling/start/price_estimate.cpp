@@ -102,8 +102,7 @@ PriceEstimate::PriceEstimate(const Assignment& assignment) : of_(assignment) {
 
 PriceEstimate::Choices PriceEstimate::choices(const Assignment::Task& task) const {
     Choices found;
-    for (std::int32_t i = task.first; i < task.end(); ++i) {
-        const Option& option = of_.option(i);
+    for (const Option& option : of_.options_of(task)) {
         const std::size_t target = index(option.target);
         const std::int64_t through = option.cost + values_[target];
         if (kind_[target] == Kind::exit) {
@@ -208,18 +207,17 @@ void PriceEstimate::collect_bids() {
         std::int64_t first = kFar;
         std::int64_t second = kFar;
         std::int32_t best = kAbsent;
-        for (std::int32_t i = task.first; i < task.end(); ++i) {
-            const Option& option = of_.option(i);
+        const std::span<const Option> options = of_.options_of(task);
+        for (const Option& option : options) {
             const std::int64_t through = option.cost + values_[index(option.target)];
             second = std::min(second, std::max(first, through));
             if (through < first) best = option.target;
             first = std::min(first, through);
         }
-        for (std::int32_t i = task.first; i < task.end(); ++i) {
-            const Option& option = of_.option(i);
-            if (!limited(index(option.target))) continue;
-            const std::int64_t other = option.target == best ? second : first;
+        for (const Option& option : options) {
             const std::size_t target = index(option.target);
+            if (!limited(target)) continue;
+            const std::int64_t other = option.target == best ? second : first;
             TOPOPLACE_ASSERT(ends_[target] < starts_[target + 1]);
             bids_[index(ends_[target]++)] = other - option.cost;
         }
