@@ -15,15 +15,19 @@ from topoplace.collective.bandwidth import (
     rings,
 )
 from topoplace.collective.rates import PRESETS, Rates
+from topoplace.collective.survey import RatedSet, Survey, survey
 
 __all__ = [
     "PRESETS",
+    "RatedSet",
     "Rates",
     "Ring",
     "RingPlan",
+    "Survey",
     "broadcast_bandwidth",
     "host_is_assumed",
     "optimal_bandwidth",
     "ring_bandwidth",
     "rings",
+    "survey",
 ]
