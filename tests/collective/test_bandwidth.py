@@ -212,3 +212,11 @@ def test_other_wrong_arguments_are_named():
         collective.optimal_bandwidth(DGX1, [0, 1], relay="none")
     with pytest.raises(tp.TopologyError, match=r"70 GPUs.*at most 64"):
         collective.ring_bandwidth(tp.Topology.from_links(70, []), [0, 1])
+
+
+def test_what_is_kept_does_not_hide_wrong_gpus():
+    assert collective.ring_bandwidth(DGX1, [0, 3]) == collective.ring_bandwidth(DGX1, (3, 0)) == 40
+    with pytest.raises(ValueError, match=r"gpus\[2\] = 3 appears twice"):
+        collective.ring_bandwidth(DGX1, [0, 3, 3])
+    with pytest.raises(ValueError, match=r"gpus\[1\] = \[3\] is not"):
+        collective.ring_bandwidth(DGX1, [0, [3]])

@@ -68,7 +68,7 @@ class ChannelSearch {
         if (rate > routes_.fastest(level) || rate * at_least > routes_.most(level)) return false;
         const PackParams params{rate, level, params_.max_channels, level >= params_.equal_level,
                                 params_.stop};
-        if (search_.begin(params) < at_least) return false;
+        if (search_.begin(params, at_least) < at_least) return false;
         RingPacking found = search_.run();
         nodes_ += found.nodes;
         complete_ = complete_ && found.complete;

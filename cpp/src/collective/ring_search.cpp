@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "graph/index.hpp"
 
@@ -19,12 +20,29 @@ RingSearch::RingSearch(const ChosenRoutes& routes) : routes_(routes), size_(rout
     number_cuts();
 }
 
-std::int32_t RingSearch::begin(const PackParams& params) {
+std::int32_t RingSearch::begin(const PackParams& params, std::int64_t least) {
     params_ = params;
     left_ = capacities_;
     take_hops();
-    bound_ = open(frames_[0]) ? std::min(room(), params_.max_rings) : 0;
+    take_slots();
+    bound_ = room(least - 1);
+    if (proven_before()) bound_ = std::min(bound_, proven_);
+    if (bound_ >= least && !open(frames_[0])) bound_ = 0;
     return bound_;
+}
+
+// How many rings each link holds.
+void RingSearch::take_slots() {
+    slots_.resize(capacities_.size());
+    for (std::size_t link = 0; link < slots_.size(); ++link) {
+        slots_[link] = capacities_[link] < least_[link] ? 0 : capacities_[link] / least_[link];
+    }
+}
+
+// Where each link is used alike by all hops, rings are limited by the slots of links alone.
+bool RingSearch::proven_before() const {
+    if (!alike_ || params_.level != proven_level_ || params_.max_rings > proven_limit_) return false;
+    return std::equal(slots_.begin(), slots_.end(), proven_slots_.begin(), std::less_equal{});
 }
 
 // Numbers the links in use anew.
@@ -69,6 +87,7 @@ void RingSearch::take_hops() {
     for (std::int32_t level = 0; level <= params_.level; ++level) {
         if ((routes_.levels() >> level & 1U) != 0) rank[index(level)] = num_ranks_++;
     }
+    alike_ = true;
     least_.assign(capacities_.size(), RingNetwork::kMaxCapacity + 1);
     for (std::int32_t i = 0; i < size_ * size_; ++i) {
         const auto* known = routes_.hop(i / size_, i % size_);
@@ -79,13 +98,15 @@ void RingSearch::take_hops() {
         for (std::int32_t j = hop.first; j < hop.end; ++j) {
             Amount& use = amounts_[index(j)];
             use.amount = used(known->uses[index(j - hop.first)], params_.rate);
-            least_[index(use.link)] = std::min(least_[index(use.link)], use.amount);
+            std::int64_t& least = least_[index(use.link)];
+            alike_ = alike_ && (least == use.amount || least > RingNetwork::kMaxCapacity);
+            least = std::min(least, use.amount);
         }
     }
 }
 
-// Each ring crosses each cut.
-std::int32_t RingSearch::room() const {
+// Each ring crosses each cut. A room that is useless need not be exact.
+std::int32_t RingSearch::room(std::int64_t useless) const {
     std::int64_t room = params_.max_rings;
     std::size_t i = 0;
     for (const std::size_t end : cut_ends_) {
@@ -95,6 +116,7 @@ std::int32_t RingSearch::room() const {
             if (left_[link] >= least_[link]) across += left_[link] / least_[link];
         }
         room = std::min(room, across);
+        if (room <= useless) break;
     }
     return static_cast<std::int32_t>(room);
 }
@@ -116,20 +138,19 @@ bool RingSearch::open(Frame& frame) const {
 }
 
 bool RingSearch::joined(const std::vector<std::uint64_t>& next) const {
-    std::array<std::uint64_t, RingNetwork::kMaxTerminals> after{};
-    std::array<std::uint64_t, RingNetwork::kMaxTerminals> before{};
+    std::array<std::uint64_t, RingNetwork::kMaxTerminals> after;
+    std::array<std::uint64_t, RingNetwork::kMaxTerminals> before;
+    std::fill_n(before.begin(), size_, 0);
     for (std::int32_t v = 0; v < size_; ++v) {
-        for (std::int32_t rank = 0; rank < num_ranks_; ++rank) {
-            after[index(v)] |= next[index(v * num_ranks_ + rank)];
-        }
-        for (std::uint64_t rest = after[index(v)]; rest != 0; rest &= rest - 1) {
-            before[index(std::countr_zero(rest))] |= bit(v);
-        }
+        std::uint64_t all = 0;
+        for (std::int32_t rank = 0; rank < num_ranks_; ++rank) all |= next[index(v * num_ranks_ + rank)];
+        after[index(v)] = all;
+        for (; all != 0; all &= all - 1) before[index(std::countr_zero(all))] |= bit(v);
     }
-    for (const auto& way : {after, before}) {
+    for (const auto* way : {&after, &before}) {
         std::uint64_t reached = 1;
         for (std::uint64_t fresh = 1; fresh != 0;) {
-            const std::uint64_t seen = way[index(std::countr_zero(fresh))] & ~reached;
+            const std::uint64_t seen = (*way)[index(std::countr_zero(fresh))] & ~reached;
             fresh = (fresh & (fresh - 1)) | seen;
             reached |= seen;
         }
@@ -146,6 +167,12 @@ RingPacking RingSearch::run() {
         frames_.resize(index(params_.max_rings) + 1);
         search(0);
         if (!meter_.stopped()) bound_ = most_;
+        if (!meter_.stopped() && !params_.equal && alike_) {
+            proven_ = most_;
+            proven_level_ = params_.level;
+            proven_limit_ = params_.max_rings;
+            proven_slots_ = slots_;
+        }
     }
     RingPacking found{std::move(best_), most_, bound_, most_ == bound_, true, meter_.nodes()};
     found.complete = found.optimal || !meter_.stopped();
@@ -157,7 +184,7 @@ RingPacking RingSearch::run() {
 
 // Rings that come after the one of the frame before.
 void RingSearch::search(std::int32_t depth) {
-    if (total_ + room() <= most_ || !open(frames_[index(depth)])) return;
+    if (total_ + room(most_ - total_) <= most_ || !open(frames_[index(depth)])) return;
     frames_[index(depth)].path[0] = 0;
     walk(depth, 1, 1, depth > 0);
 }
@@ -175,7 +202,7 @@ void RingSearch::walk(std::int32_t depth, std::int32_t position, std::uint64_t v
         for (; rest != 0; rest &= rest - 1) {
             const std::int32_t to = std::countr_zero(rest);
             if (!take(hop(at, to))) continue;
-            frame.path[index(position)] = to;
+            frame.path[index(position)] = static_cast<std::int8_t>(to);
             const bool same = tight && to == frames_[index(depth) - 1].path[index(position)];
             walk(depth, position + 1, visited | bit(to), same);
             give(hop(at, to));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collective/chosen_routes.hpp"
+#include "graph/index.hpp"
 #include "topoplace/ring_packing.hpp"
 #include "topoplace/stop_condition.hpp"
 
@@ -21,7 +22,8 @@ class RingSearch {
     explicit RingSearch(const ChosenRoutes& routes);
 
     // Begins a search. Returns a bound: no packing has more rings; 0 where the terminals are not joined.
-    std::int32_t begin(const PackParams& params);
+    // Where the bound is below `least`, run() must not follow.
+    std::int32_t begin(const PackParams& params, std::int64_t least = 0);
     RingPacking run();
 
   private:
@@ -36,7 +38,7 @@ class RingSearch {
         bool usable = false;
     };
     struct Frame {
-        std::array<std::int32_t, RingNetwork::kMaxTerminals> path{};
+        std::array<std::int8_t, RingNetwork::kMaxTerminals> path{};
         std::int32_t copies = 0;
         std::vector<std::uint64_t> next{};  // terminals after a terminal, by rank
     };
@@ -44,8 +46,10 @@ class RingSearch {
     void number_links();
     void number_cuts();
     void take_hops();
+    void take_slots();
+    bool proven_before() const;
     std::int32_t local(std::int32_t link);
-    std::int32_t room() const;
+    std::int32_t room(std::int64_t useless) const;
     bool open(Frame& frame) const;
     bool joined(const std::vector<std::uint64_t>& next) const;
 
@@ -74,6 +78,12 @@ class RingSearch {
     std::vector<std::int64_t> capacities_;
     std::vector<std::int64_t> left_;   // capacity
     std::vector<std::int64_t> least_;  // that one hop uses of a link
+    std::vector<std::int64_t> slots_;  // of links: rings that each holds
+    bool alike_ = true;                // each link is used alike by all hops
+    std::int32_t proven_ = 0;          // the most rings of an earlier search, over
+    std::vector<std::int64_t> proven_slots_;
+    std::int32_t proven_level_ = kAbsent;
+    std::int32_t proven_limit_ = 0;
     std::vector<std::int32_t> cut_links_;
     std::vector<std::size_t> cut_ends_;  // of each cut's links
     std::vector<Frame> frames_;

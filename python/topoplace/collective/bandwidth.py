@@ -55,12 +55,11 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     if topology.num_machines == 1:
         machine = prepared(topology, rates)
         try:
-            return kernels.channel_rate(machine.network, [*gpus], machine.rules(gpus)) / UNITS_PER_GB
+            return machine.ring_bandwidth(tuple(gpus))
         except (IndexError, TypeError, ValueError):
             pass  # the checks below say what is wrong
     local, chosen = one_machine(topology, gpus)
-    machine = prepared(local, rates)
-    return kernels.channel_rate(machine.network, chosen, machine.rules(chosen)) / UNITS_PER_GB
+    return prepared(local, rates).ring_bandwidth(tuple(chosen))
 
 
 def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> RingPlan:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from topoplace import _checks
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, machine_graph
 from topoplace.collective.rates import PRESETS, Rates, rates_of
 from topoplace.collective.routes import AMD_CPU, PathType, ring_network
-from topoplace.kernels import MAX_LEVEL, ChannelRules, RingNetwork, TerminalGraph
+from topoplace.kernels import MAX_LEVEL, ChannelRules, RingNetwork, TerminalGraph, channel_rate
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import capability_of
 from topoplace.topology.topology import Topology
 
 _MAX_CHANNELS = 16
+_MAX_KEPT = 1 << 16
 _SPLIT_GB_PER_S, _WHOLE_GB_PER_S = 25, 50
 _WHOLE_CHANNELS = 4
 _AMPERE = 80
@@ -40,10 +41,22 @@ class Prepared:
     """How channels are searched among GPUs of a least compute capability."""
     same_rules: ChannelRules | None
     """The rules, if all GPUs have one compute capability."""
+    kept: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
+    """Ring bandwidths computed before, in GB/s."""
 
     def rules(self, gpus: Iterable[int]) -> ChannelRules:
         """Return how channels among `gpus` are searched."""
         return self.same_rules or self.rules_of[min(self.capabilities[gpu] for gpu in gpus)]
+
+    def ring_bandwidth(self, gpus: tuple[int, ...]) -> float:
+        """Return GB/s of the channels among `gpus`; what was computed before is kept."""
+        found = self.kept.get(gpus)
+        if found is None:
+            found = channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+            if len(self.kept) >= _MAX_KEPT:
+                self.kept.clear()
+            self.kept[gpus] = found
+        return found
 
 
 def prepared(topology: Topology, rates: Rates | str) -> Prepared:
