@@ -36,4 +36,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_cluster(module);
     topoplace::bindings::register_machines(module);
     topoplace::bindings::register_fragmentation(module);
+    topoplace::bindings::register_collective(module);
 }

@@ -2,12 +2,14 @@
 // get the same answer. Under ThreadSanitizer (`make thread-sanitizer`) a lock that is missing is reported,
 // too.
 #include <barrier>
+#include <memory>
 #include <numeric>
 #include <thread>
 #include <tuple>
 #include <vector>
 
 #include "oracles/capacity_oracle.hpp"
+#include "oracles/collective_oracle.hpp"
 #include "oracles/flow_oracle.hpp"
 #include "topoplace/cluster_state.hpp"
 #include "topoplace/mapping.hpp"
@@ -16,6 +18,7 @@
 #include "work/work.hpp"
 
 namespace capacity = topoplace::capacity;
+namespace collective = topoplace::collective;
 namespace flow = topoplace::flow;
 namespace mapping = topoplace::mapping;
 namespace match = topoplace::match;
@@ -183,6 +186,28 @@ TEST(threads_share_a_problem_of_capacity) {
             params.num_nodes = 3;
             return std::pair(capacity::search(problem, params).cost,
                              capacity::price(problem, std::vector<double>(6)).size());
+        });
+}
+
+TEST(threads_share_terminals_and_rings) {
+    struct Shared {
+        collective::TerminalGraph graph;
+        std::shared_ptr<const collective::RingNetwork> network;
+    };
+    check_threads(
+        [] {
+            Random random(5);
+            const oracle::RingCase made = oracle::random_rings(random, 6);
+            return Shared{
+                oracle::random_graph(random, 6, 3),
+                std::make_shared<const collective::RingNetwork>(made.terminals, made.capacities, made.routes,
+                                                                std::vector<collective::LinkCut>{})};
+        },
+        [](const Shared& shared) {
+            const auto all = everyone(6);
+            const auto bound = collective::throughput_bound(shared.graph, {all, false, {}});
+            const auto packing = collective::pack_rings(*shared.network, all, {500, 3, 4, false, {}});
+            return std::tuple(bound.terminals, bound.capacity, packing.rings, packing.nodes);
         });
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import capacity as capacity
+    from topoplace import collective as collective
     from topoplace import discovery as discovery
     from topoplace import kernels as kernels
     from topoplace import machines as machines
@@ -87,6 +88,7 @@ _HOME = {
 
 _MODULES = {
     "capacity": "capacity",
+    "collective": "collective",
     "discovery": "discovery",
     "kernels": "kernels",
     "links": "topology.links.link_catalogue",

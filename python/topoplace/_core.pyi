@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'are_columns', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'solve_columns', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'price_nodes', 'result_fields', 'search_capacity', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -93,9 +93,9 @@ class FlowAnswer:
     """
     The answer of `min_cost_flow`.
     """
-    def __getstate__(self) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], int, int]:
+    def __getstate__(self) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, list[int], list[int], int, int]:
         ...
-    def __setstate__(self, arg0: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], int, typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]) -> None:
+    def __setstate__(self, arg0: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], int, collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]) -> None:
         ...
     @property
     def algorithm(self) -> str:
@@ -414,8 +414,32 @@ class Fragmentation:
         """
         (machines,) thousandths of GPUs. classes, cpus: (machines,); left: (machines, GPUs) thousandths.
         """
+class TerminalGraph:
+    """
+    A directed graph with capacities; its first vertices are terminals.
+    """
+    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, num_terminals: typing.SupportsInt | typing.SupportsIndex, arcs: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]) -> None:
+        ...
+class RingNetwork:
+    """
+    Links, and routes over them between terminals.
+    """
+    def __init__(self, num_terminals: typing.SupportsInt | typing.SupportsIndex, capacities: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], routes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cuts: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]]]) -> None:
+        """
+        routes: (from, to, relay or -1, level, [(link, thousandths)]). cuts: (near, links).
+        """
+class ChannelRules:
+    """
+    How channels of the best rate are looked for.
+    """
+    def __init__(self, rates: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], max_channels: typing.SupportsInt | typing.SupportsIndex, slowest_thousandths: typing.SupportsInt | typing.SupportsIndex, split_rate: typing.SupportsInt | typing.SupportsIndex, whole_rate: typing.SupportsInt | typing.SupportsIndex, whole_count: typing.SupportsInt | typing.SupportsIndex, equal_level: typing.SupportsInt | typing.SupportsIndex, group_level: typing.SupportsInt | typing.SupportsIndex, max_nodes: typing.SupportsInt | typing.SupportsIndex) -> None:
+        ...
 def are_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> bool:
     ...
+def best_channels(network: RingNetwork, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rules: ChannelRules) -> tuple[list[tuple[list[int], int]], int, int, int, bool, int]:
+    """
+    Rings with their numbers, count, rate, level, complete, nodes.
+    """
 def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...
 @typing.overload
@@ -426,6 +450,10 @@ def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free
     ...
 def bipartition(graph: Graph, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None, starts: typing.SupportsInt | typing.SupportsIndex, cycles: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, exact_up_to: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> BipartitionAnswer:
     ...
+def channel_rate(network: RingNetwork, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rules: ChannelRules) -> int:
+    """
+    The rate of the best channels together.
+    """
 def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, bool, int]:
     ...
 def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
@@ -434,20 +462,30 @@ def distribute(source: Graph, room: numpy.typing.NDArray[numpy.int32], distance:
     ...
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
+def least_max_flow(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, list[int], bool, int]:
+    """
+    Value, side, complete, flows.
+    """
 def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
     ...
 def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...
 def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], algorithm: str, structure: bool, start_flow: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, start_potential: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
     ...
+def pack_rings(network: RingNetwork, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rate: typing.SupportsInt | typing.SupportsIndex, level: typing.SupportsInt | typing.SupportsIndex, max_rings: typing.SupportsInt | typing.SupportsIndex, equal: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[list[tuple[list[int], int]], int, int, bool, bool, int]:
+    """
+    Rings with their numbers, count, bound, optimal, complete, nodes.
+    """
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
 def result_fields() -> dict[str, tuple[str, ...]]:
     ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
-def solve_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> FlowAnswer | None:
-    ...
+def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, int, list[int], bool, int]:
+    """
+    Terminals, capacity, side, complete, flows.
+    """
 def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> str | None:
     """
     None where the bipartition is right, else the reason why it is not.
@@ -468,9 +506,21 @@ def verify_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typi
     ...
 def verify_infeasible(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cut: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> bool:
     ...
+def verify_least_flow(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, value: typing.SupportsInt | typing.SupportsIndex, side: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str | None:
+    """
+    The first fault, or None.
+    """
+def verify_rings(network: RingNetwork, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rate: typing.SupportsInt | typing.SupportsIndex, level: typing.SupportsInt | typing.SupportsIndex, max_rings: typing.SupportsInt | typing.SupportsIndex, equal: bool, rings: collections.abc.Sequence[tuple[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], typing.SupportsInt | typing.SupportsIndex]]) -> str | None:
+    """
+    The first fault, or None.
+    """
 def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], cost: typing.SupportsFloat | typing.SupportsIndex, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None) -> str | None:
     """
     None where the mapping is right, else the reason why it is not.
+    """
+def verify_throughput(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, terminals: typing.SupportsInt | typing.SupportsIndex, capacity: typing.SupportsInt | typing.SupportsIndex, side: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str | None:
+    """
+    The first fault, or None.
     """
 def verify_unbounded(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cycle: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> bool:
     ...

@@ -18,6 +18,7 @@ from typing import Any
 from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
+    collective,
     compare,
     defragment,
     demo,
@@ -79,6 +80,7 @@ def _parser() -> Parser:
         show,
         diff,
         machines,
+        collective,
         place,
         make_room,
         defragment,

@@ -30,35 +30,73 @@ from topoplace.kernels.matching import (
 )
 from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
 from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
+from topoplace.kernels.ring_packing import (
+    MAX_LEVEL,
+    ChannelRules,
+    Channels,
+    RingNetwork,
+    RingPacking,
+    Route,
+    best_channels,
+    channel_rate,
+    pack_rings,
+    verify_rings,
+)
+from topoplace.kernels.terminal_cuts import (
+    LeastFlow,
+    TerminalGraph,
+    ThroughputBound,
+    least_max_flow,
+    throughput_bound,
+    verify_least_flow,
+    verify_throughput,
+)
 from topoplace.kernels.work_budget import WorkBudget
 
 __all__ = [
     "INFINITE",
     "MAX_EXACT_VERTICES",
+    "MAX_LEVEL",
     "Bipartition",
+    "ChannelRules",
+    "Channels",
     "Distribution",
     "Embedding",
     "FlowNetwork",
     "FlowSolution",
     "Graph",
+    "LeastFlow",
     "LinkCountScore",
     "Mapping",
     "Remainder",
+    "RingNetwork",
+    "RingPacking",
+    "Route",
     "TargetDistance",
+    "TerminalGraph",
+    "ThroughputBound",
     "WorkBudget",
+    "best_channels",
     "best_remainder",
     "best_subgraph",
     "bipartition",
+    "channel_rate",
     "count_subgraphs",
     "distribute",
     "enumerate_subgraphs",
+    "least_max_flow",
     "map_graph",
     "min_cost_flow",
+    "pack_rings",
+    "throughput_bound",
     "verify_bipartition",
     "verify_distribution",
     "verify_embedding",
     "verify_flow",
+    "verify_least_flow",
+    "verify_rings",
     "verify_task_mapping",
+    "verify_throughput",
 ]
 
 _RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embedding"}

@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from topoplace.collective import survey
 from topoplace.report import tables
 from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 _MAX_SHOWN = 16
 """Largest number of GPUs for which every pair's bandwidth is shown; above it, links are only counted by kind."""
 _MAX_COUNTED = 1024
+_MAX_RATED = 64
+_MAX_SETS = 1000
+_OTHER_VENDORS = {LinkKind.XGMI, LinkKind.ICI}
 _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
     LinkKind.C2C: "bright_green",
@@ -87,7 +91,25 @@ def _show_machine(topology: Topology) -> None:
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
     if topology.num_gpus > _MAX_COUNTED:
         print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")
+    _show_choice(topology)
     _show_facts(topology)
+
+
+def _show_choice(topology: Topology) -> None:
+    """Print whether it matters which half of a machine's GPUs a job gets; nothing for machines without NCCL's rules."""
+    kinds = {link.kind for _, _, link in topology.links}
+    size = topology.num_gpus // 2
+    if topology.num_machines > 1 or not 2 <= size <= _MAX_RATED // 2 or kinds & _OTHER_VENDORS:
+        return
+    found = survey(topology, size, most_sets=_MAX_SETS)
+    best, mean, worst = map(tables.number, (found.best.gb_per_s, found.mean_gb_per_s, found.worst.gb_per_s))
+    host = ", with an assumed host" if found.assumed else ""
+    if found.choice_matters:
+        print(
+            f"collectives: rings of {size} GPUs carry {best} GB/s at best, {mean} on average, {worst} at worst{host}"
+        )
+    else:
+        print(f"collectives: rings of any {size} GPUs carry {best} GB/s{host}")
 
 
 def _show_facts(topology: Topology) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -126,12 +126,22 @@ def _facts(topology: Topology) -> Facts:
         words = [f"{nic.gb_per_s:g} GB/s"] if nic.gb_per_s else []
         words += [f"rail {nic.rail}"] if nic.rail is not None else []
         facts[f"NIC {nic.name}"] = (", ".join((*words, " ".join(nic.paths))), nic.gb_per_s or 1.0)
-    parts = [*names, *(f"{part.kind.value} {part.name}" for part in topology.components)]
-    facts |= dict.fromkeys(parts[len(names) :], ("there", 1.0))
-    for a, b, link in topology.component_links:
-        facts[f"{parts[a]} - {parts[b]}"] = (shown(link), link.gb_per_s)
+    facts |= _component_facts(topology, names)
     legal = " ".join(map(str, topology.partitions))
     return facts | {"partitions": (legal or "any set of GPUs", 0.0 if legal else 1.0)}
+
+
+def _component_facts(topology: Topology, gpu_names: Sequence[str]) -> Facts:
+    """Return the facts about components: the make of each, and the links between them and from GPUs."""
+    components = [f"{part.kind.value} {part.name}" for part in topology.components]
+    facts: dict[str, tuple[str, float]] = {}
+    for name, part in zip(components, topology.components, strict=True):
+        facts[name] = (part.cpu or "there", 1.0)
+    parts = [*gpu_names, *components]
+    for a, b, link in topology.component_links:
+        pair = f"{parts[a]} - {parts[b]}"
+        facts[f"{pair}, {link.kind.name}" if pair in facts else pair] = (shown(link), link.gb_per_s)
+    return facts
 
 
 def _names(topology: Topology) -> list[str]:

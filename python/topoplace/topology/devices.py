@@ -10,6 +10,7 @@ from typing import Any
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
+from topoplace.topology.links.link_catalogue import SPEEDS
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,6 +45,8 @@ class Gpu:
     """Its share of the compute of a whole GPU: 1 for a GPU, 3/7 for a slice of 3 of 7."""
     rail: int | None = None
     """The rail of the network it is attached to; None means its index on its machine."""
+    capability: int | None = None
+    """Its CUDA compute capability, times ten (80 for 8.0), if the text tells it."""
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults."""
@@ -89,8 +92,12 @@ class Component:
     kind: ComponentKind
     name: str
     """Unique in its topology."""
+    cpu: str | None = None
+    """Of a socket or NUMA node: the CPUs, as a key of `topoplace.links.SPEEDS` such as "socket-amd", if known."""
 
 
+CPUS = tuple(name for name in SPEEDS if name.startswith("socket-"))
+"""The makes of CPUs that a component may have."""
 PATH_CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
 """The fields of a GPU, without its index, that can be written; the first five always are."""
@@ -170,11 +177,12 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
         gpu.parent,
         _checks.positive(gpu.fraction, f"{where}.fraction", TopologyError, high=1.0),
         _number(gpu.rail, f"{where}.rail"),
+        _number(gpu.capability, f"{where}.capability"),
     )
 
 
 def _number(value: object, what: str) -> int | None:
-    """Return `value`, the number of a socket, NUMA node or rail, checked to be in range; None stays None."""
+    """Return `value`, such as the number of a socket or rail, checked to be in range; None stays None."""
     return None if value is None else _checks.integer(value, what, TopologyError, low=0, high=_MAX_NUMBER)
 
 
@@ -216,6 +224,8 @@ def checked_components(components: Iterable[object]) -> tuple[Component, ...]:
         name = _checks.text(component.name, f"{where}.name", TopologyError)
         if name in checked:
             raise TopologyError(f"{where}.name = {_checks.shown(name)} appears twice")
+        if component.cpu is not None:
+            _checks.one_of(component.cpu, f"{where}.cpu", CPUS, TopologyError)
         checked[name] = component
     return tuple(checked.values())
 

@@ -68,7 +68,10 @@ class Topology:
     components: tuple[Component, ...] = field(default=(), kw_only=True)
     """The sockets, NUMA nodes, PCIe switches and NVSwitches, if known."""
     component_links: tuple[tuple[int, int, Link], ...] = field(default=(), kw_only=True)
-    """(a, b, link) with a < b, sorted: vertex i is GPU i, vertex `num_gpus` + j is component j."""
+    """(a, b, link) with a < b, sorted: vertex i is GPU i, vertex `num_gpus` + j is component j.
+
+    Links of several kinds may join a pair, such as NVLinks and PCIe between a GPU and its CPU.
+    """
     partitions: Sequence[tuple[int, ...]] = field(default=(), kw_only=True)
     """The sets of GPUs that a job may get, as on virtual machines with NVSwitches; () allows any set."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
@@ -668,7 +671,7 @@ class Topology:
 
     def _checked_component_links(self) -> tuple[tuple[int, int, Link], ...]:
         vertices = self.num_gpus + len(self.components)
-        entries = validate.checked_links(self.component_links, vertices, "component_links")
+        entries = validate.checked_links(self.component_links, vertices, "component_links", parallel=True)
         for a, b, _ in entries:
             if max(a, b) < self.num_gpus:
                 raise TopologyError(

@@ -61,12 +61,16 @@ def _flat(topology: Topology) -> dict[str, Any]:
         "nics": [_written_nic(nic) for nic in topology.nics],
     }
     extra = {
-        "components": [(part.kind.value, part.name) for part in topology.components],
+        "components": [_written_component(part) for part in topology.components],
         "component_links": [_row(*entry) for entry in topology.component_links],
         "partitions": topology.partitions,
         "assumed": [kind.value for kind in topology.assumed],
     }
     return record | {key: value for key, value in extra.items() if value} | _remarks(topology)
+
+
+def _written_component(part: Component) -> tuple[str, ...]:
+    return (part.kind.value, part.name, *([part.cpu] if part.cpu else []))
 
 
 def _written_nic(nic: Nic) -> dict[str, Any]:
@@ -165,9 +169,9 @@ def _read_nic(value: object, what: str) -> Nic:
 
 def _component(value: object, what: str) -> Component:
     parts = _checks.sequence(value, what, TopologyError)
-    if len(parts) != 2 or parts[0] not in [kind.value for kind in ComponentKind]:
+    if len(parts) not in (2, 3) or parts[0] not in [kind.value for kind in ComponentKind]:
         raise TopologyError(f"{what} = {_checks.shown(parts)} is not the kind and the name of a component")
-    return Component(ComponentKind(parts[0]), parts[1])
+    return Component(ComponentKind(parts[0]), *parts[1:])
 
 
 def _read_distances(record: Mapping[str, Any]) -> dict[str, DistanceWeights]:

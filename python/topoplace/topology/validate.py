@@ -77,16 +77,17 @@ def _parsed_by_columns(rows: Sequence[Any]) -> tuple[Entry, ...] | None:
 
 
 def checked_links(
-    entries: Iterable[object], num_vertices: int, what: str = "links"
+    entries: Iterable[object], num_vertices: int, what: str = "links", *, parallel: bool = False
 ) -> tuple[tuple[int, int, Link], ...]:
     """Return `entries` checked and sorted, each as (smaller vertex, larger vertex, link); a pair may appear once.
 
-    TopologyError names the first wrong entry as an entry of `what`.
+    parallel: a pair may appear once for each kind of link. TopologyError names the first wrong entry as an entry of
+    `what`.
     """
     found = _checks.sequence(entries, what, TopologyError)
     if (quickly := _checked_by_columns(found, num_vertices)) is not None:
         return quickly
-    place: dict[tuple[int, int], int] = {}
+    place: dict[tuple[int, int, LinkKind | None], int] = {}
     checked: list[tuple[int, int, Link]] = []
     for i, entry in enumerate(found):
         u, v, link = parsed_link(entry, f"{what}[{i}]")
@@ -95,11 +96,12 @@ def checked_links(
         if u == v:
             raise TopologyError(f"{what}[{i}] = ({u}, {v}) joins a GPU with itself")
         pair = (u, v) if u < v else (v, u)
-        first = place.setdefault(pair, i)
+        link = _checked_link(link, f"{what}[{i}]")
+        first = place.setdefault((*pair, link.kind if parallel else None), i)
         if first != i:
             raise TopologyError(f"{what}[{i}] = ({u}, {v}) is the pair of {what}[{first}]")
-        checked.append((*pair, _checked_link(link, f"{what}[{i}]")))
-    checked.sort(key=lambda entry: entry[:2])
+        checked.append((*pair, link))
+    checked.sort(key=lambda entry: (*entry[:2], entry[2].kind.value))
     return tuple(checked)
 
 

@@ -222,9 +222,17 @@ def _described_gpus(
             numa_node=_numa_node(tree.cpus[gpu.device.cpu]),
             cpus=lists[gpu.device.cpu],
             rail=rails[i],
+            capability=_capability(gpu.element),
         )
         for i, gpu in enumerate(gpus)
     )
+
+
+def _capability(gpu: Element | None) -> int | None:
+    """Return the CUDA compute capability of a GPU, times ten, or None if the file does not give it."""
+    if gpu is None or not gpu.get("sm"):
+        return None
+    return xml_tree.integer(gpu, "sm", high=_MAX_NUMBER)
 
 
 def _numa_node(cpu: Element) -> int | None:
@@ -253,7 +261,10 @@ def _cpus(cpu: Element) -> str | None:
 
 def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
     return (
-        *(Component(ComponentKind.NUMA_NODE, f"NUMA {cpu.get('numaid', '-1')}") for cpu in tree.cpus),
+        *(
+            Component(ComponentKind.NUMA_NODE, f"NUMA {cpu.get('numaid', '-1')}", _make_of(cpu))
+            for cpu in tree.cpus
+        ),
         *(Component(ComponentKind.PCIE_SWITCH, name) for name in tree.switches),
         *(Component(ComponentKind.NVSWITCH, f"NVSwitch {target}") for target in wires.switches),
     )
@@ -268,14 +279,12 @@ def _component_links(
     """
     first_cpu = len(gpus)
     first_nvswitch = first_cpu + len(tree.cpus) + len(tree.switches)
-    links = dict(_pcie_links(gpus, tree, assumed_gb_per_s))
-    for gpu, link in wires.cpus.items():
-        cpu = first_cpu + gpus[gpu].device.cpu
-        links[gpu, cpu] = nccl_links.faster(links.get((gpu, cpu)), link)
+    links = list(_pcie_links(gpus, tree, assumed_gb_per_s))
+    links += [((gpu, first_cpu + gpus[gpu].device.cpu), link) for gpu, link in wires.cpus.items()]
     for i, ends in enumerate(wires.switches.values()):
-        links.update({(gpu, first_nvswitch + i): link for gpu, link in ends.items()})
-    links.update(_between_cpus(tree, first_cpu, assumed_gb_per_s))
-    return tuple((a, b, link) for (a, b), link in links.items())
+        links += [((gpu, first_nvswitch + i), link) for gpu, link in ends.items()]
+    links += _between_cpus(tree, first_cpu, assumed_gb_per_s)
+    return tuple((a, b, link) for (a, b), link in links)
 
 
 def _pcie_links(
@@ -337,11 +346,17 @@ def _between_cpus(
 
 def _socket_gb_per_s(cpu: Element) -> float | None:
     """Return GB/s between two sockets with CPUs like `cpu`, or None if the maker is unknown."""
+    known = _make_of(cpu)
+    return SPEEDS[known].gb_per_s if known else None
+
+
+def _make_of(cpu: Element) -> str | None:
+    """Return the make of a CPU as a key of `SPEEDS`, or None if it is unknown."""
     known = _SOCKETS_OF_VENDOR.get(cpu.get("vendor")) or _SOCKETS_OF_ARCH.get(cpu.get("arch"))
     if known is None and cpu.get("vendor") == "GenuineIntel":
         model = xml_tree.integer(cpu, "modelid", high=_MAX_NUMBER)
         known = next(name for first, name in _INTEL_MODELS if model >= first)
-    return SPEEDS[known].gb_per_s if known else None
+    return known
 
 
 # ---- network adapters ------------------------------------------------------------------------------------------

@@ -151,6 +151,26 @@ def nvlink_of_capability(capability: int) -> LinkSpeed | None:
     return SPEEDS[name] if name else None
 
 
+_CAPABILITY_OF_MODEL = {
+    **dict.fromkeys(("P100",), 60),
+    **dict.fromkeys(("V100",), 70),
+    **dict.fromkeys(("T4",), 75),
+    **dict.fromkeys(("A100", "A800", "A30"), 80),
+    **dict.fromkeys(("A6000", "A5000", "A40", "A10", "A10G", "3090"), 86),
+    **dict.fromkeys(("L4", "L40", "L40S", "4090"), 89),
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), 90),
+    **dict.fromkeys(("B200", "GB200"), 100),
+    **dict.fromkeys(("B300", "GB300"), 103),
+    **dict.fromkeys(("5090",), 120),
+}
+
+
+def capability_of(model: str) -> int | None:
+    """Return the CUDA compute capability, times ten, of a GPU model given by any product name; None if unknown."""
+    words = re.split(r"[^A-Z0-9]+", model.upper())
+    return next((_CAPABILITY_OF_MODEL[word] for word in words if word in _CAPABILITY_OF_MODEL), None)
+
+
 _XGMI_OF_ARCHITECTURE = {
     **dict.fromkeys(("906", "908", "gfx906", "gfx908"), "xgmi-mi100"),
     **dict.fromkeys(("910", "gfx90a"), "xgmi-mi200"),

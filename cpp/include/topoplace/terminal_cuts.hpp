@@ -1,0 +1,78 @@
+// Cuts between terminals of a directed graph with capacities: what a collective operation can carry at most.
+//
+// Terminals exchange data, every other vertex forwards it. For chosen terminals T there are two bounds:
+//
+// - the least maximum flow from one of T to another: the rate of one broadcast, or of any set of rings;
+// - the throughput of an all-gather: N / max over cuts S of |S and T| / capacity(S), with N = |T| and S any
+// set
+//   of vertices that misses a terminal of T. What the terminals in S hold must leave S over its outgoing arcs
+//   (Zhao et al., ForestColl, arXiv 2402.06787, section 4), and schedules of trees reach this bound.
+//
+// All numbers are integers, so that the answers are exact. Capacities add up to at most 2^40 and there are at
+// most 2^12 terminals; the products of the search then stay below 2^53.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "topoplace/fault.hpp"
+#include "topoplace/stop_condition.hpp"
+
+namespace topoplace::collective {
+
+struct Arc {
+    std::int32_t tail = 0;
+    std::int32_t head = 0;
+    std::int64_t capacity = 0;
+};
+
+// Vertices 0..num_terminals-1 are terminals, the others only forward.
+class TerminalGraph {
+  public:
+    // Throws std::invalid_argument naming the arc for an end that is no vertex, an arc from a vertex to
+    // itself, a negative capacity, or capacities above 2^40 together.
+    TerminalGraph(std::int32_t num_vertices, std::int32_t num_terminals, std::vector<Arc> arcs);
+
+    std::int32_t num_vertices() const { return num_vertices_; }
+    std::int32_t num_terminals() const { return num_terminals_; }
+    std::span<const Arc> arcs() const { return arcs_; }
+
+  private:
+    std::int32_t num_vertices_;
+    std::int32_t num_terminals_;
+    std::vector<Arc> arcs_;
+};
+
+struct CutParams {
+    std::span<const std::int32_t> chosen{};  // the terminals that exchange data; two or more, all distinct
+    bool relay_others = false;               // whether terminals that are not chosen forward, too
+    StopCondition stop{};
+};
+
+struct LeastFlow {
+    std::int64_t value = 0;
+    std::vector<std::int32_t> side{};  // a cut of this capacity: the vertices before it, ascending
+    bool complete = true;              // false: the search was stopped, and `value` is only an upper bound
+    std::uint64_t flows = 0;           // maximum flows computed
+};
+
+// The throughput is N * capacity / terminals: the cut `side` has `terminals` chosen ones before it.
+struct ThroughputBound {
+    std::int64_t terminals = 0;
+    std::int64_t capacity = 0;  // 0: some terminal cannot be reached
+    std::vector<std::int32_t> side{};
+    bool complete = true;  // false: the search was stopped, and the throughput may be lower
+    std::uint64_t flows = 0;
+};
+
+// Both throw std::invalid_argument naming the entry of `chosen` that is no terminal or a repeated one.
+LeastFlow least_max_flow(const TerminalGraph& graph, const CutParams& params);
+ThroughputBound throughput_bound(const TerminalGraph& graph, const CutParams& params);
+
+// Check a result by the definition alone: that the side is a cut between chosen terminals, with this capacity
+// and so many terminals before it. That there is no worse cut is what the searches prove.
+Fault verify_least_flow(const TerminalGraph& graph, const CutParams& params, const LeastFlow& found);
+Fault verify_throughput(const TerminalGraph& graph, const CutParams& params, const ThroughputBound& found);
+
+}  // namespace topoplace::collective

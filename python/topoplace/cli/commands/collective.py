@@ -1,0 +1,103 @@
+"""`topoplace collective` prints what the sets of some GPUs carry in collective operations."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, gpu_list, options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.collective.survey import RatedSet, Survey
+    from topoplace.topology.topology import Topology
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace collective` and its arguments to the command line."""
+    parser = options.command(
+        commands,
+        "collective",
+        "print which GPUs of a machine carry the most in collective operations such as all-reduce",
+        _run,
+    )
+    options.add_topology(parser)
+    parser.add_argument("--one", metavar="MACHINE", help="only this machine of the topology")
+    parser.add_argument("--gpus", type=int, default=4, metavar="N", help="number of GPUs (default: 4)")
+    parser.add_argument(
+        "--rates",
+        default="nccl-2.30",
+        metavar="NAME",
+        help="the rates of links, by library and version (default: nccl-2.30)",
+    )
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from topoplace.collective import survey
+
+    topology = reading.topology(arguments)
+    if arguments.one is not None:
+        with flags.named(name="--one"):
+            topology = topology.machine(arguments.one)
+    elif topology.num_machines > 1:
+        raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
+    with flags.named(rates="--rates", size="--gpus"):
+        found = survey(topology, arguments.gpus, rates=arguments.rates)
+    rows = [_row(topology, name, one, arguments.rates) for name, one in _named(found)]
+    if arguments.json:
+        facts = {
+            "sets": found.num_sets,
+            "all_sets": found.all_sets,
+            "assumed": found.assumed,
+            "choice_matters": found.choice_matters,
+            "mean_gb_per_s": found.mean_gb_per_s,
+        }
+        writing.as_json(facts | {row.pop("set"): row for row in rows})
+        return
+    _show(topology, arguments, found, rows)
+
+
+def _named(found: Survey) -> tuple[tuple[str, RatedSet], ...]:
+    return ("best", found.best), ("median", found.median), ("worst", found.worst)
+
+
+def _row(topology: Topology, name: str, one: RatedSet, rates: str) -> dict[str, Any]:
+    from topoplace import collective
+
+    plan = collective.rings(topology, one.gpus, rates=rates)
+    optimum = collective.optimal_bandwidth(topology, one.gpus, rates=rates)
+    return {
+        "set": name,
+        "gpus": list(one.gpus),
+        "ring_gb_per_s": plan.gb_per_s,
+        "optimal_gb_per_s": float(optimum * (len(one.gpus) - 1) / len(one.gpus)),
+        "path_type": plan.path_type,
+        "order": list(plan.rings[0].gpus) if plan.rings else [],
+        "channels": sum(ring.channels for ring in plan.rings),
+    }
+
+
+def _show(
+    topology: Topology, arguments: argparse.Namespace, found: Survey, rows: list[dict[str, Any]]
+) -> None:
+    from topoplace.report import tables
+
+    cells = [
+        (
+            row["set"],
+            gpu_list.text(row["gpus"]),
+            row["ring_gb_per_s"],
+            row["optimal_gb_per_s"],
+            row["path_type"] or "-",
+            row["channels"],
+            gpu_list.text(row["order"]) or "-",
+        )
+        for row in rows
+    ]
+    sets = f"{'all' if found.all_sets else 'random'} {found.num_sets} sets"
+    title = f"{topology.name}: {sets} of {arguments.gpus} GPUs, {arguments.rates}"
+    columns = ("", "GPUs", "rings GB/s", "optimum GB/s", "paths", "channels", "order of a ring")
+    tables.show(columns, cells, title)
+    print(f"mean of the rings: {tables.number(found.mean_gb_per_s)} GB/s")
+    if found.assumed:
+        print("note: The topology does not tell its host; CPUs usual with its PCIe are assumed.")

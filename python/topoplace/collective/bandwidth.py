@@ -1,0 +1,121 @@
+"""What collective operations among GPUs of one machine can carry, in GB/s."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from topoplace import _checks, kernels
+from topoplace.collective.machine_graph import UNITS_PER_GB
+from topoplace.collective.prepared import one_machine, prepared
+from topoplace.collective.rates import Rates
+from topoplace.collective.routes import PathType
+from topoplace.topology.topology import Topology
+
+DEFAULT_RATES = "nccl-2.30"
+Relay = Literal["chosen", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Equal rings through all chosen GPUs."""
+
+    gpus: tuple[int, ...]
+    """In the order of the ring, beginning with the smallest; CUDA_VISIBLE_DEVICES may list them so."""
+    channels: int
+    """How many of these rings there are."""
+    gb_per_s: float
+    """Of one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingPlan:
+    """The rings that a collective library would use among GPUs."""
+
+    rings: tuple[Ring, ...]
+    gb_per_s: float
+    """Of all rings together: the bus bandwidth of a ring collective."""
+    path_type: str | None
+    """The worst type of path that rings may use, as NCCL calls it, such as "NVL" or "SYS"; None without rings."""
+    assumed: bool
+    """True if the topology does not tell its host, which is then assumed."""
+    complete: bool
+    """False if the search, which has a limit as NCCL's has, ended early and there might be more rings."""
+
+
+def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
+    """Return GB/s that the rings through `gpus` carry together: the bus bandwidth of a ring collective.
+
+    Rings are searched as NCCL does it: at the rates of its table, over NVLinks alone where they connect all GPUs,
+    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. 0 if they are not connected. All GPUs must be
+    on one machine. ValueError names a wrong argument.
+    """
+    if topology.num_machines == 1:
+        machine = prepared(topology, rates)
+        try:
+            return machine.ring_bandwidth(tuple(gpus))
+        except (IndexError, TypeError, ValueError):
+            pass  # the checks below say what is wrong
+    local, chosen = one_machine(topology, gpus)
+    return prepared(local, rates).ring_bandwidth(tuple(chosen))
+
+
+def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> RingPlan:
+    """Return the rings whose bandwidth is `ring_bandwidth`; arguments and errors are the same."""
+    local, chosen = one_machine(topology, gpus)
+    machine = prepared(local, rates)
+    found = kernels.best_channels(machine.network, chosen, machine.rules(chosen))
+    number = dict(zip(chosen, (int(gpu) for gpu in gpus), strict=True))
+    gb_per_s = found.rate / UNITS_PER_GB
+    return RingPlan(
+        tuple(Ring(tuple(number[gpu] for gpu in order), count, gb_per_s) for order, count in found.rings),
+        found.num_rings * found.rate / UNITS_PER_GB,
+        PathType(found.level).name if found.num_rings else None,
+        machine.graph.assumed,
+        found.complete,
+    )
+
+
+def optimal_bandwidth(
+    topology: Topology,
+    gpus: Collection[int],
+    *,
+    relay: Relay = "chosen",
+    rates: Rates | str = DEFAULT_RATES,
+) -> Fraction:
+    """Return GB/s of the best all-gather among `gpus`, exactly: all data divided by the least time it takes.
+
+    No schedule is faster, and schedules of trees reach it (Zhao et al., ForestColl, arXiv 2402.06787). Its bus
+    bandwidth is (n - 1) / n of it. relay: "chosen" lets only `gpus`, switches and CPUs forward data, "all" the other
+    GPUs, too. Other arguments and errors are those of `ring_bandwidth`.
+    """
+    relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
+    local, chosen = one_machine(topology, gpus)
+    machine = prepared(local, rates)
+    bound = kernels.throughput_bound(machine.terminals, chosen, relay_others=relay_others)
+    return bound.throughput(len(chosen)) / UNITS_PER_GB
+
+
+def broadcast_bandwidth(
+    topology: Topology,
+    gpus: Collection[int],
+    *,
+    relay: Relay = "chosen",
+    rates: Rates | str = DEFAULT_RATES,
+) -> Fraction:
+    """Return GB/s of a broadcast from the worst of `gpus`: the least maximum flow between two of them, exactly.
+
+    No set of rings carries more. Arguments and errors are those of `optimal_bandwidth`.
+    """
+    relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
+    local, chosen = one_machine(topology, gpus)
+    machine = prepared(local, rates)
+    least = kernels.least_max_flow(machine.terminals, chosen, relay_others=relay_others)
+    return Fraction(least.value, UNITS_PER_GB)
+
+
+def host_is_assumed(topology: Topology, *, rates: Rates | str = DEFAULT_RATES) -> bool:
+    """Return True if a topology of one machine does not tell its host, so that bandwidths rest on a usual one."""
+    return prepared(topology, rates).graph.assumed

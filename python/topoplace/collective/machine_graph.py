@@ -1,0 +1,214 @@
+"""The graph that a collective library sees of a machine: GPUs, PCIe switches, CPUs and one NVSwitch, with rates.
+
+Where the topology has components, they are the graph. Otherwise the host is assumed: each socket is a CPU, its GPUs are
+attached to it, pairs with a PCIe path share a switch, and the CPUs are those usual with that generation of PCIe.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from topoplace.collective import link_rates
+from topoplace.collective.rates import Rates
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import ComponentKind
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.topology import Topology
+
+UNITS_PER_GB = 1_000_000
+"""Capacities are integers, in kB/s."""
+_MAX_GPUS = 64
+
+
+class Vertex(enum.Enum):
+    """A kind of vertex."""
+
+    GPU = "gpu"
+    SWITCH = "switch"
+    CPU = "cpu"
+    NVSWITCH = "nvswitch"
+
+
+class Wire(enum.Enum):
+    """A kind of connection between two vertices."""
+
+    NVLINK = "nvlink"
+    C2C = "c2c"
+    PCIE = "pcie"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection of two vertices, with the same rate in both directions."""
+
+    a: int
+    b: int
+    wire: Wire
+    rate: int
+    """In kB/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineGraph:
+    """Vertices and connections of a machine; the first vertices are its GPUs."""
+
+    vertices: tuple[Vertex, ...]
+    connections: tuple[Connection, ...]
+    cpus: Mapping[int, str | None]
+    """The make of each vertex that is a CPU, as in `Component.cpu`."""
+    assumed: bool
+    """True if the topology does not tell its host, so that it is assumed."""
+
+    @property
+    def num_gpus(self) -> int:
+        """Return the number of GPUs."""
+        return self.vertices.count(Vertex.GPU)
+
+
+def machine_graph(topology: Topology, rates: Rates) -> MachineGraph:
+    """Return the graph of a topology of one machine; TopologyError for more than 64 GPUs or several machines."""
+    if topology.num_machines > 1 or topology.num_gpus > _MAX_GPUS:
+        raise TopologyError(
+            f"{topology.name} has {topology.num_machines} machines and {topology.num_gpus} GPUs; "
+            f"collectives are rated on one machine of at most {_MAX_GPUS} GPUs"
+        )
+    told = any(part.kind is not ComponentKind.NVSWITCH for part in topology.components)
+    parts = (
+        _told_host(topology, rates) if told and topology.component_links else _assumed_host(topology, rates)
+    )
+    parts.add_gpu_links(topology, rates, told=told)
+    merged: dict[tuple[int, int, Wire], int] = {}
+    for one in parts.connections:
+        key = (min(one.a, one.b), max(one.a, one.b), one.wire)
+        merged[key] = merged.get(key, 0) + one.rate
+    connections = tuple(Connection(*key, rate) for key, rate in merged.items() if rate > 0)
+    return MachineGraph(tuple(parts.vertices), connections, parts.cpus, not told)
+
+
+class _Parts:
+    """A machine's graph while it grows."""
+
+    def __init__(self, num_gpus: int) -> None:
+        self.vertices = [Vertex.GPU] * num_gpus
+        self.connections: list[Connection] = []
+        self.cpus: dict[int, str | None] = {}
+        self._nvswitch: int | None = None
+
+    def add(self, kind: Vertex, cpu: str | None = None) -> int:
+        """Add a vertex and return its number."""
+        self.vertices.append(kind)
+        if kind is Vertex.CPU:
+            self.cpus[len(self.vertices) - 1] = cpu
+        return len(self.vertices) - 1
+
+    def connect(self, a: int, b: int, wire: Wire, gb_per_s: float) -> None:
+        """Add a connection."""
+        self.connections.append(Connection(a, b, wire, round(gb_per_s * UNITS_PER_GB)))
+
+    def nvswitch(self) -> int:
+        """Return the vertex of all NVSwitches, which work as one."""
+        if self._nvswitch is None:
+            self._nvswitch = self.add(Vertex.NVSWITCH)
+        return self._nvswitch
+
+    def add_gpu_links(self, topology: Topology, rates: Rates, *, told: bool) -> None:
+        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are told by pairs alone."""
+        through_switch: dict[int, float] = {}
+        for u, v, link in topology.links:
+            if not link.gb_per_s:
+                continue
+            if link.kind is LinkKind.NVSWITCH:
+                rate = link_rates.nvlink_rate(link, rates, topology.gpus[u].model)
+                through_switch.update({gpu: max(rate, through_switch.get(gpu, 0.0)) for gpu in (u, v)})
+            elif link.kind not in _HOST_KINDS and not (told and link.kind is LinkKind.UNKNOWN):
+                self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
+        for gpu, rate in through_switch.items():
+            self.connect(gpu, self.nvswitch(), Wire.NVLINK, rate)
+
+
+_HOST_KINDS = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.NONE)
+_VERTEX_OF = {
+    ComponentKind.SOCKET: Vertex.CPU,
+    ComponentKind.NUMA_NODE: Vertex.CPU,
+    ComponentKind.PCIE_SWITCH: Vertex.SWITCH,
+}
+
+
+# ---- a host that is told ---------------------------------------------------------------------------------------
+
+
+def _told_host(topology: Topology, rates: Rates) -> _Parts:
+    parts = _Parts(topology.num_gpus)
+    vertex = list(range(topology.num_gpus))
+    for part in topology.components:
+        switch = part.kind is ComponentKind.NVSWITCH
+        vertex.append(parts.nvswitch() if switch else parts.add(_VERTEX_OF[part.kind], part.cpu))
+    for a, b, link in topology.component_links:
+        _connect_told(parts, topology, rates, (vertex[a], vertex[b]), link)
+    return parts
+
+
+def _connect_told(parts: _Parts, topology: Topology, rates: Rates, ends: tuple[int, int], link: Link) -> None:
+    a, b = ends
+    if a == b:
+        return  # between two NVSwitches
+    kinds = {parts.vertices[a], parts.vertices[b]}
+    model = topology.gpus[a].model if a < topology.num_gpus else None
+    if kinds == {Vertex.CPU}:
+        cpus = (parts.cpus[a], parts.cpus[b])
+        parts.connect(a, b, Wire.SYSTEM, link_rates.socket_rate(link.gb_per_s, cpus, rates))
+    elif link.kind is LinkKind.C2C:
+        parts.connect(a, b, Wire.C2C, link.gb_per_s)
+    elif Vertex.NVSWITCH in kinds or link.kind not in _HOST_KINDS:
+        parts.connect(a, b, Wire.NVLINK, link_rates.nvlink_rate(link, rates, model))
+    else:
+        parts.connect(a, b, Wire.PCIE, link_rates.pcie_rate(link.gb_per_s, rates))
+
+
+# ---- a host that is assumed ------------------------------------------------------------------------------------
+
+_USUAL_CPUS = (
+    (12.0, "socket-broadwell"),
+    (24.0, "socket-amd"),
+    (48.0, "socket-sapphire-rapids"),
+)
+"""CPUs usual with a generation of PCIe, by the most GB/s of its sixteen lanes."""
+
+
+def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
+    parts = _Parts(topology.num_gpus)
+    pcie = link_rates.pcie_rate(topology.default, rates)
+    cpu_make = next((make for most, make in _USUAL_CPUS if pcie <= most), _USUAL_CPUS[-1][1])
+    sockets = dict.fromkeys(gpu.socket for gpu in topology.gpus)
+    cpu_of = {socket: parts.add(Vertex.CPU, cpu_make) for socket in sockets}
+    if pcie:
+        for group in _switch_groups(topology):
+            cpu = cpu_of[topology.gpus[group[0]].socket]
+            above = cpu
+            if len(group) > 1:
+                above = parts.add(Vertex.SWITCH)
+                parts.connect(above, cpu, Wire.PCIE, pcie)
+            for gpu in group:
+                parts.connect(gpu, above, Wire.PCIE, pcie)
+    for a, b in combinations(cpu_of.values(), 2):
+        parts.connect(a, b, Wire.SYSTEM, rates.gb_per_s[cpu_make])
+    vertex = [parts.nvswitch() if part.kind is ComponentKind.NVSWITCH else -1 for part in topology.components]
+    for a, b, link in topology.component_links:
+        if a < topology.num_gpus and vertex:
+            rate = link_rates.nvlink_rate(link, rates, topology.gpus[a].model)
+            parts.connect(a, vertex[b - topology.num_gpus], Wire.NVLINK, rate)
+    return parts
+
+
+def _switch_groups(topology: Topology) -> Iterator[list[int]]:
+    """Yield the GPUs in groups whose pairs have a PCIe path that stays below the host bridge; most are alone."""
+    left = list(range(topology.num_gpus))
+    while left:
+        first, *others = left
+        near = [gpu for gpu in others if topology.link(first, gpu).kind is LinkKind.PCIE]
+        yield [first, *near]
+        left = [gpu for gpu in others if gpu not in near]

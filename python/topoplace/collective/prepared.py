@@ -1,0 +1,150 @@
+"""What the bandwidths of a machine are computed from, prepared once for each topology and table of rates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from topoplace import _checks
+from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, machine_graph
+from topoplace.collective.rates import PRESETS, Rates, rates_of
+from topoplace.collective.routes import AMD_CPU, PathType, ring_network
+from topoplace.kernels import MAX_LEVEL, ChannelRules, RingNetwork, TerminalGraph, channel_rate
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_catalogue import capability_of
+from topoplace.topology.topology import Topology
+
+_MAX_CHANNELS = 16
+_MAX_KEPT = 1 << 16
+_SPLIT_GB_PER_S, _WHOLE_GB_PER_S = 25, 50
+_WHOLE_CHANNELS = 4
+_AMPERE = 80
+_CAPABILITY_OF_NVLINK = {
+    LinkKind.NVLINK1: 60,
+    LinkKind.NVLINK2: 70,
+    LinkKind.NVLINK3: 80,
+    LinkKind.NVLINK4: 90,
+    LinkKind.NVLINK5: 100,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A machine as the kernels take it."""
+
+    graph: MachineGraph
+    network: RingNetwork
+    terminals: TerminalGraph
+    capabilities: tuple[int, ...]
+    """The CUDA compute capability of each GPU, times ten; 0 if it is unknown."""
+    rules_of: dict[int, ChannelRules]
+    """How channels are searched among GPUs of a least compute capability."""
+    same_rules: ChannelRules | None
+    """The rules, if all GPUs have one compute capability."""
+    kept: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
+    """Ring bandwidths computed before, in GB/s."""
+
+    def rules(self, gpus: Iterable[int]) -> ChannelRules:
+        """Return how channels among `gpus` are searched."""
+        return self.same_rules or self.rules_of[min(self.capabilities[gpu] for gpu in gpus)]
+
+    def ring_bandwidth(self, gpus: tuple[int, ...]) -> float:
+        """Return GB/s of the channels among `gpus`; what was computed before is kept."""
+        found = self.kept.get(gpus)
+        if found is None:
+            found = channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+            if len(self.kept) >= _MAX_KEPT:
+                self.kept.clear()
+            self.kept[gpus] = found
+        return found
+
+
+def prepared(topology: Topology, rates: Rates | str) -> Prepared:
+    """Return what is prepared of a topology of one machine; ValueError for unknown rates, TopologyError otherwise."""
+    table = PRESETS.get(rates) if isinstance(rates, str) else rates
+    kept = topology.derived(_nothing_yet)
+    found = kept.get(table) if table else None
+    if found is None:
+        table = rates_of(rates)
+        found = kept[table] = _prepare(topology, table)
+    return found
+
+
+def _nothing_yet(_: Topology) -> dict[Rates, Prepared]:
+    return {}
+
+
+def one_machine(topology: Topology, gpus: Collection[int]) -> tuple[Topology, Sequence[int]]:
+    """Return the machine of `gpus` as a topology of its own, and their numbers on it.
+
+    ValueError for fewer than two GPUs, for numbers that are not a GPU's or appear twice, and for GPUs of several
+    machines.
+    """
+    listed = _checks.sequence(gpus, "gpus", ValueError)
+    numbers: list[int] = []
+    for i, value in enumerate(listed):
+        gpu = _checks.integer(value, f"gpus[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
+        if gpu in numbers:
+            raise ValueError(f"gpus[{i}] = {gpu} appears twice")
+        numbers.append(gpu)
+    if len(listed) < 2:
+        raise ValueError(f"gpus has {len(listed)} entries; a collective operation needs at least 2")
+    if topology.num_machines == 1:
+        return topology, numbers
+    machines = sorted({int(topology.machine_of[gpu]) for gpu in numbers})
+    if len(machines) > 1:
+        names = ", ".join(topology.machine_names[machine] for machine in machines[:2])
+        raise ValueError(
+            f"gpus are on several machines ({names}, ...); only those of one machine can be rated"
+        )
+    if topology.fabric is not None:
+        machine = topology.templates[topology.template_of[machines[0]]]
+    else:
+        machine = topology.machine(topology.machine_names[machines[0]])
+    return machine, [topology.local_index[gpu] for gpu in numbers]
+
+
+def _prepare(topology: Topology, rates: Rates) -> Prepared:
+    graph = machine_graph(topology, rates)
+    capabilities = tuple(_capabilities(topology))
+    rules_of = {least: _rules(graph, rates, least) for least in set(capabilities)}
+    arcs = [arc for one in graph.connections for arc in ((one.a, one.b, one.rate), (one.b, one.a, one.rate))]
+    return Prepared(
+        graph,
+        ring_network(graph, rates),
+        TerminalGraph(len(graph.vertices), graph.num_gpus, arcs),
+        capabilities,
+        rules_of,
+        next(iter(rules_of.values())) if len(rules_of) == 1 else None,
+    )
+
+
+def _capabilities(topology: Topology) -> Iterable[int]:
+    """Yield the compute capability of each GPU, as its model or its NVLinks tell it; 0 if it is unknown."""
+    of_links: dict[int, int] = {}
+    for u, v, link in (*topology.links, *topology.component_links):
+        if link.kind in _CAPABILITY_OF_NVLINK:
+            of_links.update(dict.fromkeys((u, v), _CAPABILITY_OF_NVLINK[link.kind]))
+    for gpu in topology.gpus:
+        of_model = capability_of(gpu.model) if gpu.model else None
+        yield gpu.capability or of_model or of_links.get(gpu.index, 0)
+
+
+def _rules(graph: MachineGraph, rates: Rates, capability: int) -> ChannelRules:
+    """Return how NCCL looks for ring channels among GPUs of this compute capability.
+
+    Channels of 25 GB/s and more are split, but above compute capability 8.0 not if there are more than four of less
+    than 50 GB/s. Across the sockets of AMD's CPUs all channels are the same ring. GPUs that NVLinks join in exactly two
+    groups get at least two channels, which trees then need.
+    """
+    first_cpu = next(iter(graph.cpus.values()), None)
+    keeps_whole = capability > _AMPERE
+    return ChannelRules(
+        [round(rate * UNITS_PER_GB) for rate in rates.channels(capability)],
+        max_channels=_MAX_CHANNELS,
+        split_rate=_SPLIT_GB_PER_S * UNITS_PER_GB,
+        whole_rate=_WHOLE_GB_PER_S * UNITS_PER_GB if keeps_whole else 0,
+        whole_count=_WHOLE_CHANNELS if keeps_whole else 0,
+        group_level=PathType.NVL,
+        equal_level=PathType.SYS if first_cpu == AMD_CPU else MAX_LEVEL + 1,
+    )

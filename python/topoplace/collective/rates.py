@@ -1,0 +1,95 @@
+"""Rates of links as a collective library assumes them, and how it looks for channels, by version.
+
+The numbers are those of NCCL's sources (`src/graph/topo.h`, `src/graph/search.cc`) at each version. All are GB/s in one
+direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from topoplace import _checks
+from topoplace.topology.links.link_catalogue import SPEEDS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself."""
+
+    name: str
+    gb_per_s: Mapping[str, float]
+    """Of one link, or of sixteen lanes of PCIe, by its key in `topoplace.links.SPEEDS`."""
+    intel_overhead: float = 1.2
+    """What a path through the host bridge of an Intel CPU takes of PCIe links, times its rate."""
+    channel_gb_per_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict[int, tuple[float, ...]])
+    """The rates that a channel may have, descending, by the least compute capability that they are for."""
+
+    def of(self, name: str) -> float | None:
+        """Return GB/s of a link called `name` in the link catalogue; None if there is no such figure."""
+        return self.gb_per_s.get(name)
+
+    def channels(self, capability: int) -> tuple[float, ...]:
+        """Return the rates that a channel may have among GPUs of this CUDA compute capability, times ten."""
+        return self.channel_gb_per_s[max(least for least in self.channel_gb_per_s if least <= capability)]
+
+
+_ACHIEVABLE = {name: speed.achievable_gb_per_s for name, speed in SPEEDS.items() if speed.achievable_gb_per_s}
+_SM90_FROM_2_21 = (60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0)
+_SM100 = (90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0)
+_2_30 = Rates(
+    "nccl-2.30",
+    MappingProxyType(_ACHIEVABLE),
+    1.2,
+    MappingProxyType(
+        {
+            0: (40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0),
+            90: _SM90_FROM_2_21,
+            100: _SM100,
+        }
+    ),
+)
+
+
+def _since(
+    newer: Rates,
+    version: str,
+    rates: Mapping[str, float] | None = None,
+    channels: Mapping[int, tuple[float, ...]] | None = None,
+) -> Rates:
+    """Return the rates of an older version, with what differs from a newer one."""
+    return replace(
+        newer,
+        name=f"nccl-{version}",
+        gb_per_s=MappingProxyType({**newer.gb_per_s, **(rates or {})}),
+        channel_gb_per_s=MappingProxyType({**newer.channel_gb_per_s, **(channels or {})}),
+    )
+
+
+_2_27 = _since(_2_30, "2.27", channels={100: tuple(rate for rate in _SM100 if rate != 45.0)})
+_2_26 = _since(
+    _2_27, "2.26", {"nvlink5": 40.0}, {100: tuple(rate for rate in _SM100 if rate not in (45.0, 18.0))}
+)
+_2_21 = _since(
+    _2_26,
+    "2.21",
+    {"socket-sapphire-rapids": 10.0, "socket-emerald-rapids": 10.0, "nvlink5": 20.6},
+    {100: _SM90_FROM_2_21},
+)
+_SM90_OF_2_19 = tuple(rate for rate in _SM90_FROM_2_21 if rate != 11.0)
+_2_19 = _since(_2_21, "2.19", {"nvlink4": 20.0, "nvlink5": 20.0}, {90: _SM90_OF_2_19, 100: _SM90_OF_2_19})
+_SM90_OF_2_18 = tuple(rate for rate in _SM90_OF_2_19 if rate != 50.0)
+_2_18 = _since(_2_19, "2.18", {"socket-amd": 24.0}, {90: _SM90_OF_2_18, 100: _SM90_OF_2_18})
+
+PRESETS: Mapping[str, Rates] = MappingProxyType(
+    {rates.name: rates for rates in (_2_18, _2_19, _2_21, _2_26, _2_27, _2_30)}
+)
+"""Rates by library and version; a version stands for all after it until the next one listed."""
+
+
+def rates_of(rates: Rates | str) -> Rates:
+    """Return `rates`, or the preset of this name; ValueError for an unknown name."""
+    if isinstance(rates, Rates):
+        return rates
+    return PRESETS[_checks.one_of(rates, "rates", PRESETS, ValueError)]

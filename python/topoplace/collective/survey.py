@@ -1,0 +1,85 @@
+"""What all sets of some GPUs of a machine carry: whether it matters which of them a job gets."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+from topoplace import _checks
+from topoplace.collective.bandwidth import DEFAULT_RATES, host_is_assumed, ring_bandwidth
+from topoplace.collective.rates import Rates
+from topoplace.topology.topology import Topology
+
+TIE = 0.1
+"""Bandwidths that differ by no more than this share count as equal, as those of NCCL's channels are quantised."""
+_MOST_SETS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class RatedSet:
+    """A set of GPUs and its `ring_bandwidth`."""
+
+    gpus: tuple[int, ...]
+    gb_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The `ring_bandwidth` of all sets of one size."""
+
+    best: RatedSet
+    median: RatedSet
+    worst: RatedSet
+    mean_gb_per_s: float
+    num_sets: int
+    """Number of sets that were rated."""
+    all_sets: bool
+    """False if there are too many, so that random ones were rated."""
+    assumed: bool
+    """True if the topology does not tell its host, which is then assumed."""
+
+    @property
+    def choice_matters(self) -> bool:
+        """Return True if the best set carries over 10 % more than the worst."""
+        return self.best.gb_per_s > (1 + TIE) * self.worst.gb_per_s
+
+
+def survey(
+    topology: Topology, size: int, *, rates: Rates | str = DEFAULT_RATES, most_sets: int = _MOST_SETS
+) -> Survey:
+    """Return what the sets of `size` GPUs of one machine carry; of equal ones the smallest GPU list is named.
+
+    Of more than `most_sets` sets, so many random ones are rated, always the same. ValueError for a size that is not in
+    2..number of GPUs; TopologyError for several machines, or more than 64 GPUs.
+    """
+    size = _checks.integer(size, "size", ValueError, low=2, high=topology.num_gpus)
+    most_sets = _checks.integer(most_sets, "most_sets", ValueError, low=1, high=10_000_000)
+    assumed = host_is_assumed(topology, rates=rates)  # refuses several machines
+    count = math.comb(topology.num_gpus, size)
+    chosen = _random_sets(topology.num_gpus, size, most_sets) if count > most_sets else None
+    rated = [
+        RatedSet(gpus, ring_bandwidth(topology, gpus, rates=rates))
+        for gpus in chosen or combinations(range(topology.num_gpus), size)
+    ]
+    rated.sort(key=lambda one: (-one.gb_per_s, one.gpus))
+    worst = next(one for one in rated if one.gb_per_s == rated[-1].gb_per_s)
+    median = next(one for one in rated if one.gb_per_s == rated[len(rated) // 2].gb_per_s)
+    mean = math.fsum(one.gb_per_s for one in rated) / len(rated)
+    return Survey(rated[0], median, worst, mean, len(rated), chosen is None, assumed)
+
+
+def _random_sets(num_gpus: int, size: int, count: int) -> list[tuple[int, ...]]:
+    draws = random.Random(0)
+
+    def drawn() -> Iterator[tuple[int, ...]]:
+        seen: set[tuple[int, ...]] = set()
+        while True:
+            gpus = tuple(sorted(draws.sample(range(num_gpus), size)))
+            if gpus not in seen:
+                seen.add(gpus)
+                yield gpus
+
+    return list(islice(drawn(), count))

@@ -1,0 +1,48 @@
+"""`topoplace collective`, and the line of `topoplace show` on collective operations."""
+
+from __future__ import annotations
+
+import json
+
+from command_line import Call
+
+
+def test_the_command_prints_best_median_and_worst(call: Call) -> None:
+    shown = call("collective", "dgx1-v100", "--gpus", 4).out.splitlines()
+    assert shown[0] == "dgx1-v100: all 70 sets of 4 GPUs, nccl-2.30"
+    assert [line.split()[:3] for line in shown[2:5]] == [
+        ["best", "0,1,2,3", "80"],
+        ["median", "0,1,2,6", "20"],
+        ["worst", "0,1,2,7", "6"],
+    ]
+    assert shown[5:] == [
+        "mean of the rings: 24.6 GB/s",
+        "note: The topology does not tell its host; CPUs usual with its PCIe are assumed.",
+    ]
+
+
+def test_the_command_writes_json(call: Call) -> None:
+    found = json.loads(call("collective", "dgx-h100", "--gpus", 3, "--rates", "nccl-2.18", "--json").out)
+    assert (found["sets"], found["choice_matters"]) == (56, False)
+    assert found["best"]["ring_gb_per_s"] == found["worst"]["ring_gb_per_s"] == 360
+    assert found["median"]["order"] == [0, 1, 2]
+
+
+def test_one_machine_of_a_cluster(call: Call) -> None:
+    assert (
+        "gb200-tray: all 6 sets of 2 GPUs"
+        in call("collective", "gb200-nvl72", "--one", "tray03", "--gpus", 2).out
+    )
+
+
+def test_show_tells_whether_the_choice_matters(call: Call) -> None:
+    shown = call("show", "dgx1-v100").out
+    assert "rings of 4 GPUs carry 80 GB/s at best, 24.6 on average, 6 at worst, with an assumed host" in shown
+    assert "collectives: rings of any 4 GPUs carry 240 GB/s" in call("show", "dgx-a100").out
+    assert "collectives" not in call("show", "mi300x").out
+
+
+def test_a_cluster_needs_the_name_of_a_machine(call: Call) -> None:
+    done = call("collective", "gb200-nvl72")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "topoplace: gb200-nvl72 has 18 machines: --one names the one to rate\n"
