@@ -57,6 +57,10 @@ class InfeasibleError(TopoplaceError, ValueError):
     """Arguments of a kernel that no answer can satisfy, or for which its search found no answer."""
 
 
+class JournalError(TopoplaceError, ValueError):
+    """A file that is not a journal or cannot be opened as one, or an entry that a journal cannot keep."""
+
+
 class SnapshotError(TopoplaceError, ValueError):
     """Bytes that are not a snapshot of a cluster, or a damaged snapshot."""
 

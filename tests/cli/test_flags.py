@@ -10,6 +10,7 @@ import pytest
 
 from command_line import Call
 from topoplace import cli
+from topoplace.state import Journal
 
 # A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
 BASES = {
@@ -39,6 +40,7 @@ BASES = {
     "suite": "suite --quick --policies fcfs --workers 1 -o out",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
+    "state": "state decisions.journal",
     "partition": "partition path.graph",
     "flow": "flow two.min",
     "capacity": "capacity jobs.csv times.csv",
@@ -145,6 +147,7 @@ WRONG = {
     "--times": (*NO_FILE, "topo.txt"),
     "--log": (*NO_FILE, "topo.txt"),
     "--lists": ("nowhere/none", "topo.txt"),
+    "--job": ("", "9"),
     "--artifact": ("nowhere/none", "topo.txt"),
 }
 # `papers mapa` writes the log of its artifact only if all these are given.
@@ -198,6 +201,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "folder.json").mkdir()
+    Journal(tmp_path / "decisions.journal").close()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
