@@ -61,6 +61,10 @@ class JournalError(TopoplaceError, ValueError):
     """A file that is not a journal or cannot be opened as one, or an entry that a journal cannot keep."""
 
 
+class SlurmError(TopoplaceError, RuntimeError):
+    """Slurm does not answer, or not as expected."""
+
+
 class SnapshotError(TopoplaceError, ValueError):
     """Bytes that are not a snapshot of a cluster, or a damaged snapshot."""
 

@@ -40,6 +40,7 @@ BASES = {
     "suite": "suite --quick --policies fcfs --workers 1 -o out",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
+    "slurm gres": "slurm gres topo.txt",
     "state": "state decisions.journal",
     "partition": "partition path.graph",
     "flow": "flow two.min",
@@ -148,6 +149,7 @@ WRONG = {
     "--log": (*NO_FILE, "topo.txt"),
     "--lists": ("nowhere/none", "topo.txt"),
     "--job": ("", "9"),
+    "--device-file": ("", "/dev/nvidia"),
     "--artifact": ("nowhere/none", "topo.txt"),
 }
 # `papers mapa` writes the log of its artifact only if all these are given.
