@@ -17,6 +17,7 @@ _OPTIONAL_PACKAGES: Final = {
     "matplotlib.figure": ("matplotlib", "plot"),
     "networkx": ("networkx", "networkx"),
     "pandas": ("pandas", "pandas"),
+    "prometheus_client": ("prometheus-client", "slurm"),
     "pyarrow.parquet": ("pyarrow", "parquet"),
     "ray": ("Ray", "ray"),
     "yaml": ("PyYAML", "discovery"),

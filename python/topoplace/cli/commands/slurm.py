@@ -7,13 +7,54 @@ from typing import Any
 
 from topoplace.cli import flags, options, reading
 
+_MAX_PORT = 65535
+
 
 def add(commands: Any) -> None:
     """Add `topoplace slurm` to the command line, with its subcommands."""
     slurm = options.command(commands, "slurm", "choose GPUs for the jobs of a Slurm cluster")
     which = slurm.add_subparsers(metavar="WHAT", required=True)
+    _add_run(which)
+    _add_release(which)
     _add_gres(which)
     _add_file(which)
+
+
+def _add_run(which: Any) -> None:
+    parser = options.command(which, "run", "decide which GPUs the jobs of a Slurm cluster get, until it is ended", _place)
+    options.add_topology(parser)
+    options.add_policy(parser)
+    _add_journal(parser)
+    _add_patience(parser, "let Slurm choose if there are enough GPUs, and no decision after SECONDS")
+    parser.add_argument(
+        "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks at the queue (default: 1)"
+    )
+    parser.add_argument("--metrics", type=_port, metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT")
+
+
+def _add_release(which: Any) -> None:
+    what = "let Slurm choose GPUs for waiting jobs if no `topoplace slurm run` is alive"
+    parser = options.command(which, "release", what, _release)
+    _add_journal(parser)
+    _add_patience(parser, "do so for jobs older than SECONDS, if the journal's writer was silent as long")
+
+
+def _add_journal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--journal", required=True, type=options.path, metavar="FILE", help="what outlives a crash; see `topoplace state`"
+    )
+
+
+def _add_patience(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--patience", type=float, default=300.0, metavar="SECONDS", help=f"{what} (default: 300)"
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > 5 or not 0 < int(text) <= _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
 
 
 def _add_gres(which: Any) -> None:
@@ -32,6 +73,47 @@ def _add_file(which: Any) -> None:
 
     parser = options.command(which, "file", "print a file for Slurm's hosts, such as job_submit.lua", _file)
     parser.add_argument("name", metavar="NAME", choices=shipped.NAMES, help=", ".join(shipped.NAMES))
+
+
+def _place(arguments: argparse.Namespace) -> None:
+    from topoplace import policies
+    from topoplace.integrations.slurm import metrics
+    from topoplace.integrations.slurm.placer import Placer, PlacerSettings, log, running
+    from topoplace.integrations.slurm.placer.figures import Figures
+    from topoplace.state import Journal
+
+    with flags.named(interval="--interval", patience="--patience"):
+        settings = PlacerSettings(interval=arguments.interval, patience=arguments.patience)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    topology = reading.topology(arguments)
+    placers: list[Placer] = []
+    if arguments.metrics:
+        metrics.served(lambda: placers[-1].figures if placers else Figures(), arguments.metrics)
+    with flags.named(path="--journal"), Journal(arguments.journal) as journal:
+        running.run(
+            lambda: Placer(topology, policy, journal, settings=settings, write_log=log.to_stderr),
+            interval_s=settings.interval,
+            alive=running.alive_file(arguments.journal),
+            write_log=log.to_stderr,
+            started=placers.append,
+        )
+
+
+def _release(arguments: argparse.Namespace) -> None:
+    import time
+
+    from topoplace.integrations.slurm.client.commands import SlurmCommands
+    from topoplace.integrations.slurm.fallback import release_waiting
+    from topoplace.integrations.slurm.placer import PlacerSettings, log, running
+
+    with flags.named(patience="--patience"):
+        patience = PlacerSettings(patience=arguments.patience).patience
+    alive = running.alive_file(arguments.journal)
+    count = release_waiting(
+        SlurmCommands(), alive, patience_s=patience, now=time.time(), write_log=log.to_stderr
+    )
+    print(f"{count} jobs given back to Slurm")
 
 
 def _gres(arguments: argparse.Namespace) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from importlib import resources
 
-NAMES = ("job_submit.lua", "task_prolog.sh")
+NAMES = (
+    "job_submit.lua",
+    "task_prolog.sh",
+    "topoplace-slurm.service",
+    "topoplace-slurm-fallback.service",
+    "topoplace-slurm-fallback.timer",
+)
 
 
 def text(name: str) -> str:

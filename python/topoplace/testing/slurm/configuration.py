@@ -37,6 +37,8 @@ SETTINGS: Mapping[str, str] = {
 }
 """What every toy cluster has in slurm.conf: no privileges, all traffic on this host, short waits."""
 
+_MEMORY_MB = 64_000
+
 
 def write(
     folder: Path,
@@ -81,7 +83,7 @@ def write(
     lines = [f"{key}={value}" for key, value in {**SETTINGS, **own, **settings}.items()]
     held = gres.node_gres(topology, types=types)
     lines += [
-        f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Gres={held[node]}"
+        f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory={_MEMORY_MB} Gres={held[node]}"
         for node, port in zip(topology.gpus_of, ports[1:], strict=True)
     ]
     nodes = ",".join(topology.gpus_of)

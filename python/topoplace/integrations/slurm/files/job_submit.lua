@@ -19,6 +19,10 @@ local function given(text)
   return text ~= nil and text ~= ""
 end
 
+local function is_number(value)
+  return value ~= nil and value > 0 and value < NO_VAL
+end
+
 -- GPUs of each node, and their model or nil; nil if the request is for anything else.
 local function gpus_of(tres)
   if not given(tres) then return nil end
@@ -48,6 +52,7 @@ local function mark_of(job_desc, gpus, model)
       words[#words + 1] = name:lower() .. "=" .. encoded(value)
     end
   end
+  if given(job_desc.req_nodes) then words[#words + 1] = "nodelist=" .. encoded(job_desc.req_nodes) end
   local mark = table.concat(words, " ")
   if #mark > MAX_MARK then return nil end
   return mark
@@ -67,9 +72,13 @@ function topoplace_submit(job_desc, submit_uid)
   if given(job_desc.tres_per_job) or given(job_desc.tres_per_task) or given(job_desc.tres_per_socket) then
     return left_to_slurm("it asks for GPUs in two ways")
   end
+  if job_desc.shared == 0 then return left_to_slurm("it wants nodes for itself") end
+  if is_number(job_desc.max_nodes) and is_number(job_desc.min_nodes) and job_desc.max_nodes > job_desc.min_nodes then
+    return left_to_slurm("it leaves open how many nodes it gets")
+  end
   if job_desc.priority == 0 then return left_to_slurm("it was submitted with --hold") end
   local mark = mark_of(job_desc, gpus, model)
-  if mark == nil then return left_to_slurm("a TOPOPLACE_ variable is too long") end
+  if mark == nil then return left_to_slurm("its nodes or a TOPOPLACE_ variable are too long") end
   job_desc.tres_per_node = string.format("gres:gpu:%d", gpus)
   job_desc.admin_comment = mark
   job_desc.priority = 0
