@@ -27,17 +27,6 @@ class Mismatch(NamedTuple):
     job: list[tuple[str, frozenset[int]]]
 
 
-def decided(journal: Journal, job_id: str) -> list[Held]:
-    """Return where the job was told to start each time that it did, in order."""
-    found: list[Held] = []
-    for entry in journal.history(job_id):
-        if entry.stage is Stage.CONFIRMED and entry.gpus:
-            nodes = frozenset(machine for machine, _ in entry.gpus)
-            numbers = frozenset(int(gpu.removeprefix("GPU")) for _, gpu in entry.gpus)
-            found.append((nodes, numbers))
-    return found
-
-
 def told(journal: Journal, job_id: str) -> list[Held]:
     """Return every place that was ever decided for the job."""
     return [

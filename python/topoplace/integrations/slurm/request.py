@@ -55,6 +55,8 @@ class Request:
     """Memory of each GPU."""
     nodelist: str = ""
     """The nodes that the job must have, as its user listed them."""
+    exclude: str = ""
+    """The nodes that the job must not have."""
 
     def job_graph(self, *, same_gpus: bool = True) -> JobGraph:
         """Return the job for a policy. same_gpus: for several nodes, ask for equal GPUs of each, which Slurm needs."""
@@ -78,14 +80,14 @@ def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
     words = _words(admin_comment)
     gpus = _checks.integer(_count(words.pop("gpus", "")), "gpus", RequestError, low=1, high=MAX_TASKS)
     nodes = _checks.integer(nodes, "nodes", RequestError, low=1, high=MAX_TASKS)
-    nodelist = words.pop("nodelist", "")
+    nodelist, exclude = words.pop("nodelist", ""), words.pop("exclude", "")
     if gpus * nodes > MAX_TASKS:
         raise RequestError(f"gpus = {gpus} of each of {nodes} nodes are more than {MAX_TASKS}")
     given = {name: _converted(name, value) for name, value in words.items()} | _json(comment)
     if strange := sorted(given.keys() - _FIELDS.keys()):
         raise RequestError(f"{_checks.shown(strange[0])} is not one of {', '.join(_FIELDS)}")
     checked = {name: _FIELDS[name](value, name) for name, value in given.items()}
-    return Request(gpus, nodes, nodelist=nodelist, **checked)
+    return Request(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked)
 
 
 def is_marked(admin_comment: str) -> bool:

@@ -13,7 +13,6 @@ from topoplace.topology.topology import Topology
 SETTINGS: Mapping[str, str] = {
     "AuthType": "auth/none",
     "CredType": "cred/none",
-    "AuthInfo": "cred_expire=3",  # else a requeued job waits for 20 minutes
     "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",
     "ProctrackType": "proctrack/pgid",
     "TaskPlugin": "task/none",

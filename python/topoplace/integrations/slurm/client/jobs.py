@@ -14,7 +14,7 @@ from topoplace.integrations.slurm.client.records import RecordFormat
 from topoplace.integrations.slurm.request import is_marked
 
 _FIELDS = (
-    "JobArrayID", "JobID", "StateCompact", "Reason", "UserID", "Partition", "NodeList", "ReqNodes", "ExcNodes",
+    "JobArrayID", "JobID", "StateCompact", "Reason", "UserID", "Partition", "NodeList", "ReqNodes",
     "tres-per-node", "admin_comment", "Dependency", "EligibleTime", "SubmitTime", "StartTime", "NumNodes", "NumCPUs",
     "MinMemory", "PriorityLong", "Reservation", "Feature",
 )  # fmt: skip
@@ -36,7 +36,6 @@ class SlurmJob(NamedTuple):
     partition: str
     nodes: str
     required_nodes: str
-    excluded_nodes: str
     tres: str
     mark: str
     """AdminComment."""
@@ -110,7 +109,7 @@ def node_names(text: str) -> tuple[str, ...]:
 
 
 def _job(record: Sequence[str]) -> SlurmJob:
-    (job_id, number, state, reason, user, partition, nodes, required, excluded, tres, mark, dependency, eligible,
+    (job_id, number, state, reason, user, partition, nodes, required, tres, mark, dependency, eligible,
      submitted, started, num_nodes, cpus, memory, priority, reservation, features) = record  # fmt: skip
     return SlurmJob(
         job_id,
@@ -121,7 +120,6 @@ def _job(record: Sequence[str]) -> SlurmJob:
         partition,
         nodes,
         required,
-        excluded,
         tres,
         mark,
         dependency,
@@ -152,3 +150,8 @@ def megabytes(text: str) -> float:
 def by_id(jobs: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
     """Return the jobs by id, in their order."""
     return {job.job_id: job for job in jobs}
+
+
+def main_ids(jobs: Iterable[SlurmJob]) -> frozenset[str]:
+    """Return the ids of the jobs, for tasks those of their arrays, too."""
+    return frozenset(one for job in jobs for one in (re.split("[_+]", job.job_id)[0], str(job.number)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from topoplace.cluster.cluster import Cluster
@@ -19,7 +19,7 @@ from topoplace.integrations.slurm.placer.figures import Figures
 from topoplace.integrations.slurm.placer.log import Log
 from topoplace.integrations.slurm.placer.requests import Requests
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
-from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs_of, never_starts, why_not_yet
+from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs_of, why_not_yet
 from topoplace.integrations.slurm.request import Request, RequestError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
@@ -78,14 +78,19 @@ class Deciding:
         wait.not_before = now + self._settings.interval * 2**wait.set_back
 
     def orders_for(
-        self, waiting: Sequence[SlurmJob], told: Sequence[SlurmJob], nodes: SlurmNodes, now: float
+        self,
+        waiting: Sequence[SlurmJob],
+        told: Sequence[SlurmJob],
+        present: Collection[str],
+        nodes: SlurmNodes,
+        now: float,
     ) -> list[str]:
         """Decide about `waiting` jobs, and return what scontrol must be told; the journal has the decisions before.
 
-        told: jobs that are about to start; their CPUs are taken.
+        told: jobs that are about to start; their CPUs are taken. present: ids of all jobs, without those of tasks.
         """
         self._forget([*waiting, *told])
-        cycle = _Cycle(nodes, _cpus_of(told), now)
+        cycle = _Cycle(nodes, _cpus_of(told), present, now)
         lines: list[str] = []
         entries: list[Entry] = []
         used_s = 0.0
@@ -119,13 +124,11 @@ class Deciding:
             return ()
         if isinstance(request, RequestError):
             return self._given_back(job, job_gpus(job), "refused request", str(request))
-        if never_starts(job):
-            return self._given_back(job, request.gpus, "failed dependency", job.dependency)
-        if why := why_not_yet(job, cycle.now):
+        if why := why_not_yet(job, cycle.present, cycle.now):
             self._figures.deferred[why] += 1
             wait.since = None
             return ()
-        names = cycle.admissible(needs_of(job, request.nodelist))
+        names = cycle.admissible(needs_of(job, request.nodelist, request.exclude))
         if names is None:
             return self._given_back(job, request.gpus, "unknown rule", job.features or request.nodelist)
         found = self._decision(job, request, names, cycle.now)
@@ -245,8 +248,11 @@ class Deciding:
 class _Cycle:
     """What is the same for all jobs of a cycle: nodes, time, and the CPUs of jobs that are about to start."""
 
-    def __init__(self, nodes: SlurmNodes, taken_cpus: dict[str, int], now: float) -> None:
+    def __init__(
+        self, nodes: SlurmNodes, taken_cpus: dict[str, int], present: Collection[str], now: float
+    ) -> None:
         self.now = now
+        self.present = present
         self._nodes = nodes
         self._taken = taken_cpus
         self._known: dict[Needs, frozenset[str] | None] = {}

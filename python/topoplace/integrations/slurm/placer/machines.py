@@ -58,7 +58,7 @@ def check_nodes(topology: Topology, nodes: SlurmNodes) -> list[str]:
     if len(missing) == len(wanted):
         raise SlurmError(f"none of the machines {', '.join(list(wanted)[:5])} is a node of Slurm")
     for node, held in wanted.items():
-        if node in nodes.nodes and set(nodes.nodes[node].gres.split(",")) < set(held.split(",")):
+        if node in nodes.nodes and not set(nodes.nodes[node].gres.split(",")) >= set(held.split(",")):
             known = nodes.nodes[node].gres or "no Gres"
             raise SlurmError(f"node {node} has {known}, not a type per device: see `topoplace slurm gres`")
     return missing

@@ -17,6 +17,7 @@ from topoplace.integrations.slurm.placer.figures import Figures
 from topoplace.integrations.slurm.placer.machines import check_nodes
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.truth import Truth, truth_of, unknown_devices
+from topoplace.integrations.slurm.placer.waiting import never_starts
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.state import Entry, Journal, Stage, reconcile
 from topoplace.topology.topology import Topology
@@ -78,7 +79,7 @@ class Placer:
         waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
         told = [job for job in listed if job.job_id in truth.told and job.job_id not in away]
         self._deciding.requests.read(self._commands, waiting)
-        lines += self._deciding.orders_for(waiting, told, present, now)
+        lines += self._deciding.orders_for(waiting, told, jobs.main_ids(listed), present, now)
         self._commands.change(lines)
         self.figures.cycles += 1
         self.figures.waiting = len(waiting)
@@ -94,7 +95,7 @@ class Placer:
         if unknown := unknown_devices(listed, self._chosen):
             found = devices.of_jobs(self._commands, unknown)
             self._chosen.update({number: found.get(number, {}) for number in unknown})
-        self._note_cancelled({job.job_id for job in listed}, now)
+        self._note_withdrawn(listed, now)
         latest = self._journal.latest()
         truth = truth_of(listed, self._topology, self._chosen, latest)
         self.figures.confirmed += sum(
@@ -113,11 +114,12 @@ class Placer:
         self.figures.fragmentation = self._fragmentation()
         return truth
 
-    def _note_cancelled(self, known: set[str], now: float) -> None:
-        """Withdraw the decisions for jobs that have left the queue before they started."""
-        gone = [job_id for job_id in self._journal.in_flight() if job_id not in known]
+    def _note_withdrawn(self, listed: Sequence[SlurmJob], now: float) -> None:
+        """Withdraw the decisions for jobs that have left the queue before they started, or that never will start."""
+        alive = {job.job_id for job in listed if not never_starts(job)}
+        gone = [job_id for job_id in self._journal.in_flight() if job_id not in alive]
         self._journal.append(
-            *(Entry(job_id, Stage.WITHDRAWN, (), "the job has left the queue", now) for job_id in gone)
+            *(Entry(job_id, Stage.WITHDRAWN, (), "it has left the queue, or never starts", now) for job_id in gone)
         )
 
     def _drain(self, present: SlurmNodes) -> None:

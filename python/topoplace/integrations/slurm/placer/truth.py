@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.placer.machines import gpus_at, gpus_on
+from topoplace.integrations.slurm.placer.waiting import never_starts
 from topoplace.state import Entry
 from topoplace.state.entry import named
 from topoplace.topology.topology import Topology
@@ -47,7 +48,7 @@ def truth_of(
         if job.runs:
             if gpus := _held(job, topology, chosen):
                 running[job.job_id] = gpus
-        elif job.is_ours and job.devices is not None:
+        elif job.is_ours and job.devices is not None and not never_starts(job):
             pending.append(job)
     taken = {gpu for gpus in running.values() for gpu in gpus}
     for job in pending:

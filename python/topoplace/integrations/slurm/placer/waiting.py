@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import ceil
 
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes
 
+def why_not_yet(job: SlurmJob, present: Collection[str], now: float) -> str | None:
+    """Return why Slurm would not start the job now wherever it is; None if it may.
 
-def why_not_yet(job: SlurmJob, now: float) -> str | None:
-    """Return why Slurm would not start the job now wherever it is; None if it may."""
-    if "(unfulfilled)" in job.dependency or "(failed)" in job.dependency:
-        return "dependency"
-    if job.eligible > now:
-        return "begin time"
-    return None
+    present: the ids of jobs in the queue, for tasks those of their arrays. Slurm notices a minute late that what a held
+    job depends on has ended, and never that it has failed. So a job whose dependencies have all left the queue is
+    decided; Slurm looks at them again before it starts it.
+    """
+    if "(unfulfilled)" in job.dependency:
+        ids = re.findall("[0-9]+", job.dependency)
+        if not ids or any(one in present for one in ids):
+            return "dependency"
+    return "begin time" if job.eligible > now else None
 
 
 def never_starts(job: SlurmJob) -> bool:
-    """Return True if the job depends on what has failed; Slurm decides what becomes of it."""
-    return "(failed)" in job.dependency
+    """Return True if the job was released, and depends on what has failed; Slurm decides what becomes of it."""
+    return job.reason == "DependencyNeverSatisfied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +44,12 @@ class Needs:
     memory_mb: float
 
 
-def needs_of(job: SlurmJob, nodelist: str) -> Needs:
-    """Return what the job needs of its nodes. nodelist: the nodes that its user asked for."""
+def needs_of(job: SlurmJob, nodelist: str, excluded: str) -> Needs:
+    """Return what the job needs of its nodes. nodelist, excluded: the nodes that its user wants, and does not want."""
     return Needs(
         frozenset(job.partition.split(",")),
         job.reservation,
-        job.excluded_nodes,
+        excluded,
         job.features,
         nodelist,
         job.num_nodes,
