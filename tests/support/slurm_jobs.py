@@ -11,7 +11,10 @@ from topoplace.integrations.slurm.client.jobs import node_names
 from topoplace.state import Journal, Stage
 from topoplace.testing.slurm import SlurmCluster
 
-SEES = 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" >> seen.${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}.$SLURM_ARRAY_TASK_ID; '
+SEES = (
+    'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'
+    " >> seen.${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}.$SLURM_ARRAY_TASK_ID; "
+)
 """The first line of a job's script: it notes its first node and its devices; once more after each requeue."""
 
 Held = tuple[frozenset[str], frozenset[int]]
@@ -30,7 +33,10 @@ class Mismatch(NamedTuple):
 def told(journal: Journal, job_id: str) -> list[Held]:
     """Return every place that was ever decided for the job."""
     return [
-        (frozenset(machine for machine, _ in one.gpus), frozenset(int(gpu.removeprefix("GPU")) for _, gpu in one.gpus))
+        (
+            frozenset(machine for machine, _ in one.gpus),
+            frozenset(int(gpu.removeprefix("GPU")) for _, gpu in one.gpus),
+        )
         for one in journal.history(job_id)
         if one.stage is Stage.INTENT
     ]
@@ -64,11 +70,16 @@ def mismatch(slurm: SlurmCluster, journal: Journal, job_id: str) -> Mismatch | N
     return None if agree and last else Mismatch(job_id, places, gave, saw)
 
 
-def wait_for(what: Callable[[], object], each: Callable[[], object], timeout_s: float = 60.0) -> None:
-    """Call `each` until `what` returns something true; AssertionError after `timeout_s`."""
+def wait_for(
+    what: Callable[[], object],
+    each: Callable[[], object],
+    timeout_s: float = 60.0,
+    instead: Callable[[], object] = lambda: "",
+) -> None:
+    """Call `each` until `what` returns something true; AssertionError with `instead()` after `timeout_s`."""
     end = time.monotonic() + timeout_s
     while not what():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < end, f"it did not happen in time: {instead()}"
         each()
         time.sleep(0.05)
 

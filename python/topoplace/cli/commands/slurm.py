@@ -21,15 +21,23 @@ def add(commands: Any) -> None:
 
 
 def _add_run(which: Any) -> None:
-    parser = options.command(which, "run", "decide which GPUs the jobs of a Slurm cluster get, until it is ended", _place)
+    parser = options.command(
+        which, "run", "decide which GPUs the jobs of a Slurm cluster get, until it is ended", _place
+    )
     options.add_topology(parser)
     options.add_policy(parser)
     _add_journal(parser)
     _add_patience(parser, "let Slurm choose if there are enough GPUs, and no decision after SECONDS")
     parser.add_argument(
-        "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks at the queue (default: 1)"
+        "--interval",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="between two looks at the queue (default: 1)",
     )
-    parser.add_argument("--metrics", type=_port, metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT")
+    parser.add_argument(
+        "--metrics", type=_port, metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT"
+    )
 
 
 def _add_release(which: Any) -> None:
@@ -41,7 +49,11 @@ def _add_release(which: Any) -> None:
 
 def _add_journal(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--journal", required=True, type=options.path, metavar="FILE", help="what outlives a crash; see `topoplace state`"
+        "--journal",
+        required=True,
+        type=options.path,
+        metavar="FILE",
+        help="what outlives a crash; see `topoplace state`",
     )
 
 
@@ -90,7 +102,8 @@ def _place(arguments: argparse.Namespace) -> None:
     placers: list[Placer] = []
     if arguments.metrics:
         metrics.served(lambda: placers[-1].figures if placers else Figures(), arguments.metrics)
-    with flags.named(path="--journal"), Journal(arguments.journal) as journal:
+    with Journal(arguments.journal) as journal:
+        _require_slurm()
         running.run(
             lambda: Placer(topology, policy, journal, settings=settings, write_log=log.to_stderr),
             interval_s=settings.interval,
@@ -98,6 +111,13 @@ def _place(arguments: argparse.Namespace) -> None:
             write_log=log.to_stderr,
             started=placers.append,
         )
+
+
+def _require_slurm() -> None:
+    import shutil
+
+    if missing := [name for name in ("squeue", "sinfo", "scontrol") if shutil.which(name) is None]:
+        raise ValueError(f"this host has no {', '.join(missing)}: run this where Slurm's commands are")
 
 
 def _release(arguments: argparse.Namespace) -> None:

@@ -25,17 +25,32 @@ def release_waiting(
     if now - last <= patience_s:
         return 0
     waiting = [job for job in jobs.listed(commands) if job.waits_for_us and now - job.submitted > patience_s]
-    changed = [job for job in waiting if job.devices is None and gres.count_in(job.tres) is None]
-    commands.change([line for job in changed for line in orders.anywhere(job.job_id, _gpus(job))])
-    refused = {job.job_id for job in changed} if changed else set[str]()
-    if changed:
-        listed = jobs.by_id(jobs.listed(commands))
-        refused = {job_id for job_id in refused if job_id in listed and gres.count_in(listed[job_id].tres) is None}
-    ready = [job for job in waiting if job.job_id not in refused]
+    ready = _with_requests(commands, waiting)
     commands.change([orders.release(job.job_id) for job in ready])
     for job in ready:
-        write_log("given_back", job=job.job_id, user=job.user, kind="no placer", reason=f"silent for {now - last:.0f} s")
+        reason = f"no placer for {now - last:.0f} s"
+        write_log("given_back", job=job.job_id, user=job.user, kind="no placer", reason=reason)
     return len(ready)
+
+
+def _with_requests(commands: SlurmCommands, waiting: list[SlurmJob]) -> list[SlurmJob]:
+    """Return those of the jobs that ask for GPUs, after those that do not were made to.
+
+    A placer that died between two lines of an order leaves a job without any request.
+    """
+    lacking = {job.job_id: job for job in waiting if not _asks(job)}
+    if lacking:
+        commands.change(
+            [line for job in lacking.values() for line in orders.anywhere(job.job_id, _gpus(job))]
+        )
+        lacking = {
+            job.job_id: job for job in jobs.listed(commands) if job.job_id in lacking and not _asks(job)
+        }
+    return [job for job in waiting if job.job_id not in lacking]
+
+
+def _asks(job: SlurmJob) -> bool:
+    return job.devices is not None or gres.count_in(job.tres) is not None
 
 
 def _gpus(job: SlurmJob) -> int:
@@ -44,5 +59,3 @@ def _gpus(job: SlurmJob) -> int:
         return parsed(job.mark, "", job.num_nodes).gpus
     except RequestError:
         return 1
-
-

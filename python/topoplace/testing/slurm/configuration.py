@@ -82,7 +82,8 @@ def write(
     lines = [f"{key}={value}" for key, value in {**SETTINGS, **own, **settings}.items()]
     held = gres.node_gres(topology, types=types)
     lines += [
-        f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory={_MEMORY_MB} Gres={held[node]}"
+        f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus}"
+        f" RealMemory={_MEMORY_MB} Gres={held[node]}"
         for node, port in zip(topology.gpus_of, ports[1:], strict=True)
     ]
     nodes = ",".join(topology.gpus_of)

@@ -91,7 +91,11 @@ def comments(commands: SlurmCommands, job_ids: Sequence[str]) -> Mapping[str, st
         return {}
     form = RecordFormat(("JobArrayID", "comment"))
     wanted = set(job_ids)
-    few = ["-j", ",".join(sorted({re.split("[_+]", job_id)[0] for job_id in wanted}))] if len(wanted) < 500 else []
+    few = (
+        ["-j", ",".join(sorted({re.split("[_+]", job_id)[0] for job_id in wanted}))]
+        if len(wanted) < 500
+        else []
+    )
     text = commands.output("squeue", ["-a", "-h", "-r", *few, "-O", form.option])
     return {job_id: comment for job_id, comment in form.records(text) if job_id in wanted}
 

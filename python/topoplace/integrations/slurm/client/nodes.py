@@ -10,7 +10,17 @@ from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import megabytes, node_names
 from topoplace.integrations.slurm.client.records import RecordFormat
 
-_FIELDS = ("NodeList", "PartitionName", "Available", "StateComplete", "CPUsState", "Memory", "AllocMem", "Features", "Gres")
+_FIELDS = (
+    "NodeList",
+    "PartitionName",
+    "Available",
+    "StateComplete",
+    "CPUsState",
+    "Memory",
+    "AllocMem",
+    "Features",
+    "Gres",
+)
 _GOOD = frozenset(("idle", "mixed", "allocated", "completing", "planned", "reserved", "cloud"))
 _RESERVATION = re.compile(r"ReservationName=(\S+) .*? Nodes=(\S*) .* State=(\S+)")
 

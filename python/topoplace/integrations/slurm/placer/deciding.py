@@ -234,7 +234,9 @@ class Deciding:
             self._waits[job.job_id] = _Wait(set_back=wait.set_back)
         why = ", ".join(f"{name} {value:g}" for name, value in list(scores.items())[:3])
         gpus = named(placement.topology, placement.gpus)
-        return Entry(job.job_id, Stage.INTENT, gpus, f"{self._policy.name}: {why}" if why else self._policy.name, now)
+        return Entry(
+            job.job_id, Stage.INTENT, gpus, f"{self._policy.name}: {why}" if why else self._policy.name, now
+        )
 
     def _forget(self, present: Sequence[SlurmJob]) -> None:
         known = {job.job_id for job in present}

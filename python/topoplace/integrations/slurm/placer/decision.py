@@ -15,6 +15,7 @@ from topoplace.objectives.links import bottleneck_bandwidth
 from topoplace.placement import Placement, Refusal
 
 _CANDIDATES = 20
+_STILL_ASKED = Refusal("Slurm still asks for GPUs that it was told before, and they are busy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,16 @@ def decide(
             if machine not in nodes:
                 state.drain(machine)
         found = _placed(policy, state, graph, now)
-        if isinstance(found, Refusal):
-            return found
-        if kept and not _keeps(found, state, kept):
+        if kept and isinstance(found, Placement) and not _keeps(found, state, kept):
             candidates = policy.explain(graph, state, top=_CANDIDATES).candidates
-            found = next((one for one in candidates if _keeps(one, state, kept)), None)
-            if found is None:
-                return Refusal("Slurm still asks for GPUs that it was told before, and they are busy")
+            found = next((one for one in candidates if _keeps(one, state, kept)), _STILL_ASKED)
+    return found if isinstance(found, Refusal) else _in_slurms_words(found, graph, request, cluster)
+
+
+def _in_slurms_words(
+    found: Placement, graph: JobGraph, request: Request, cluster: Cluster
+) -> Decided | Refusal:
+    """Return the placement as nodes and devices; a refusal if Slurm cannot express it, or its links are too slow."""
     where = where_of(cluster.topology, found.gpus)
     if isinstance(where, str):
         return Refusal(where, permanent=True)
@@ -63,7 +67,9 @@ def decide(
     if request.min_bandwidth is not None:
         reached = bottleneck_bandwidth(graph, found.gpus, cluster.topology)
         if reached < request.min_bandwidth:
-            return Refusal(f"its slowest link would have {reached:g} GB/s, less than {request.min_bandwidth:g}")
+            return Refusal(
+                f"its slowest link would have {reached:g} GB/s, less than {request.min_bandwidth:g}"
+            )
     return Decided(found, where, graph)
 
 

@@ -40,5 +40,7 @@ class Turns:
         queues: list[list[SlurmJob]] = []
         for user in sorted(by_user, key=lambda user: self._used_s.get(user, 0.0)):
             own, last = by_user[user], self._last.get(user, -1)
-            queues.append([job for job in own if job.number > last] + [job for job in own if job.number <= last])
+            queues.append(
+                [job for job in own if job.number > last] + [job for job in own if job.number <= last]
+            )
         return (job for job in chain.from_iterable(zip_longest(*queues)) if job is not None)

@@ -44,10 +44,12 @@ def where_of(topology: Topology, gpus: Sequence[int]) -> Where | str:
     by_node: dict[str, list[int]] = {}
     for gpu in gpus:
         by_node.setdefault(topology.gpus[gpu].machine, []).append(topology.local_index[gpu])
-    first, *others = by_node.values()
+    first = next(iter(by_node.values()))
     for node, numbers in by_node.items():
         if set(numbers) != set(first):
-            return f"Slurm gives the same GPUs of each node: {sorted(first)} is not {sorted(numbers)} of {node}"
+            return (
+                f"Slurm gives the same GPUs of each node: {sorted(first)} is not {sorted(numbers)} of {node}"
+            )
     return Where(tuple(by_node), tuple(first))
 
 

@@ -102,9 +102,7 @@ class Placer:
             job_id in latest and latest[job_id].stage.in_flight for job_id in truth.running
         )
         graphs = self._deciding.graphs
-        differences = reconcile(
-            self.cluster, truth.running, self._journal, pending=truth.told, graphs=graphs
-        )
+        differences = reconcile(self.cluster, truth.running, self._journal, pending=truth.told, graphs=graphs)
         decided = {job.job_id for job in listed if job.is_ours and job.devices is not None}
         for one in differences:
             if one.kind == "unknown" and one.job_id not in decided:
@@ -119,7 +117,10 @@ class Placer:
         alive = {job.job_id for job in listed if not never_starts(job)}
         gone = [job_id for job_id in self._journal.in_flight() if job_id not in alive]
         self._journal.append(
-            *(Entry(job_id, Stage.WITHDRAWN, (), "it has left the queue, or never starts", now) for job_id in gone)
+            *(
+                Entry(job_id, Stage.WITHDRAWN, (), "it has left the queue, or never starts", now)
+                for job_id in gone
+            )
         )
 
     def _drain(self, present: SlurmNodes) -> None:
@@ -153,7 +154,10 @@ class Placer:
         for job in listed:
             if job.job_id not in truth.told:
                 continue
-            if not all(node in present.nodes and present.nodes[node].usable for node in node_names(job.required_nodes)):
+            if not all(
+                node in present.nodes and present.nodes[node].usable
+                for node in node_names(job.required_nodes)
+            ):
                 found[job.job_id], why[job.job_id] = job, "its node is not usable any more"
             elif not job.is_held and now - latest[job.job_id].time > self._settings.grace:
                 found[job.job_id], why[job.job_id] = job, f"it did not start: {job.reason}"
@@ -177,5 +181,3 @@ def _keeps_old(commands: SlurmCommands) -> bool:
     words = commands.output("scontrol", ["version"]).split()
     parts = [int(part) for part in words[-1].split(".")[:3] if part.isdigit()]
     return parts < [23, 2, 6]
-
-

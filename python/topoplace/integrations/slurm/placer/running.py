@@ -1,4 +1,4 @@
-"""The placer as a service: cycle after cycle until it is told to end; what goes wrong with Slurm is logged and retried."""
+"""The placer as a service: cycle after cycle until it is told to end; failures of Slurm are logged and retried."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(
     end = stopped or threading.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: end.set())
+            signal.signal(number, lambda _number, _frame: end.set())
     placer: Placer | None = None
     failures = 0
     while not end.is_set():

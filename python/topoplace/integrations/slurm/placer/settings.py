@@ -23,5 +23,3 @@ class PlacerSettings:
     def __post_init__(self) -> None:
         for name in ("interval", "patience", "grace", "decision_s"):
             _checks.real(getattr(self, name), name, ValueError, high=1e6)
-
-

@@ -9,7 +9,7 @@ from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.placer.machines import gpus_at, gpus_on
 from topoplace.integrations.slurm.placer.waiting import never_starts
 from topoplace.state import Entry
-from topoplace.state.entry import named
+from topoplace.state.entry import Device, named
 from topoplace.topology.topology import Topology
 
 Devices = Mapping[str, Sequence[int]]
@@ -40,27 +40,32 @@ def truth_of(
 
     chosen: the devices of jobs for which Slurm chose, by number. latest: the last entry of each job in the journal.
     """
-    running: dict[str, tuple[int, ...]] = {}
+    listed = list(jobs)
+    holding = {job.job_id: _held(job, topology, chosen) for job in listed if job.runs}
+    running = {job_id: gpus for job_id, gpus in holding.items() if gpus}
+    taken = {gpu for gpus in running.values() for gpu in gpus}
     told: dict[str, tuple[int, ...]] = {}
     stranded: list[SlurmJob] = []
-    pending: list[SlurmJob] = []
-    for job in jobs:
-        if job.runs:
-            if gpus := _held(job, topology, chosen):
-                running[job.job_id] = gpus
-        elif job.is_ours and job.devices is not None and not never_starts(job):
-            pending.append(job)
-    taken = {gpu for gpus in running.values() for gpu in gpus}
-    for job in pending:
+    for job in listed:
+        if not _is_told(job):
+            continue
         gpus = gpus_at(topology, node_names(job.required_nodes), job.devices or ())
-        entry = latest.get(job.job_id)
-        ours = entry is not None and entry.stage.in_flight and gpus is not None
-        if ours and gpus and set(entry.gpus) == set(named(topology, gpus)) and taken.isdisjoint(gpus):
+        if gpus and _decided(latest.get(job.job_id), named(topology, gpus)) and taken.isdisjoint(gpus):
             told[job.job_id] = gpus
             taken.update(gpus)
         elif not job.is_held:
             stranded.append(job)
     return Truth(running, told, tuple(stranded))
+
+
+def _is_told(job: SlurmJob) -> bool:
+    """Return True if the job is ours, waits, and asks for exact devices."""
+    return not job.runs and job.is_ours and job.devices is not None and not never_starts(job)
+
+
+def _decided(entry: Entry | None, gpus: Sequence[Device]) -> bool:
+    """Return True if a decision for these GPUs is in flight."""
+    return entry is not None and entry.stage.in_flight and set(entry.gpus) == set(gpus)
 
 
 def _held(job: SlurmJob, topology: Topology, chosen: Mapping[int, Devices]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from math import ceil
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes
 
+
 def why_not_yet(job: SlurmJob, present: Collection[str], now: float) -> str | None:
     """Return why Slurm would not start the job now wherever it is; None if it may.
 
