@@ -65,8 +65,12 @@ class Entry:
 
 def named(topology: Topology, gpus: Iterable[int]) -> tuple[Device, ...]:
     """Return the names of GPUs that are given by number."""
-    every = topology.gpus
-    return tuple((every[gpu].machine, every[gpu].name) for gpu in gpus)
+    every = topology.derived(_all_names)
+    return tuple([every[gpu] for gpu in gpus])
+
+
+def _all_names(topology: Topology) -> tuple[Device, ...]:
+    return tuple((gpu.machine, gpu.name) for gpu in topology.gpus)
 
 
 def written(gpus: Iterable[Device]) -> str:

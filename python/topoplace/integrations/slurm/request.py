@@ -80,6 +80,7 @@ def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
     words = _words(admin_comment)
     gpus = _checks.integer(_count(words.pop("gpus", "")), "gpus", RequestError, low=1, high=MAX_TASKS)
     nodes = _checks.integer(nodes, "nodes", RequestError, low=1, high=MAX_TASKS)
+    words.pop("json", "")
     nodelist, exclude = words.pop("nodelist", ""), words.pop("exclude", "")
     if gpus * nodes > MAX_TASKS:
         raise RequestError(f"gpus = {gpus} of each of {nodes} nodes are more than {MAX_TASKS}")
@@ -88,6 +89,11 @@ def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
         raise RequestError(f"{_checks.shown(strange[0])} is not one of {', '.join(_FIELDS)}")
     checked = {name: _FIELDS[name](value, name) for name, value in given.items()}
     return Request(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked)
+
+
+def has_json(admin_comment: str) -> bool:
+    """Return True if the job's comment was a JSON object when it was submitted."""
+    return admin_comment.endswith(" json=1")
 
 
 def is_marked(admin_comment: str) -> bool:

@@ -54,6 +54,7 @@ local function mark_of(job_desc, gpus, model)
   end
   if given(job_desc.req_nodes) then words[#words + 1] = "nodelist=" .. encoded(job_desc.req_nodes) end
   if given(job_desc.exc_nodes) then words[#words + 1] = "exclude=" .. encoded(job_desc.exc_nodes) end
+  if given(job_desc.comment) and job_desc.comment:sub(1, 1) == "{" then words[#words + 1] = "json=1" end
   local mark = table.concat(words, " ")
   if #mark > MAX_MARK then return nil end
   return mark

@@ -87,26 +87,25 @@ class Deciding:
     ) -> list[str]:
         """Decide about `waiting` jobs, and return what scontrol must be told; the journal has the decisions before.
 
-        told: jobs that are about to start; their CPUs are taken. present: ids of all jobs, without those of tasks.
+        told: jobs whose CPUs are taken though `nodes` does not show it. present: ids of all jobs, without those of tasks.
         """
         self._forget([*waiting, *told])
         cycle = _Cycle(nodes, _cpus_of(told), present, now)
         lines: list[str] = []
         entries: list[Entry] = []
-        used_s = 0.0
+        start = last = time.process_time()
         for job in self._turns.order(waiting):
-            start = time.process_time()
             decided = self._outcome(job, cycle)
-            spent = time.process_time() - start
+            now_s = time.process_time()
+            spent, last = now_s - last, now_s
             self._turns.charge(job, spent)
-            used_s += spent
             if isinstance(decided, Decided):
                 entries.append(self._entry(job, decided, spent, now))
                 cycle.take(decided.where.nodes, job)
                 lines += orders.start_at(job.job_id, decided.where)
             else:
                 lines += decided
-            if used_s > self._settings.decision_s:
+            if last - start > self._settings.decision_s:
                 break
         else:
             self._turns.start_over()
@@ -274,7 +273,7 @@ class _Cycle:
 def _cpus_of(told: Sequence[SlurmJob]) -> dict[str, int]:
     taken: dict[str, int] = {}
     for job in told:
-        _add_cpus(taken, node_names(job.required_nodes), job)
+        _add_cpus(taken, node_names(job.nodes if job.runs else job.required_nodes), job)
     return taken
 
 

@@ -43,7 +43,8 @@ def where_of(topology: Topology, gpus: Sequence[int]) -> Where | str:
     """Return the place of `gpus`, which are in task order; a text says why Slurm cannot express it."""
     by_node: dict[str, list[int]] = {}
     for gpu in gpus:
-        by_node.setdefault(topology.gpus[gpu].machine, []).append(topology.local_index[gpu])
+        node = topology.machine_names[int(topology.machine_of[gpu])]
+        by_node.setdefault(node, []).append(topology.gpus_of[node].index(gpu))
     first = next(iter(by_node.values()))
     for node, numbers in by_node.items():
         if set(numbers) != set(first):
@@ -51,6 +52,14 @@ def where_of(topology: Topology, gpus: Sequence[int]) -> Where | str:
                 f"Slurm gives the same GPUs of each node: {sorted(first)} is not {sorted(numbers)} of {node}"
             )
     return Where(tuple(by_node), tuple(first))
+
+
+def sockets_of(topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the GPUs of each socket; kept with the topology by its `derived`."""
+    found: dict[tuple[str, int | None], list[int]] = {}
+    for gpu in topology.gpus:
+        found.setdefault((gpu.machine, gpu.socket), []).append(gpu.index)
+    return tuple(map(tuple, found.values()))
 
 
 def check_nodes(topology: Topology, nodes: SlurmNodes) -> list[str]:

@@ -14,13 +14,18 @@ from topoplace.integrations.slurm.client.nodes import SlurmNodes
 from topoplace.integrations.slurm.placer import log, orders
 from topoplace.integrations.slurm.placer.deciding import Deciding
 from topoplace.integrations.slurm.placer.figures import Figures
-from topoplace.integrations.slurm.placer.machines import check_nodes
+from topoplace.integrations.slurm.placer.machines import check_nodes, sockets_of
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.truth import Truth, truth_of, unknown_devices
 from topoplace.integrations.slurm.placer.waiting import never_starts
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.state import Entry, Journal, Stage, reconcile
 from topoplace.topology.topology import Topology
+
+_NODES_CYCLES = 4
+"""Nodes are read once in so many cycles."""
+_CLOCK_S = 2.0
+"""Slurm's times are whole seconds: jobs that started this much before the nodes were read may not be counted there."""
 
 
 class Placer:
@@ -52,6 +57,8 @@ class Placer:
         self._settings = settings or PlacerSettings()
         self._log = write_log
         self._clock = clock
+        self._nodes: SlurmNodes | None = None
+        self._nodes_at = 0.0
         self._chosen: dict[int, Mapping[str, Sequence[int]]] = {}
         self.cluster = Cluster(topology)
         self.figures = Figures()
@@ -66,7 +73,7 @@ class Placer:
         """Read, decide and tell once."""
         now = self._clock()
         listed = jobs.listed(self._commands)
-        present = nodes.listed(self._commands)
+        present = self._present(now)
         truth = self._synchronised(listed, present, now)
         recalled = self._recalled(truth, listed, present, now)
         lines = [orders.hold(job.job_id) for job in recalled]
@@ -78,11 +85,19 @@ class Placer:
         ]
         waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
         told = [job for job in listed if job.job_id in truth.told and job.job_id not in away]
+        told += [job for job in listed if job.runs and job.started >= self._nodes_at - _CLOCK_S]
         self._deciding.requests.read(self._commands, waiting)
         lines += self._deciding.orders_for(waiting, told, jobs.main_ids(listed), present, now)
         self._commands.change(lines)
         self.figures.cycles += 1
         self.figures.waiting = len(waiting)
+
+    def _present(self, now: float) -> SlurmNodes:
+        """Return the nodes, which are read less often than the jobs."""
+        if self._nodes is None or now - self._nodes_at >= _NODES_CYCLES * self._settings.interval:
+            self._nodes = nodes.listed(self._commands)
+            self._nodes_at = now
+        return self._nodes
 
     # ---- what Slurm has ------------------------------------------------------------------------------------
 
@@ -137,10 +152,8 @@ class Placer:
 
     def _fragmentation(self) -> float:
         free = set(self.cluster.free_gpus())
-        sockets: dict[tuple[str, int | None], list[bool]] = {}
-        for gpu in self._topology.gpus:
-            sockets.setdefault((gpu.machine, gpu.socket), []).append(gpu.index in free)
-        return fragmentation_from([(sum(one), len(one)) for one in sockets.values()])
+        sockets = self._topology.derived(sockets_of)
+        return fragmentation_from([(sum(gpu in free for gpu in gpus), len(gpus)) for gpus in sockets])
 
     # ---- jobs that must be decided again ---------------------------------------------------------------------
 

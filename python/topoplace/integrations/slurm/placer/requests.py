@@ -20,10 +20,10 @@ class Requests:
     def read(self, commands: SlurmCommands, waiting: Sequence[SlurmJob]) -> None:
         """Read the requests of jobs that are new, or of which Slurm's hook has said something else before."""
         new = [job for job in waiting if self._known.get(job.job_id, ("",))[0] != job.mark]
-        comments = jobs.comments(commands, [job.job_id for job in new])
+        comments = jobs.comments(commands, [job.job_id for job in new if request.has_json(job.mark)])
         for job in new:
-            if job.job_id in comments:
-                self._known[job.job_id] = job.mark, _parsed(job, comments[job.job_id])
+            if job.job_id in comments or not request.has_json(job.mark):
+                self._known[job.job_id] = job.mark, _parsed(job, comments.get(job.job_id, ""))
 
     def forget_all_but(self, job_ids: Collection[str]) -> None:
         """Forget the jobs that are not in `job_ids`."""
