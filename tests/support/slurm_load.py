@@ -48,6 +48,11 @@ class PlacerProcess:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, env=dict(self._slurm.environment), stderr=log)
 
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from topoplace import TopoplaceError
-from topoplace.integrations.slurm import gres
+from topoplace.integrations.slurm import gres, shipped
 from topoplace.testing.slurm import SlurmCluster, daemons
 
 SEES = 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" > seen.$SLURM_JOB_ID'
@@ -129,6 +129,18 @@ def test_users_cannot_decide_for_themselves(slurm: SlurmCluster) -> None:
     )
     assert slurm.try_run("scontrol", "update", f"JobId={job}", "TimeLimit=5", user="nobody").returncode == 0
     slurm.run("scancel", job, user="nobody")
+
+
+def test_the_task_prolog_orders_devices_as_they_were_asked_for(slurm: SlurmCluster, tmp_path: Path) -> None:
+    prolog = tmp_path / "task_prolog.sh"
+    prolog.write_text(shipped.text("task_prolog.sh"), "utf-8")
+    prolog.chmod(0o755)
+    with SlurmCluster(slurm.topology.machine("n0"), settings={"TaskProlog": str(prolog)}) as other:
+        job = other.submit("--gres=gpu:3", script=SEES)
+        other.run("scontrol", "update", f"JobId={job}", "TresPerNode=")
+        other.run("scontrol", "update", f"JobId={job}", f"TresPerNode={gres.tres_of((6, 3, 4))}")
+        other.run("scontrol", "release", job)
+        assert seen(other, job) == "n0 6,3,4"
 
 
 # ---- the cluster itself --------------------------------------------------------------------------------------------

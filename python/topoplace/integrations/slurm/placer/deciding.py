@@ -27,7 +27,9 @@ from topoplace.state import Entry, Journal, Stage
 from topoplace.state.entry import named
 
 _MAX_SET_BACK = 6
-_MAX_GIVEN_BACK = 3
+_MAX_TRIES = 3
+_MAX_GIVEN_BACK = 20
+"""Jobs given back to Slurm in one cycle: thousands at once would stand in its queue before those that are decided."""
 
 
 @dataclass(slots=True)
@@ -87,7 +89,7 @@ class Deciding:
     ) -> list[str]:
         """Decide about `waiting` jobs, and return what scontrol must be told; the journal has the decisions before.
 
-        told: jobs whose CPUs are taken though `nodes` does not show it. present: ids of all jobs, without those of tasks.
+        told: jobs whose CPUs are taken though `nodes` does not show it. present: ids of all jobs; see `main_ids`.
         """
         self._forget([*waiting, *told])
         cycle = _Cycle(nodes, _cpus_of(told), present, now)
@@ -122,22 +124,24 @@ class Deciding:
         if request is None or wait.not_before > cycle.now:
             return ()
         if isinstance(request, RequestError):
-            return self._given_back(job, job_gpus(job), "refused request", str(request))
+            return self._given_back(job, job_gpus(job), "refused request", str(request), cycle)
         if why := why_not_yet(job, cycle.present, cycle.now):
             self._figures.deferred[why] += 1
             wait.since = None
             return ()
         names = cycle.admissible(needs_of(job, request.nodelist, request.exclude))
         if names is None:
-            return self._given_back(job, request.gpus, "unknown rule", job.features or request.nodelist)
+            return self._given_back(
+                job, request.gpus, "unknown rule", job.features or request.nodelist, cycle
+            )
         found = self._decision(job, request, names, cycle.now)
         if isinstance(found, Decided):
             self._cluster.allocate(job.job_id, found.placement, found.graph)
             self.graphs[job.job_id] = found.graph
             return found
         if found.permanent:
-            return self._given_back(job, request.gpus, "cannot be placed", found.reason)
-        return self._waits_on(job, request, names, found, cycle.now)
+            return self._given_back(job, request.gpus, "cannot be placed", found.reason, cycle)
+        return self._waits_on(job, request, names, found, cycle)
 
     def _decision(
         self, job: SlurmJob, request: Request, names: frozenset[str], now: float
@@ -167,7 +171,7 @@ class Deciding:
         return tuple(sorted(local | set(job.devices)))
 
     def _waits_on(
-        self, job: SlurmJob, request: Request, names: frozenset[str], refusal: Refusal, now: float
+        self, job: SlurmJob, request: Request, names: frozenset[str], refusal: Refusal, cycle: _Cycle
     ) -> Sequence[str]:
         """Note that a job waits; once that takes too long although there are enough GPUs, give it back."""
         wait = self._waits[job.job_id]
@@ -177,11 +181,11 @@ class Deciding:
             return ()
         self._figures.deferred["policy"] += 1
         if wait.since is None:
-            wait.since = now
+            wait.since = cycle.now
             self._log("deferred", job=job.job_id, user=job.user, reason=refusal.reason)
-        if now - wait.since <= self._settings.patience:
+        if cycle.now - wait.since <= self._settings.patience:
             return ()
-        return self._given_back(job, request.gpus, "patience", refusal.reason)
+        return self._given_back(job, request.gpus, "patience", refusal.reason, cycle)
 
     def _has_room(self, request: Request, names: frozenset[str]) -> bool:
         """Return True if Slurm could start the job now, as far as GPUs count."""
@@ -192,7 +196,7 @@ class Deciding:
             enough += free >= request.gpus
         return enough >= request.nodes
 
-    def _given_back(self, job: SlurmJob, gpus: int, kind: str, reason: str) -> Sequence[str]:
+    def _given_back(self, job: SlurmJob, gpus: int, kind: str, reason: str, cycle: _Cycle) -> Sequence[str]:
         """Return the lines after which Slurm chooses the job's GPUs.
 
         The job is released a cycle later than it could be, behind jobs that were told where to start: Slurm would
@@ -201,12 +205,13 @@ class Deciding:
         wait = self._waits[job.job_id]
         wait.given_back += 1
         if job.tres != f"gres:gpu:{gpus}":
-            if wait.given_back > _MAX_GIVEN_BACK:
+            if wait.given_back > _MAX_TRIES:
                 wait.given_back, wait.since = 0, None
                 return ()
             return orders.anywhere(job.job_id, gpus)
-        if wait.given_back == 1:
+        if wait.given_back == 1 or cycle.given_back >= _MAX_GIVEN_BACK:
             return ()
+        cycle.given_back += 1
         self._figures.given_back[kind] += 1
         self._log("given_back", job=job.job_id, user=job.user, kind=kind, reason=reason)
         return (orders.release(job.job_id),)
@@ -253,6 +258,7 @@ class _Cycle:
         self, nodes: SlurmNodes, taken_cpus: dict[str, int], present: Collection[str], now: float
     ) -> None:
         self.now = now
+        self.given_back = 0
         self.present = present
         self._nodes = nodes
         self._taken = taken_cpus
