@@ -41,6 +41,7 @@ BASES = {
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
     "slurm gres": "slurm gres topo.txt",
+    "slurm replay": "slurm replay topo.txt --jobs sacct.txt",
     "slurm run": "slurm run topo.txt --journal new.journal",
     "slurm release": "slurm release --journal new.journal",
     "state": "state decisions.journal",
@@ -204,6 +205,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "running.csv": "job_id,gpus\na,0-2\nb,5\n",
         "two.csv": "job_id,gpus\na,0\n",
         "lines.txt": "2,ring,0,30,0,a\n",
+        "sacct.txt": "JobID|Submit|Start|End|NNodes|ReqTRES\n1|0|1|9|1|gres/gpu=1\n",
         "plan.toml": 'policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n',
         "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n",
     }

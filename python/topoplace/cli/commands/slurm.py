@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading
+from topoplace.cli import flags, job_files, options, reading, study, writing
 
+if TYPE_CHECKING:
+    from topoplace.simulate.workloads.sacct import Recorded
+
+_REPLAYED = "fcfs,topo-aware,mapa-preserve"
 _MAX_PORT = 65535
 
 
@@ -16,6 +22,7 @@ def add(commands: Any) -> None:
     which = slurm.add_subparsers(metavar="WHAT", required=True)
     _add_run(which)
     _add_release(which)
+    _add_replay(which)
     _add_gres(which)
     _add_file(which)
 
@@ -45,6 +52,17 @@ def _add_release(which: Any) -> None:
     parser = options.command(which, "release", what, _release)
     _add_journal(parser)
     _add_patience(parser, "do so for jobs older than SECONDS, if the journal's writer was silent as long")
+
+
+def _add_replay(which: Any) -> None:
+    what = "simulate the jobs of a dump of sacct under several policies, beside what Slurm did with them"
+    parser = options.command(which, "replay", what, _replay)
+    options.add_topology(parser)
+    parser.add_argument(
+        "--policies", default=_REPLAYED, help="comma-separated names of policies (default: %(default)s)"
+    )
+    study.add_workload(parser)
+    parser.set_defaults(performance="mapa")
 
 
 def _add_journal(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +152,53 @@ def _release(arguments: argparse.Namespace) -> None:
         SlurmCommands(), alive, patience_s=patience, now=time.time(), write_log=log.to_stderr
     )
     print(f"{count} jobs given back to Slurm")
+
+
+def _replay(arguments: argparse.Namespace) -> None:
+    from topoplace import policies
+
+    if arguments.jobs is None:
+        raise ValueError("--jobs is missing: the file with what `sacct -a -X --parsable2` printed")
+    names = job_files.listed(arguments.policies, "--policies")
+    for name in names:
+        with flags.named(name="--policies"):
+            policies.get(name)  # report an unknown name before the first run
+    picture = writing.picture(arguments.output, "comparison.png")
+    slurms = _recorded(arguments.jobs)
+    results, set_aside = study.Study(arguments).run_all(names)
+    rows = results[0].compare(results[1:])
+    if arguments.json:
+        writing.as_json({"slurm": slurms._asdict(), "policies": rows, "set_aside": set_aside})
+    else:
+        _print_replayed(rows, slurms, arguments.jobs)
+    for name, reason in set_aside.items():
+        print(f"{name} is set aside: {reason}", file=sys.stderr)
+    if picture:
+        from topoplace.report import plots
+
+        plots.comparison(results, picture)
+        writing.wrote(picture, beside_json=arguments.json)
+
+
+def _recorded(source: str) -> Recorded:
+    """Return what Slurm did with the jobs of a dump; ValueError if the file is none."""
+    from topoplace.simulate.workloads import sacct
+    from topoplace.text_formats import packed
+
+    with reading.errors_of(source), reading.seekable(source) as file, packed.opened(file) as text:
+        return sacct.recorded(text.lines())
+
+
+def _print_replayed(rows: Sequence[Mapping[str, Any]], slurms: Recorded, source: str) -> None:
+    from topoplace.report import tables
+
+    cells: list[tuple[object, ...]] = [
+        ("Slurm, as recorded", slurms.makespan / 3600, slurms.mean_wait / 3600, "-")
+    ]
+    cells += [
+        (row["policy"], row["makespan"] / 3600, row["mean_wait"] / 3600, row["mean_slowdown"]) for row in rows
+    ]
+    tables.show(("policy", "makespan h", "mean wait h", "slowdown"), cells, f"{slurms.jobs} jobs of {source}")
 
 
 def _gres(arguments: argparse.Namespace) -> None:

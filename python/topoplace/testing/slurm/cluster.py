@@ -20,6 +20,8 @@ from topoplace.topology.topology import Topology
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "sinfo", "scancel")
 _START_S = 60.0
+_ATTEMPTS = 3
+"""Another program may take a free port before a daemon does; then the cluster starts again with others."""
 _COMMAND_S = 60.0
 _PATH = os.pathsep.join((os.defpath, "/usr/sbin", "/usr/local/sbin"))
 
@@ -91,21 +93,27 @@ class SlurmCluster:
     def __enter__(self) -> Self:
         if lacking := missing_programs():
             raise SlurmError(f"this host has no {', '.join(lacking)}")
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                self._start()
+                return self
+            except BaseException as error:
+                self._stop()
+                if not left or not isinstance(error, SlurmError):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _start(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="topoplace-slurm-"))
         self._folder.chmod(0o755)
-        try:
-            ports = daemons.free_ports(1 + self._topology.num_machines)
-            configuration.write(self._folder, self._topology, ports, **self._options)
-            (self._folder / "out").mkdir()
-            (self._folder / "out").chmod(0o777)
-            self._start_controller("-c")
-            for node in self._topology.machine_names:
-                self.start_node(node)
-            self._wait_for_nodes()
-        except BaseException:
-            self._stop()
-            raise
-        return self
+        ports = daemons.free_ports(1 + self._topology.num_machines)
+        configuration.write(self._folder, self._topology, ports, **self._options)
+        (self._folder / "out").mkdir()
+        (self._folder / "out").chmod(0o777)
+        self._start_controller("-c")
+        for node in self._topology.machine_names:
+            self.start_node(node)
+        self._wait_for_nodes()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -169,9 +177,13 @@ class SlurmCluster:
 
     def _wait(self, what: str, done: Any) -> None:
         end = time.monotonic() + _START_S
-        while not done():
+        ready = False
+        while not ready:
+            ready = bool(done())
             if self._controller is not None and self._controller.poll() is not None:
                 raise SlurmError(f"slurmctld has ended: {self._last_log()}")
+            if ended := [node for node, process in self._nodes.items() if process.poll() is not None]:
+                raise SlurmError(f"slurmd of {ended[0]} has ended: see its log")
             if time.monotonic() > end:
                 raise SlurmError(f"{what} after {_START_S:g} s: {self._last_log()}")
             time.sleep(0.05)

@@ -27,6 +27,10 @@ _NODES_CYCLES = 4
 _CLOCK_S = 2.0
 """Slurm's times are whole seconds: jobs that started this much before the nodes were read may not be counted there."""
 
+_PRUNE_CYCLES = 3600
+_KEPT_S = 7 * 86400.0
+"""How long the journal keeps jobs that have ended."""
+
 
 class Placer:
     """Decides which GPUs the held jobs of a Slurm cluster get.
@@ -75,22 +79,23 @@ class Placer:
         listed = jobs.listed(self._commands)
         present = self._present(now)
         truth = self._synchronised(listed, present, now)
-        recalled = self._recalled(truth, listed, present, now)
-        lines = [orders.hold(job.job_id) for job in recalled]
-        away = {job.job_id for job in recalled}
-        lines += [
-            orders.release(job.job_id)
-            for job in listed
-            if job.is_held and job.job_id in truth.told and job.job_id not in away
-        ]
+        recalled = {job.job_id for job in self._recalled(truth, listed, present, now)}
+        told = [job for job in listed if job.job_id in truth.told and job.job_id not in recalled]
         waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
-        told = [job for job in listed if job.job_id in truth.told and job.job_id not in away]
-        told += [job for job in listed if job.runs and job.started >= self._nodes_at - _CLOCK_S]
+        lines = [orders.hold(job_id) for job_id in recalled]
+        lines += [orders.release(job.job_id) for job in told if job.is_held]
         self._deciding.requests.read(self._commands, waiting)
-        lines += self._deciding.orders_for(waiting, told, jobs.main_ids(listed), present, now)
+        taking = [*told, *self._just_started(listed)]
+        lines += self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
         self._commands.change(lines)
         self.figures.cycles += 1
+        if self.figures.cycles % _PRUNE_CYCLES == 0:
+            self._journal.prune(before=now - _KEPT_S)
         self.figures.waiting = len(waiting)
+
+    def _just_started(self, listed: Sequence[SlurmJob]) -> list[SlurmJob]:
+        """Return the jobs that hold CPUs since the nodes were read."""
+        return [job for job in listed if job.runs and job.started >= self._nodes_at - _CLOCK_S]
 
     def _present(self, now: float) -> SlurmNodes:
         """Return the nodes, which are read less often than the jobs."""
