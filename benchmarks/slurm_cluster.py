@@ -85,7 +85,7 @@ def cpu_s(process: int) -> tuple[float, float]:
     return own, children
 
 
-def speed(nodes: int, jobs: int) -> None:
+def speed(nodes: int, jobs: int, pause_s: float) -> None:
     """Print the placer's CPU time for each job, and jobs a second with and without it, in turn."""
     work = listed(jobs, 3, gangs=True, long=4.0)
     for placed in (False, True, False, True):
@@ -96,7 +96,7 @@ def speed(nodes: int, jobs: int) -> None:
                 time.sleep(3)
                 before = cpu_s(placer.process_id)
             start = time.monotonic()
-            submitted(slurm, work)
+            submitted(slurm, work, pause_s=pause_s)
             until_empty(slurm)
             seconds = time.monotonic() - start
             line = f"{'placer' if placed else 'Slurm alone':12} {jobs / seconds:6.2f} jobs/s"
@@ -188,9 +188,10 @@ def main() -> None:
     parser.add_argument("what", choices=("speed", "bandwidth", "hostile"))
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=120)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between submissions, for speed")
     given = parser.parse_args()
     if given.what == "speed":
-        speed(given.nodes, given.jobs)
+        speed(given.nodes, given.jobs, given.pause)
     elif given.what == "bandwidth":
         bandwidth(given.nodes, given.jobs)
     else:

@@ -228,11 +228,12 @@ def test_a_slurm_that_does_not_answer_is_tried_again(tmp_path: Path) -> None:
     cycles: list[int] = []
 
     class Failing:
-        def cycle(self) -> None:
+        def cycle(self) -> bool:
             cycles.append(1)
             if len(cycles) == 1:
                 raise SlurmError("no answer")
             stopped.set()
+            return False
 
     def write_log(event: str, **fields: Any) -> None:
         events.append(event)

@@ -319,6 +319,25 @@ def test_a_node_that_drains_before_the_start(placing: Placing) -> None:
     assert placing.placer.figures.recalled == 1
 
 
+def test_a_node_that_fails(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """Slurm notices, and requeues the job; it is decided again, elsewhere."""
+    with SlurmCluster(slurm.topology, settings={"SlurmdTimeout": "4"}) as fresh:
+        placing = Placing(fresh, tmp_path / "journal")
+        job = fresh.submit(
+            "--gres=gpu:8", "--requeue", script=SEES + 'test "$SLURM_RESTART_COUNT" || sleep 60'
+        )
+        placing.until(lambda: seen(fresh, job))
+        failed = seen(fresh, job)[0][0]
+        fresh.kill_node(failed)
+        placing.until(lambda: states(fresh)[job] == "PD JobHeldUser", timeout_s=90)
+        fresh.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        placing.until_gone()
+        placing.journal.close()
+        with Journal(tmp_path / "journal") as journal:
+            assert mismatch(fresh, journal, job) is None
+        assert seen(fresh, job)[1][0] != failed
+
+
 # ---- waiting -----------------------------------------------------------------------------------------------
 
 
@@ -366,7 +385,10 @@ def test_a_least_bandwidth_is_waited_for(placing: Placing) -> None:
 def test_without_a_placer_slurm_chooses(slurm: SlurmCluster, tmp_path: Path) -> None:
     commands, alive = SlurmCommands(slurm.environment), tmp_path / "alive"
     events: list[str] = []
-    write = lambda event, **fields: events.append(event)  # noqa: E731
+
+    def write(event: str, **fields: Any) -> None:
+        events.append(event)
+
     job = slurm.submit("--gres=gpu:2", script="true")
     alive.touch()
     now = time.time()

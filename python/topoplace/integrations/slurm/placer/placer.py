@@ -73,8 +73,9 @@ class Placer:
             policy, self.cluster, journal, self._settings, self.figures, write_log, _keeps_old(self._commands)
         )
 
-    def cycle(self) -> None:
-        """Read, decide and tell once."""
+    def cycle(self) -> bool:
+        """Read, decide and tell once; return True if jobs were decided, which the next cycle releases."""
+        decided = self.figures.decided
         now = self._clock()
         listed = jobs.listed(self._commands)
         present = self._present(now)
@@ -88,10 +89,11 @@ class Placer:
         taking = [*told, *self._just_started(listed)]
         lines += self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
         self._commands.change(lines)
+        self.figures.waiting = len(waiting)
         self.figures.cycles += 1
         if self.figures.cycles % _PRUNE_CYCLES == 0:
             self._journal.prune(before=now - _KEPT_S)
-        self.figures.waiting = len(waiting)
+        return self.figures.decided > decided
 
     def _just_started(self, listed: Sequence[SlurmJob]) -> list[SlurmJob]:
         """Return the jobs that hold CPUs since the nodes were read."""
