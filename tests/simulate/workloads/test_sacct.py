@@ -10,7 +10,7 @@ import pytest
 import topoplace as tp
 from batch_logs import SACCT
 from topoplace.simulate import Workload, read_workload
-from topoplace.simulate.workloads.sacct import recorded
+from topoplace.simulate.workloads.batch_systems.sacct import recorded
 
 HEADING = "JobID|Submit|Start|End|Elapsed|NNodes|ReqTRES\n"
 

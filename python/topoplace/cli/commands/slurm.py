@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, job_files, options, reading, study, writing
 
 if TYPE_CHECKING:
-    from topoplace.simulate.workloads.sacct import Recorded
+    from topoplace.simulate.workloads.batch_systems.sacct import Recorded
 
 _REPLAYED = "fcfs,topo-aware,mapa-preserve"
 _MAX_PORT = 65535
@@ -182,7 +182,7 @@ def _replay(arguments: argparse.Namespace) -> None:
 
 def _recorded(source: str) -> Recorded:
     """Return what Slurm did with the jobs of a dump; ValueError if the file is none."""
-    from topoplace.simulate.workloads import sacct
+    from topoplace.simulate.workloads.batch_systems import sacct
     from topoplace.text_formats import packed
 
     with reading.errors_of(source), reading.seekable(source) as file, packed.opened(file) as text:

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
-from topoplace.simulate.workloads import pbs, philly, sacct, swf
+from topoplace.simulate.workloads import pbs, philly, swf
+from topoplace.simulate.workloads.batch_systems import sacct
 from topoplace.simulate.workloads.workload import Workload
 from topoplace.text_formats import packed
 from topoplace.text_formats.packed import PackedText

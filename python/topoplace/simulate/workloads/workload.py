@@ -15,7 +15,8 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate.performance.transfers import Transfers
-from topoplace.simulate.workloads import generators, manifests, pbs, philly, sacct, swf, trace_csv
+from topoplace.simulate.workloads import generators, manifests, pbs, philly, swf, trace_csv
+from topoplace.simulate.workloads.batch_systems import sacct
 from topoplace.simulate.workloads.job_columns import Sensitive, Unsaid
 from topoplace.simulate.workloads.logged_jobs import LogColumns, estimated_transfers
 from topoplace.simulate.workloads.row_report import RowReport
@@ -342,7 +343,7 @@ class Workload:
         seed: int | None = None,
         skip_bad_rows: bool = False,
     ) -> Workload:
-        """Read what Slurm's `sacct -a -X --parsable2` printed; see `simulate.workloads.sacct` for the fields.
+        """Read what Slurm's `sacct -a -X --parsable2` printed; its fields: `simulate.workloads.batch_systems.sacct`.
 
         Submission is in seconds since that of the first job, the run time is that on Slurm's own choice of GPUs. Each
         node becomes a process of the job graph. Of a requeued job, the last run counts.
