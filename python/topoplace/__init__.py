@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import mig as mig
     from topoplace import objectives as objectives
     from topoplace import policies as policies
+    from topoplace import state as state
     from topoplace import testing as testing
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.engine.policy import Policy as Policy
     from topoplace.errors import AllocationError as AllocationError
     from topoplace.errors import JobGraphError as JobGraphError
+    from topoplace.errors import JournalError as JournalError
     from topoplace.errors import SnapshotError as SnapshotError
     from topoplace.errors import TopologyError as TopologyError
     from topoplace.errors import TopoplaceError as TopoplaceError
@@ -66,6 +68,7 @@ _HOME = {
     "HostShare": "placement",
     "JobGraph": "jobs.job_graph",
     "JobGraphError": "errors",
+    "JournalError": "errors",
     "Level": "topology.fabric",
     "Link": "topology.links.link",
     "LinkKind": "topology.links.link",
@@ -97,6 +100,7 @@ _MODULES = {
     "objectives": "objectives",
     "policies": "policies",
     "simulate": "simulate",
+    "state": "state",
     "testing": "testing",
 }
 """The modules that are public as modules; `simulate` can be called."""

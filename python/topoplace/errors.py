@@ -17,6 +17,7 @@ _OPTIONAL_PACKAGES: Final = {
     "matplotlib.figure": ("matplotlib", "plot"),
     "networkx": ("networkx", "networkx"),
     "pandas": ("pandas", "pandas"),
+    "prometheus_client": ("prometheus-client", "slurm"),
     "pyarrow.parquet": ("pyarrow", "parquet"),
     "ray": ("Ray", "ray"),
     "yaml": ("PyYAML", "discovery"),
@@ -55,6 +56,14 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
 
 class InfeasibleError(TopoplaceError, ValueError):
     """Arguments of a kernel that no answer can satisfy, or for which its search found no answer."""
+
+
+class JournalError(TopoplaceError, ValueError):
+    """A file that is not a journal or cannot be opened as one, or an entry that a journal cannot keep."""
+
+
+class SlurmError(TopoplaceError, RuntimeError):
+    """Slurm does not answer, or not as expected."""
 
 
 class SnapshotError(TopoplaceError, ValueError):

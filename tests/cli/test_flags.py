@@ -10,6 +10,7 @@ import pytest
 
 from command_line import Call
 from topoplace import cli
+from topoplace.state import Journal
 
 # A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
 BASES = {
@@ -40,6 +41,11 @@ BASES = {
     "suite": "suite --quick --policies fcfs --workers 1 -o out",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
+    "slurm gres": "slurm gres topo.txt",
+    "slurm replay": "slurm replay topo.txt --jobs sacct.txt",
+    "slurm run": "slurm run topo.txt --journal new.journal",
+    "slurm release": "slurm release --journal new.journal",
+    "state": "state decisions.journal",
     "partition": "partition path.graph",
     "flow": "flow two.min",
     "capacity": "capacity jobs.csv times.csv",
@@ -147,6 +153,13 @@ WRONG = {
     "--times": (*NO_FILE, "topo.txt"),
     "--log": (*NO_FILE, "topo.txt"),
     "--lists": ("nowhere/none", "topo.txt"),
+    "--job": ("", "9"),
+    "--journal": ("",),
+    "slurm run --journal": ("", "nowhere/none", "topo.txt"),
+    "--interval": ("-1", "nan", "inf", "x"),
+    "--patience": ("-1", "nan", "inf", "x"),
+    "--metrics": ("0", "-1", "x", "", "65536", "1.5"),
+    "--device-file": ("", "/dev/nvidia"),
     "--artifact": ("nowhere/none", "topo.txt"),
 }
 # `papers mapa` writes the log of its artifact only if all these are given.
@@ -194,12 +207,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "running.csv": "job_id,gpus\na,0-2\nb,5\n",
         "two.csv": "job_id,gpus\na,0\n",
         "lines.txt": "2,ring,0,30,0,a\n",
+        "sacct.txt": "JobID|Submit|Start|End|NNodes|ReqTRES\n1|0|1|9|1|gres/gpu=1\n",
         "plan.toml": 'policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n',
         "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "folder.json").mkdir()
+    Journal(tmp_path / "decisions.journal").close()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

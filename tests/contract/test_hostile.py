@@ -23,6 +23,7 @@ ONE_JOB = Workload([JOB], [0.0], [1.0])
 MATRIX = "\tGPU0\nGPU0\t X \n"
 
 TRACE = "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n"
+SACCT = "JobID|Submit|Start|End|NNodes|ReqTRES\n1|0|1|9|1|gres/gpu=1\n"
 SWF = "1 0 0 9 4 -1 -1 4 9 8 1 -1 -1 -1 1 -1 -1 -1"
 PBS = "01/02/2013 10:00:00;E;1;queue=G ctime=1 resources_used.walltime=9 Resource_List.nodes=2:gpus=1"
 
@@ -133,6 +134,11 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     },
     "from_swf": Workload.from_swf,
     "from_pbs": Workload.from_pbs,
+    "from_sacct": Workload.from_sacct,
+    **{
+        f"from_sacct {name}": option(Workload.from_sacct, name, SACCT)
+        for name in ("partitions", "without_gpus", "seed")
+    },
     **{
         f"from_swf {name}": option(Workload.from_swf, name, SWF)
         for name in ("gpus_per_node", "cpus_per_node", "statuses", "queues", "seed")

@@ -23,5 +23,5 @@ def test_example_runs(script: Path, tmp_path: Path) -> None:
     assert done.stdout
 
 
-def test_there_are_five() -> None:
-    assert len(EXAMPLES) == 5
+def test_there_are_six() -> None:
+    assert len(EXAMPLES) == 6

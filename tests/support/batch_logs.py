@@ -28,3 +28,14 @@ PBS = """
 01/02/2013 10:42:00;E;14.batch;queue=G ctime=1357120901 start=0 Resource_List.nodes=1:gpus=1 end=1357122600
 01/02/2013 10:43:00;E;15.batch;queue=G ctime=1357120902 start=1357121000 Resource_List.nodect=2 Resource_List.ncpus=5 Resource_List.ngpus=3 Resource_List.mem=8gb resources_used.walltime=50
 """  # noqa: E501
+
+SACCT = """JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocTRES|ReqTRES
+7|eve|gpu|2026-01-02T10:00:10|2026-01-02T10:01:00|2026-01-02T10:11:00|600|60|1|billing=8,cpu=8,gres/gpu:v100=4,gres/gpu=4,mem=16G,node=1|cpu=8
+7.batch|||2026-01-02T10:01:00|2026-01-02T10:01:00|2026-01-02T10:11:00|600||1|cpu=8,mem=16G,node=1|
+8|eve|gpu|2026-01-02T10:00:00|2026-01-02T10:00:30|2026-01-02T10:00:50||UNLIMITED|2|cpu=4,gres/gpu:a100=8,gres/gpu:v100=8,mem=2048M,node=2|
+9|adam|gpu|2026-01-02T10:02:00|Unknown|2026-01-02T10:03:00|0|60|1||cpu=1,gres/gpu=1
+10|adam|gpu|2026-01-02T10:02:00|2026-01-02T10:04:00|Unknown|50|60|1|cpu=1,gres/gpu=1|
+11|adam|cpu|2026-01-02T10:02:00|2026-01-02T10:04:00|2026-01-02T10:05:00|60|60|1|cpu=2,mem=1G,node=1|
+12|adam|gpu|1767348000|1767348010|1767348020|10|60|1|cpu=1,gres/gpu=1,node=1|
+12|adam|gpu|1767348000|1767348100|1767348150|50|60|1|cpu=1,gres/gpu=1,node=1|
+"""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_logs import PBS, SWF
+from batch_logs import PBS, SACCT, SWF
 from mutations import WAYS, broken, swollen
 from topoplace.simulate import Workload
 from traces import HELIOS, KALOS, OPENB, PAI, PHILLY
@@ -21,13 +21,14 @@ logs = pytest.mark.parametrize(
     [
         (SWF, Workload.from_swf),
         (PBS, partial(Workload.from_pbs, without_gpus=True)),
+        (SACCT, partial(Workload.from_sacct, without_gpus=True)),
         (OPENB, partial(Workload.from_trace, without_gpus=True, pattern="ring")),
         (PAI, partial(Workload.from_trace, skip_bad_rows=True, pattern="ring")),
         (HELIOS, partial(Workload.from_trace, duration=1, pattern="ring")),
         (KALOS, partial(Workload.from_trace, skip_bad_rows=True, pattern="ring")),
         (json.dumps(PHILLY), partial(Workload.from_philly, skip_bad_rows=True, pattern="ring")),
     ],
-    ids=["swf", "pbs", "openb", "pai", "helios", "kalos", "philly"],
+    ids=["swf", "pbs", "sacct", "openb", "pai", "helios", "kalos", "philly"],
 )
 
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
 from topoplace.simulate.workloads import pbs, philly, swf
+from topoplace.simulate.workloads.batch_systems import sacct
 from topoplace.simulate.workloads.workload import Workload
 from topoplace.text_formats import packed
 from topoplace.text_formats.packed import PackedText
@@ -70,6 +71,12 @@ _READERS: Final = (
         _by_lines(Workload.from_pbs),
     ),
     _Reader(
+        "a dump of sacct, which has the GPUs of its jobs",
+        sacct.recognised,
+        _SKIP | _UNSAID | {"without_gpus", "seed"},
+        _by_lines(Workload.from_sacct),
+    ),
+    _Reader(
         "MAPA's job lines",
         lambda head: head.lstrip()[:1].isdigit() and head.lstrip().split("\n", 1)[0].count(",") == 5,
         frozenset(),
@@ -109,8 +116,8 @@ def read_workload(
     """Read the jobs in a file, plain or packed by gzip or zip, piece by piece.
 
     source: path of the file, or the open, seekable file. The format is one of those of the `Workload.from_…` methods,
-    which describe the options: a trace in CSV, Philly's JSON, the Standard Workload Format, a PBS log, manifests,
-    MAPA's job lines.
+    which describe the options: a trace in CSV, Philly's JSON, the Standard Workload Format, a PBS log, a dump of
+    sacct, manifests, MAPA's job lines.
 
     ValueError names a damaged file, a row that cannot be read, or an option that says what the format says itself.
     """

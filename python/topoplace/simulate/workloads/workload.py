@@ -16,6 +16,7 @@ from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads import generators, manifests, pbs, philly, swf, trace_csv
+from topoplace.simulate.workloads.batch_systems import sacct
 from topoplace.simulate.workloads.job_columns import Sensitive, Unsaid
 from topoplace.simulate.workloads.logged_jobs import LogColumns, estimated_transfers
 from topoplace.simulate.workloads.row_report import RowReport
@@ -328,6 +329,32 @@ class Workload:
         """
         unsaid = Unsaid(pattern, bandwidth_sensitive)
         columns = pbs.read_pbs(text, queues, unsaid, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows)
+        return cls._from_log(columns, seed)
+
+    @classmethod
+    def from_sacct(
+        cls,
+        text: Lines,
+        *,
+        partitions: Collection[str] | None = None,
+        without_gpus: bool = False,
+        pattern: str | None = None,
+        bandwidth_sensitive: Sensitive = None,
+        seed: int | None = None,
+        skip_bad_rows: bool = False,
+    ) -> Workload:
+        """Read what Slurm's `sacct -a -X --parsable2` printed; its fields: `simulate.workloads.batch_systems.sacct`.
+
+        Submission is in seconds since that of the first job, the run time is that on Slurm's own choice of GPUs. Each
+        node becomes a process of the job graph. Of a requeued job, the last run counts.
+
+        partitions: jobs of others are skipped; None keeps all. The other arguments are as for `from_pbs`. Steps, jobs
+        that never started and jobs that still run are skipped; `report` counts them.
+        """
+        unsaid = Unsaid(pattern, bandwidth_sensitive)
+        columns = sacct.read_sacct(
+            text, partitions, unsaid, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows
+        )
         return cls._from_log(columns, seed)
 
     @classmethod

@@ -1,0 +1,223 @@
+"""`topoplace slurm`: the configuration that a Slurm cluster needs so that topoplace can choose GPUs for its jobs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, job_files, options, reading, study, writing
+
+if TYPE_CHECKING:
+    from topoplace.simulate.workloads.batch_systems.sacct import Recorded
+
+_REPLAYED = "fcfs,topo-aware,mapa-preserve"
+_MAX_PORT = 65535
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace slurm` to the command line, with its subcommands."""
+    slurm = options.command(commands, "slurm", "choose GPUs for the jobs of a Slurm cluster")
+    which = slurm.add_subparsers(metavar="WHAT", required=True)
+    _add_run(which)
+    _add_release(which)
+    _add_replay(which)
+    _add_gres(which)
+    _add_file(which)
+
+
+def _add_run(which: Any) -> None:
+    parser = options.command(
+        which, "run", "decide which GPUs the jobs of a Slurm cluster get, until it is ended", _place
+    )
+    options.add_topology(parser)
+    options.add_policy(parser)
+    _add_journal(parser)
+    _add_patience(parser, "let Slurm choose if there are enough GPUs, and no decision after SECONDS")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="between two looks at the queue (default: 1)",
+    )
+    parser.add_argument(
+        "--metrics", type=_port, metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT"
+    )
+
+
+def _add_release(which: Any) -> None:
+    what = "let Slurm choose GPUs for waiting jobs if no `topoplace slurm run` is alive"
+    parser = options.command(which, "release", what, _release)
+    _add_journal(parser)
+    _add_patience(parser, "do so for jobs older than SECONDS, if the journal's writer was silent as long")
+
+
+def _add_replay(which: Any) -> None:
+    what = "simulate the jobs of a dump of sacct under several policies, beside what Slurm did with them"
+    parser = options.command(which, "replay", what, _replay)
+    options.add_topology(parser)
+    parser.add_argument(
+        "--policies", default=_REPLAYED, help="comma-separated names of policies (default: %(default)s)"
+    )
+    study.add_workload(parser)
+    parser.set_defaults(performance="mapa")
+
+
+def _add_journal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--journal",
+        required=True,
+        type=options.path,
+        metavar="FILE",
+        help="what outlives a crash; see `topoplace state`",
+    )
+
+
+def _add_patience(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--patience", type=float, default=300.0, metavar="SECONDS", help=f"{what} (default: 300)"
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > 5 or not 0 < int(text) <= _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _add_gres(which: Any) -> None:
+    parser = options.command(which, "gres", "print gres.conf and the nodes' Gres for a topology", _gres)
+    options.add_topology(parser)
+    parser.add_argument(
+        "--device-file",
+        default="/dev/nvidia{number}",
+        metavar="PATTERN",
+        help="device file of a GPU, with {number} on its machine, and {node} (default: %(default)s)",
+    )
+
+
+def _add_file(which: Any) -> None:
+    from topoplace.integrations.slurm import shipped
+
+    parser = options.command(which, "file", "print a file for Slurm's hosts, such as job_submit.lua", _file)
+    parser.add_argument("name", metavar="NAME", choices=shipped.NAMES, help=", ".join(shipped.NAMES))
+
+
+def _place(arguments: argparse.Namespace) -> None:
+    from topoplace import policies
+    from topoplace.integrations.slurm import metrics
+    from topoplace.integrations.slurm.placer import Placer, PlacerSettings, log, running
+    from topoplace.integrations.slurm.placer.figures import Figures
+    from topoplace.state import Journal
+
+    with flags.named(interval="--interval", patience="--patience"):
+        settings = PlacerSettings(interval=arguments.interval, patience=arguments.patience)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    topology = reading.topology(arguments)
+    placers: list[Placer] = []
+    if arguments.metrics:
+        metrics.served(lambda: placers[-1].figures if placers else Figures(), arguments.metrics)
+    with Journal(arguments.journal) as journal:
+        _require_slurm()
+        running.run(
+            lambda: Placer(topology, policy, journal, settings=settings, write_log=log.to_stderr),
+            interval_s=settings.interval,
+            alive=running.alive_file(arguments.journal),
+            write_log=log.to_stderr,
+            started=placers.append,
+        )
+
+
+def _require_slurm() -> None:
+    import shutil
+
+    if missing := [name for name in ("squeue", "sinfo", "scontrol") if shutil.which(name) is None]:
+        raise ValueError(f"this host has no {', '.join(missing)}: run this where Slurm's commands are")
+
+
+def _release(arguments: argparse.Namespace) -> None:
+    import time
+
+    from topoplace.integrations.slurm.client.commands import SlurmCommands
+    from topoplace.integrations.slurm.fallback import release_waiting
+    from topoplace.integrations.slurm.placer import PlacerSettings, log, running
+
+    with flags.named(patience="--patience"):
+        patience = PlacerSettings(patience=arguments.patience).patience
+    alive = running.alive_file(arguments.journal)
+    count = release_waiting(
+        SlurmCommands(), alive, patience_s=patience, now=time.time(), write_log=log.to_stderr
+    )
+    print(f"{count} jobs given back to Slurm")
+
+
+def _replay(arguments: argparse.Namespace) -> None:
+    from topoplace import policies
+
+    if arguments.jobs is None:
+        raise ValueError("--jobs is missing: the file with what `sacct -a -X --parsable2` printed")
+    names = job_files.listed(arguments.policies, "--policies")
+    for name in names:
+        with flags.named(name="--policies"):
+            policies.get(name)  # report an unknown name before the first run
+    picture = writing.picture(arguments.output, "comparison.png")
+    slurms = _recorded(arguments.jobs)
+    results, set_aside = study.Study(arguments).run_all(names)
+    rows = results[0].compare(results[1:])
+    if arguments.json:
+        writing.as_json({"slurm": slurms._asdict(), "policies": rows, "set_aside": set_aside})
+    else:
+        _print_replayed(rows, slurms, arguments.jobs)
+    for name, reason in set_aside.items():
+        print(f"{name} is set aside: {reason}", file=sys.stderr)
+    if picture:
+        from topoplace.report import plots
+
+        plots.comparison(results, picture)
+        writing.wrote(picture, beside_json=arguments.json)
+
+
+def _recorded(source: str) -> Recorded:
+    """Return what Slurm did with the jobs of a dump; ValueError if the file is none."""
+    from topoplace.simulate.workloads.batch_systems import sacct
+    from topoplace.text_formats import packed
+
+    with reading.errors_of(source), reading.seekable(source) as file, packed.opened(file) as text:
+        return sacct.recorded(text.lines())
+
+
+def _print_replayed(rows: Sequence[Mapping[str, Any]], slurms: Recorded, source: str) -> None:
+    from topoplace.report import tables
+
+    cells: list[tuple[object, ...]] = [
+        ("Slurm, as recorded", slurms.makespan / 3600, slurms.mean_wait / 3600, "-")
+    ]
+    cells += [
+        (row["policy"], row["makespan"] / 3600, row["mean_wait"] / 3600, row["mean_slowdown"]) for row in rows
+    ]
+    tables.show(("policy", "makespan h", "mean wait h", "slowdown"), cells, f"{slurms.jobs} jobs of {source}")
+
+
+def _gres(arguments: argparse.Namespace) -> None:
+    from topoplace.discovery.text.host_list import folded
+    from topoplace.integrations.slurm import gres
+
+    topology = reading.topology(arguments)
+    with flags.named(device_file="--device-file"):
+        text = gres.gres_conf(topology, device_file=arguments.device_file)
+    print("# gres.conf: a type for each device", text, sep="\n")
+    print("# slurm.conf: add to the lines of these nodes")
+    by_gres: dict[str, list[str]] = {}
+    for node, held in gres.node_gres(topology).items():
+        by_gres.setdefault(held, []).append(node)
+    for held, nodes in by_gres.items():
+        print(f"# NodeName={folded(nodes)} Gres={held}")
+
+
+def _file(arguments: argparse.Namespace) -> None:
+    from topoplace.integrations.slurm import shipped
+
+    print(shipped.text(arguments.name), end="")

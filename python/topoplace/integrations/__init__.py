@@ -1,0 +1,1 @@
+"""Adapters to schedulers, a package each. They translate and hold no placement logic: policies decide."""

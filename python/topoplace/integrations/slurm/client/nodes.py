@@ -1,0 +1,88 @@
+"""The nodes, partitions and reservations of a Slurm cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topoplace.integrations.slurm.client.commands import SlurmCommands
+from topoplace.integrations.slurm.client.jobs import megabytes, node_names
+from topoplace.integrations.slurm.client.records import RecordFormat
+
+_FIELDS = (
+    "NodeList",
+    "PartitionName",
+    "Available",
+    "StateComplete",
+    "CPUsState",
+    "Memory",
+    "AllocMem",
+    "Features",
+    "Gres",
+)
+_GOOD = frozenset(("idle", "mixed", "allocated", "completing", "planned", "reserved", "cloud"))
+_RESERVATION = re.compile(r"ReservationName=(\S+) .*? Nodes=(\S*) .* State=(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNode:
+    """A node as sinfo shows it."""
+
+    name: str
+    usable: bool
+    """True if Slurm starts jobs on it: it answers, and is neither down, drained, draining nor failing."""
+    idle_cpus: int
+    free_mb: float
+    """Memory that no job has."""
+    features: frozenset[str]
+    gres: str
+    partitions: frozenset[str]
+    """Those that are up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNodes:
+    """All nodes by name, and the nodes of each reservation that is active."""
+
+    nodes: Mapping[str, SlurmNode]
+    reservations: Mapping[str, frozenset[str]]
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Return the nodes that are in an active reservation."""
+        return frozenset[str]().union(*self.reservations.values())
+
+
+def listed(commands: SlurmCommands) -> SlurmNodes:
+    """Return the nodes and the active reservations."""
+    form = RecordFormat(_FIELDS)
+    found: dict[str, SlurmNode] = {}
+    for record in form.records(commands.output("sinfo", ["-a", "-h", "-N", "-O", form.option])):
+        name, partition, available, state, cpus, memory, allocated, features, gres = record
+        before = found[name].partitions if name in found else frozenset[str]()
+        found[name] = SlurmNode(
+            name,
+            set(state.split("+")) <= _GOOD,
+            _idle(cpus),
+            megabytes(memory) - megabytes(allocated),
+            frozenset(filter(None, features.split(","))),
+            gres,
+            before | {partition} if available == "up" else before,
+        )
+    return SlurmNodes(found, _reservations(commands))
+
+
+def _idle(cpus: str) -> int:
+    """Return the idle CPUs in allocated/idle/other/total."""
+    parts = cpus.split("/")
+    return int(parts[1]) if len(parts) == 4 and parts[1].isdigit() else 0
+
+
+def _reservations(commands: SlurmCommands) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for line in commands.output("scontrol", ["-o", "show", "reservation"]).splitlines():
+        match = _RESERVATION.match(line)
+        if match and match[3] == "ACTIVE":
+            found[match[1]] = frozenset(node_names(match[2]))
+    return found

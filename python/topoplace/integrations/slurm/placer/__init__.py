@@ -1,0 +1,19 @@
+"""The placer beside slurmctld: it reads Slurm's state, lets a policy decide, and tells Slurm.
+
+One cycle of `Placer` is a row of small parts:
+
+    client.jobs, client.nodes   what Slurm says
+    truth                       the devices that jobs hold, and those that jobs were told to start on
+    topoplace.state             the cluster and the journal follow; differences are counted
+    waiting                     which jobs Slurm itself would start, and on which nodes
+    deciding, fairness          whose turn it is, and who is given back to Slurm
+    decision                    a policy decides; its answer as nodes and exact devices, or why Slurm cannot express it
+    orders                      what scontrol is told
+"""
+
+from __future__ import annotations
+
+from topoplace.integrations.slurm.placer.placer import Placer
+from topoplace.integrations.slurm.placer.settings import PlacerSettings
+
+__all__ = ["Placer", "PlacerSettings"]

@@ -1,0 +1,22 @@
+"""Logs as lines of JSON: time in seconds since 1970, the event, and its fields."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Log = Callable[..., None]
+"""Writes one event: its name, and fields by name."""
+
+
+def to_stderr(event: str, **fields: Any) -> None:
+    """Write one line to standard error; what is not ASCII, such as line breaks in names, is escaped."""
+    line = {"time": round(time.time(), 3), "event": event, **fields}
+    print(json.dumps(line, default=str), file=sys.stderr, flush=True)
+
+
+def nowhere(event: str, **fields: Any) -> None:
+    """Write nothing."""

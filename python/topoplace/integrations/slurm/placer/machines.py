@@ -1,0 +1,75 @@
+"""The names of GPUs here and in Slurm: numbers of a topology, and nodes with device numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topoplace.errors import SlurmError
+from topoplace.integrations.slurm import gres
+from topoplace.integrations.slurm.client.nodes import SlurmNodes
+from topoplace.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place as Slurm can express it: nodes, and the same devices of each, in the order of tasks."""
+
+    nodes: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+
+def gpus_at(topology: Topology, nodes: Iterable[str], numbers: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the GPUs with these device numbers on each node; None if the topology lacks one."""
+    found: list[int] = []
+    for node in nodes:
+        gpus = topology.gpus_of.get(node, ())
+        if max(numbers, default=0) >= len(gpus):
+            return None
+        found += [gpus[number] for number in numbers]
+    return tuple(found)
+
+
+def gpus_on(topology: Topology, devices: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
+    """Return the GPUs that the topology has of these device numbers by node."""
+    found: list[int] = []
+    for node, numbers in devices.items():
+        gpus = topology.gpus_of.get(node, ())
+        found += [gpus[number] for number in numbers if number < len(gpus)]
+    return tuple(found)
+
+
+def where_of(topology: Topology, gpus: Sequence[int]) -> Where | str:
+    """Return the place of `gpus`, which are in task order; a text says why Slurm cannot express it."""
+    by_node: dict[str, list[int]] = {}
+    for gpu in gpus:
+        node = topology.machine_names[int(topology.machine_of[gpu])]
+        by_node.setdefault(node, []).append(topology.gpus_of[node].index(gpu))
+    first = next(iter(by_node.values()))
+    for node, numbers in by_node.items():
+        if set(numbers) != set(first):
+            return (
+                f"Slurm gives the same GPUs of each node: {sorted(first)} is not {sorted(numbers)} of {node}"
+            )
+    return Where(tuple(by_node), tuple(first))
+
+
+def sockets_of(topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the GPUs of each socket; kept with the topology by its `derived`."""
+    found: dict[tuple[str, int | None], list[int]] = {}
+    for gpu in topology.gpus:
+        found.setdefault((gpu.machine, gpu.socket), []).append(gpu.index)
+    return tuple(map(tuple, found.values()))
+
+
+def check_nodes(topology: Topology, nodes: SlurmNodes) -> list[str]:
+    """Return the machines of `topology` that Slurm lacks; SlurmError for nodes without a type per device."""
+    wanted = gres.node_gres(topology)
+    missing = [node for node in wanted if node not in nodes.nodes]
+    if len(missing) == len(wanted):
+        raise SlurmError(f"none of the machines {', '.join(list(wanted)[:5])} is a node of Slurm")
+    for node, held in wanted.items():
+        if node in nodes.nodes and not set(nodes.nodes[node].gres.split(",")) >= set(held.split(",")):
+            known = nodes.nodes[node].gres or "no Gres"
+            raise SlurmError(f"node {node} has {known}, not a type per device: see `topoplace slurm gres`")
+    return missing

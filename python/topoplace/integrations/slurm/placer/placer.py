@@ -1,0 +1,203 @@
+"""Placer: one cycle after the other, it reads Slurm's state, decides for waiting jobs, and tells Slurm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.policy import Policy
+from topoplace.integrations.slurm.client import devices, jobs, nodes
+from topoplace.integrations.slurm.client.commands import SlurmCommands
+from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
+from topoplace.integrations.slurm.client.nodes import SlurmNodes
+from topoplace.integrations.slurm.placer import log, orders
+from topoplace.integrations.slurm.placer.deciding import Deciding
+from topoplace.integrations.slurm.placer.figures import Figures
+from topoplace.integrations.slurm.placer.machines import check_nodes, sockets_of
+from topoplace.integrations.slurm.placer.settings import PlacerSettings
+from topoplace.integrations.slurm.placer.truth import Truth, truth_of, unknown_devices
+from topoplace.integrations.slurm.placer.waiting import never_starts
+from topoplace.objectives.fragmentation import fragmentation_from
+from topoplace.state import Entry, Journal, Stage, reconcile
+from topoplace.topology.topology import Topology
+
+_NODES_CYCLES = 4
+"""Nodes are read once in so many cycles."""
+_CLOCK_S = 2.0
+"""Slurm's times are whole seconds: jobs that started this much before the nodes were read may not be counted there."""
+
+_PRUNE_CYCLES = 3600
+_KEPT_S = 7 * 86400.0
+"""How long the journal keeps jobs that have ended."""
+
+
+class Placer:
+    """Decides which GPUs the held jobs of a Slurm cluster get.
+
+    Everything that must outlive a crash is in Slurm itself and in the journal: a placer that was killed at any moment
+    goes on where it was. SlurmError if Slurm does not answer; the next cycle tries again.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        policy: Policy,
+        journal: Journal,
+        *,
+        commands: SlurmCommands | None = None,
+        settings: PlacerSettings | None = None,
+        write_log: log.Log = log.nowhere,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Place jobs on the machines of `topology`, whose names are those of Slurm's nodes.
+
+        journal: open for writing. commands: those of this host for the cluster that SLURM_CONF names, by default.
+        clock: the time in seconds since 1970. SlurmError if Slurm does not have these nodes with a type per device.
+        """
+        self._topology = topology
+        self._journal = journal
+        self._commands = commands or SlurmCommands()
+        self._settings = settings or PlacerSettings()
+        self._log = write_log
+        self._clock = clock
+        self._nodes: SlurmNodes | None = None
+        self._nodes_at = 0.0
+        self._chosen: dict[int, Mapping[str, Sequence[int]]] = {}
+        self.cluster = Cluster(topology)
+        self.figures = Figures()
+        for node in check_nodes(topology, nodes.listed(self._commands)):
+            self._log("node_missing", node=node)
+        journal.set_topology(topology.digest())
+        self._deciding = Deciding(
+            policy, self.cluster, journal, self._settings, self.figures, write_log, _keeps_old(self._commands)
+        )
+
+    def cycle(self) -> bool:
+        """Read, decide and tell once; return True if jobs were decided, which the next cycle releases."""
+        decided = self.figures.decided
+        now = self._clock()
+        listed = jobs.listed(self._commands)
+        present = self._present(now)
+        truth = self._synchronised(listed, present, now)
+        recalled = {job.job_id for job in self._recalled(truth, listed, present, now)}
+        told = [job for job in listed if job.job_id in truth.told and job.job_id not in recalled]
+        waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
+        lines = [orders.hold(job_id) for job_id in recalled]
+        lines += [orders.release(job.job_id) for job in told if job.is_held]
+        self._deciding.requests.read(self._commands, waiting)
+        taking = [*told, *self._just_started(listed)]
+        lines += self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
+        self._commands.change(lines)
+        self.figures.waiting = len(waiting)
+        self.figures.cycles += 1
+        if self.figures.cycles % _PRUNE_CYCLES == 0:
+            self._journal.prune(before=now - _KEPT_S)
+        return self.figures.decided > decided
+
+    def _just_started(self, listed: Sequence[SlurmJob]) -> list[SlurmJob]:
+        """Return the jobs that hold CPUs since the nodes were read."""
+        return [job for job in listed if job.runs and job.started >= self._nodes_at - _CLOCK_S]
+
+    def _present(self, now: float) -> SlurmNodes:
+        """Return the nodes, which are read less often than the jobs."""
+        if self._nodes is None or now - self._nodes_at >= _NODES_CYCLES * self._settings.interval:
+            self._nodes = nodes.listed(self._commands)
+            self._nodes_at = now
+        return self._nodes
+
+    # ---- what Slurm has ------------------------------------------------------------------------------------
+
+    def _synchronised(self, listed: Sequence[SlurmJob], present: SlurmNodes, now: float) -> Truth:
+        """Bring cluster and journal in step with Slurm, and return what it has."""
+        self._drain(present)
+        numbers = {job.number for job in listed if job.runs}
+        for number in self._chosen.keys() - numbers:
+            del self._chosen[number]
+        if unknown := unknown_devices(listed, self._chosen):
+            found = devices.of_jobs(self._commands, unknown)
+            self._chosen.update({number: found.get(number, {}) for number in unknown})
+        self._note_withdrawn(listed, now)
+        latest = self._journal.latest()
+        truth = truth_of(listed, self._topology, self._chosen, latest)
+        self.figures.confirmed += sum(
+            job_id in latest and latest[job_id].stage.in_flight for job_id in truth.running
+        )
+        graphs = self._deciding.graphs
+        differences = reconcile(self.cluster, truth.running, self._journal, pending=truth.told, graphs=graphs)
+        decided = {job.job_id for job in listed if job.is_ours and job.devices is not None}
+        for one in differences:
+            if one.kind == "unknown" and one.job_id not in decided:
+                continue  # Slurm chose for it
+            self.figures.differences[one.kind] += 1
+            self._log("difference", job=one.job_id, kind=one.kind, journal=one.journal, slurm=one.scheduler)
+        self.figures.fragmentation = self._fragmentation()
+        return truth
+
+    def _note_withdrawn(self, listed: Sequence[SlurmJob], now: float) -> None:
+        """Withdraw the decisions for jobs that have left the queue before they started, or that never will start."""
+        alive = {job.job_id for job in listed if not never_starts(job)}
+        gone = [job_id for job_id in self._journal.in_flight() if job_id not in alive]
+        self._journal.append(
+            *(
+                Entry(job_id, Stage.WITHDRAWN, (), "it has left the queue, or never starts", now)
+                for job_id in gone
+            )
+        )
+
+    def _drain(self, present: SlurmNodes) -> None:
+        """Drain the machines on which Slurm starts nothing."""
+        drained = set(self.cluster.drained_gpus())
+        for node, gpus in self._topology.gpus_of.items():
+            usable = node in present.nodes and present.nodes[node].usable
+            if usable and not drained.isdisjoint(gpus):
+                self.cluster.undrain(node)
+                self._log("node_usable", node=node)
+            elif not usable and not drained.issuperset(gpus):
+                self.cluster.drain(node)
+                self._log("node_unusable", node=node)
+
+    def _fragmentation(self) -> float:
+        free = set(self.cluster.free_gpus())
+        sockets = self._topology.derived(sockets_of)
+        return fragmentation_from([(sum(gpu in free for gpu in gpus), len(gpus)) for gpus in sockets])
+
+    # ---- jobs that must be decided again ---------------------------------------------------------------------
+
+    def _recalled(
+        self, truth: Truth, listed: Sequence[SlurmJob], present: SlurmNodes, now: float
+    ) -> list[SlurmJob]:
+        """Return the jobs to hold again, and withdraw the decisions about them."""
+        latest = self._journal.latest()
+        found: dict[str, SlurmJob] = {job.job_id: job for job in truth.stranded}
+        why = dict.fromkeys(found, "it cannot start where it was told")
+        for job in listed:
+            if job.job_id not in truth.told:
+                continue
+            if not all(
+                node in present.nodes and present.nodes[node].usable
+                for node in node_names(job.required_nodes)
+            ):
+                found[job.job_id], why[job.job_id] = job, "its node is not usable any more"
+            elif not job.is_held and now - latest[job.job_id].time > self._settings.grace:
+                found[job.job_id], why[job.job_id] = job, f"it did not start: {job.reason}"
+        entries: list[Entry] = []
+        for job_id, job in found.items():
+            entries.append(Entry(job_id, Stage.WITHDRAWN, (), why[job_id], now))
+            self._deciding.set_back(job_id, now)
+            self._log("recalled", job=job_id, reason=why[job_id], slurm=job.reason)
+            if job_id in truth.told:
+                self.cluster.release(job_id)
+        self._journal.append(*entries)
+        self.figures.recalled += len(found)
+        return list(found.values())
+
+
+def _keeps_old(commands: SlurmCommands) -> bool:
+    """Return True if this version of Slurm goes on to ask for GPUs that an update has removed from a job.
+
+    Slurm corrected this in 23.02.6.
+    """
+    words = commands.output("scontrol", ["version"]).split()
+    parts = [int(part) for part in words[-1].split(".")[:3] if part.isdigit()]
+    return parts < [23, 2, 6]

@@ -1,0 +1,42 @@
+"""The requests of waiting jobs, each parsed once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from topoplace.integrations.slurm import request
+from topoplace.integrations.slurm.client import jobs
+from topoplace.integrations.slurm.client.commands import SlurmCommands
+from topoplace.integrations.slurm.client.jobs import SlurmJob
+from topoplace.integrations.slurm.request import Request, RequestError
+
+
+class Requests:
+    """What waiting jobs ask for, by job id: a `Request`, or the error that says what is wrong with it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, Request | RequestError]] = {}
+
+    def read(self, commands: SlurmCommands, waiting: Sequence[SlurmJob]) -> None:
+        """Read the requests of jobs that are new, or of which Slurm's hook has said something else before."""
+        new = [job for job in waiting if self._known.get(job.job_id, ("",))[0] != job.mark]
+        comments = jobs.comments(commands, [job.job_id for job in new if request.has_json(job.mark)])
+        for job in new:
+            if job.job_id in comments or not request.has_json(job.mark):
+                self._known[job.job_id] = job.mark, _parsed(job, comments.get(job.job_id, ""))
+
+    def forget_all_but(self, job_ids: Collection[str]) -> None:
+        """Forget the jobs that are not in `job_ids`."""
+        for job_id in self._known.keys() - job_ids:
+            del self._known[job_id]
+
+    def get(self, job_id: str) -> Request | RequestError | None:
+        """Return the request of a job; None if it is not known yet."""
+        return self._known.get(job_id, ("", None))[1]
+
+
+def _parsed(job: SlurmJob, comment: str) -> Request | RequestError:
+    try:
+        return request.parsed(job.mark, comment, job.num_nodes)
+    except RequestError as error:
+        return error.with_traceback(None)

@@ -1,0 +1,209 @@
+"""What a job asks of topoplace: parsed strictly from text that users write, with limits on its size and depth.
+
+job_submit.lua writes the first part into the job's AdminComment, as words `name=value` in which unusual characters are
+percent-encoded: the number of GPUs of each node, and the TOPOPLACE_ variables of the submitter. The second part is the
+job's comment if it is a JSON object, such as `--comment='{"pattern": "ring", "sensitive": true}'`, whose values
+replace those of variables. A comment that does not begin with a brace is prose, and ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError
+from topoplace.jobs.job_graph import PATTERNS, JobGraph
+
+MARK: Final = "topoplace1"
+"""The first word of the AdminComment of jobs that topoplace decides."""
+MAX_CHARACTERS: Final = 1024
+"""Limit on the comment and on the AdminComment."""
+MAX_TASKS: Final = 4096
+"""Limit on the GPUs of a job on all its nodes together."""
+_WORD = re.compile(r"([a-z_]{1,20})=((?:[\w.,-]|%[0-9A-F]{2}){1,256})", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_TRUTH = MappingProxyType({"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False})
+
+
+class RequestError(JobGraphError):
+    """A request that is not understood; the message names the field and the value, escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a job asks for, besides what Slurm itself sees to."""
+
+    gpus: int
+    """GPUs of each node."""
+    nodes: int = 1
+    pattern: str = "ring"
+    sensitive: bool = False
+    """True if the job runs slower on slower links."""
+    min_utility: float = 0.0
+    min_bandwidth: float | None = None
+    """GB/s of the slowest link that the pattern uses; the job waits for it."""
+    within: str | None = None
+    """Level of the fabric."""
+    model: str | None = None
+    memory_gb: float | None = None
+    """Memory of each GPU."""
+    nodelist: str = ""
+    """The nodes that the job must have, as its user listed them."""
+    exclude: str = ""
+    """The nodes that the job must not have."""
+
+    def job_graph(self, *, same_gpus: bool = True) -> JobGraph:
+        """Return the job for a policy. same_gpus: for several nodes, ask for equal GPUs of each, which Slurm needs."""
+        on_machines: dict[str, Any] = {"single_machine": True}
+        if self.nodes > 1:
+            on_machines = {"max_machines": self.nodes, "same_gpus": same_gpus}
+        return PATTERNS[self.pattern](self.gpus * self.nodes).with_(
+            bandwidth_sensitive=self.sensitive,
+            min_utility=self.min_utility,
+            gpu_model=self.model,
+            gpu_memory_gb=self.memory_gb,
+            within=self.within,
+            **on_machines,
+        )
+
+
+def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
+    """Return the request of a job on `nodes` nodes; RequestError says what is wrong with it."""
+    if max(len(admin_comment), len(comment)) > MAX_CHARACTERS:
+        raise RequestError(f"comment: more than {MAX_CHARACTERS} characters")
+    words = _words(admin_comment)
+    gpus = _checks.integer(_count(words.pop("gpus", "")), "gpus", RequestError, low=1, high=MAX_TASKS)
+    nodes = _checks.integer(nodes, "nodes", RequestError, low=1, high=MAX_TASKS)
+    words.pop("json", "")
+    nodelist, exclude = words.pop("nodelist", ""), words.pop("exclude", "")
+    if gpus * nodes > MAX_TASKS:
+        raise RequestError(f"gpus = {gpus} of each of {nodes} nodes are more than {MAX_TASKS}")
+    given = {name: _converted(name, value) for name, value in words.items()} | _json(comment)
+    if strange := sorted(given.keys() - _FIELDS.keys()):
+        raise RequestError(f"{_checks.shown(strange[0])} is not one of {', '.join(_FIELDS)}")
+    checked = {name: _FIELDS[name](value, name) for name, value in given.items()}
+    return Request(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked)
+
+
+def has_json(admin_comment: str) -> bool:
+    """Return True if the job's comment was a JSON object when it was submitted."""
+    return admin_comment.endswith(" json=1")
+
+
+def is_marked(admin_comment: str) -> bool:
+    """Return True if job_submit.lua has left the job to topoplace."""
+    return admin_comment.split(" ", 1)[0] == MARK
+
+
+# ---- the two texts -------------------------------------------------------------------------------------------------
+
+
+def _words(admin_comment: str) -> dict[str, str]:
+    mark, *words = admin_comment.split(" ")
+    if mark != MARK:
+        raise RequestError(f"AdminComment = {_checks.shown(admin_comment)} does not begin with {MARK}")
+    found: dict[str, str] = {}
+    for word in words:
+        match = _WORD.fullmatch(word)
+        if match is None or match[1] in found:
+            raise RequestError(f"AdminComment: {_checks.shown(word)} is not name=value, or is there twice")
+        try:
+            found[match[1]] = unquote_to_bytes(match[2]).decode("utf-8")
+        except UnicodeDecodeError:
+            raise RequestError(f"{match[1]} = {_checks.shown(match[2])} is not UTF-8") from None
+    return found
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text, re.ASCII):
+        raise RequestError(f"gpus = {_checks.shown(text)} is not a number")
+    return int(text)
+
+
+def _converted(name: str, text: str) -> object:
+    """Return the text of a variable as the value that JSON would have."""
+    if name == "sensitive":
+        return _TRUTH.get(text.lower(), text)
+    numeric = name in ("min_utility", "min_bandwidth", "memory_gb")
+    return float(text) if numeric and _NUMBER.fullmatch(text) else text
+
+
+def _json(comment: str) -> dict[str, object]:
+    if not comment.startswith("{"):
+        return {}
+    try:
+        found: object = json.loads(
+            comment, object_pairs_hook=_flat, parse_constant=_no_number, parse_int=_integer
+        )
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, RequestError):
+            raise
+        raise RequestError(f"comment = {_checks.shown(comment)} is not a JSON object") from None
+    assert isinstance(found, dict)  # it begins with a brace
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _flat(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if isinstance(value, dict | list):
+            raise RequestError(f"comment: {_checks.shown(name)} must be a text, a number, true or false")
+        if name in found:
+            raise RequestError(f"comment: {_checks.shown(name)} is there twice")
+        found[name] = value
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise RequestError(f"comment: {text} is not a number")
+
+
+def _integer(text: str) -> int:
+    if len(text) > 12:
+        raise RequestError("comment: an integer has more than 12 digits")
+    return int(text)
+
+
+# ---- the fields ----------------------------------------------------------------------------------------------------
+
+
+def _pattern(value: object, what: str) -> str:
+    return _checks.one_of(value, what, PATTERNS, RequestError)
+
+
+def _flag(value: object, what: str) -> bool:
+    return _checks.flag(value, what, RequestError)
+
+
+def _share(value: object, what: str) -> float:
+    return _checks.real(value, what, RequestError, high=1.0)
+
+
+def _positive(value: object, what: str) -> float:
+    return _checks.positive(value, what, RequestError, high=1e9)
+
+
+def _name(value: object, what: str) -> str:
+    name = _checks.text(value, what, RequestError)
+    if len(name) > 64 or not name.isprintable():
+        raise RequestError(f"{what} = {_checks.shown(value)} is not a printable name of up to 64 characters")
+    return name
+
+
+_FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = MappingProxyType(
+    {
+        "pattern": _pattern,
+        "sensitive": _flag,
+        "min_utility": _share,
+        "min_bandwidth": _positive,
+        "within": _name,
+        "model": _name,
+        "memory_gb": _positive,
+    }
+)

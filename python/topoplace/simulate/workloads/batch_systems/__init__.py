@@ -1,0 +1,1 @@
+"""Readers of what batch systems record of their jobs."""

@@ -1,0 +1,13 @@
+"""What must outlive a crash of a program that places jobs: its decisions, and what is held; see docs/state.md.
+
+`Journal` is a file of decisions, each of which goes through the stages intent, told and confirmed. `reconcile` brings a
+`Cluster` and a journal in step with what the scheduler itself says. Nothing here knows any particular scheduler.
+"""
+
+from __future__ import annotations
+
+from topoplace.state.entry import Entry, Stage
+from topoplace.state.journal import Journal
+from topoplace.state.reconciliation import Difference, reconcile
+
+__all__ = ["Difference", "Entry", "Journal", "Stage", "reconcile"]

@@ -1,0 +1,91 @@
+"""The files of a toy Slurm cluster: slurm.conf, gres.conf, and links to /dev/null as device files."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from pathlib import Path
+
+from topoplace.integrations.slurm import gres, shipped
+from topoplace.topology.topology import Topology
+
+SETTINGS: Mapping[str, str] = {
+    "AuthType": "auth/none",
+    "CredType": "cred/none",
+    "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",
+    "ProctrackType": "proctrack/pgid",
+    "TaskPlugin": "task/none",
+    "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_Core",
+    "SchedulerType": "sched/backfill",
+    "SchedulerParameters": "sched_interval=1,sched_min_interval=50000,bf_interval=2,batch_sched_delay=0",
+    "JobAcctGatherType": "jobacct_gather/none",
+    "AccountingStorageType": "accounting_storage/none",
+    "MpiDefault": "none",
+    "SwitchType": "switch/none",
+    "GresTypes": "gpu",
+    "SlurmdParameters": "config_overrides",  # this host has fewer CPUs than its nodes
+    "ReturnToService": "2",
+    "KillWait": "1",
+    "SlurmdTimeout": "30",
+    "SlurmctldTimeout": "30",
+    "MessageTimeout": "20",
+    "MaxJobCount": "30000",
+    "MaxArraySize": "1001",
+}
+"""What every toy cluster has in slurm.conf: no privileges, all traffic on this host, short waits."""
+
+_MEMORY_MB = 64_000
+
+
+def write(
+    folder: Path,
+    topology: Topology,
+    ports: list[int],
+    *,
+    cpus: int,
+    types: bool,
+    job_submit: bool,
+    settings: Mapping[str, str],
+) -> None:
+    """Write the files of a cluster, whose nodes are the machines of `topology`, into `folder`.
+
+    ports: that of slurmctld, and one for each node. cpus: of each node. types: True for one gres type per device.
+    job_submit: True for topoplace's job_submit.lua. settings: further ones, and others than `SETTINGS`.
+    """
+    for node, gpus in topology.gpus_of.items():
+        (folder / "devices" / node).mkdir(parents=True)
+        for number in range(len(gpus)):
+            (folder / "devices" / node / f"nvidia{number}").symlink_to(os.devnull)
+    for name in ("state", "spool", "log"):
+        (folder / name).mkdir()
+    device_file = f"{folder}/devices/{{node}}/nvidia{{number}}"
+    (folder / "gres.conf").write_text(gres.gres_conf(topology, device_file=device_file, types=types), "utf-8")
+    if job_submit:
+        (folder / "job_submit.lua").write_text(shipped.text("job_submit.lua"), "utf-8")
+    user = pwd.getpwuid(os.getuid()).pw_name
+    own = {
+        "ClusterName": "toy",
+        "SlurmctldHost": "localhost(127.0.0.1)",
+        "SlurmctldPort": str(ports[0]),
+        "SlurmUser": user,
+        "SlurmdUser": user,
+        "StateSaveLocation": f"{folder}/state",
+        "SlurmdSpoolDir": f"{folder}/spool/%n",
+        "SlurmctldPidFile": f"{folder}/slurmctld.pid",
+        "SlurmdPidFile": f"{folder}/slurmd.%n.pid",
+        "SlurmctldLogFile": f"{folder}/log/slurmctld",
+        "SlurmdLogFile": f"{folder}/log/slurmd.%n",
+        **({"JobSubmitPlugins": "lua"} if job_submit else {}),
+    }
+    lines = [f"{key}={value}" for key, value in {**SETTINGS, **own, **settings}.items()]
+    held = gres.node_gres(topology, types=types)
+    lines += [
+        f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus}"
+        f" RealMemory={_MEMORY_MB} Gres={held[node]}"
+        for node, port in zip(topology.gpus_of, ports[1:], strict=True)
+    ]
+    nodes = ",".join(topology.gpus_of)
+    lines.append(f"PartitionName=all Nodes={nodes} Default=YES MaxTime=INFINITE State=UP")
+    (folder / "slurm.conf").write_text("\n".join(lines) + "\n", "utf-8")

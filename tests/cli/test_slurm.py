@@ -1,0 +1,61 @@
+"""The commands about Slurm that need no Slurm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from batch_logs import SACCT
+from command_line import Call
+from topoplace import Topology, machines
+from topoplace.integrations.slurm import shipped
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.json"
+    path.write_text(
+        Topology.cluster(machines.get("dgx1-v100"), 3, names=["n1", "n2", "n7"]).to_json(), "utf-8"
+    )
+    return path
+
+
+def test_gres(call: Call, cluster: Path) -> None:
+    done = call("slurm", "gres", cluster, "--device-file", "/dev/gpu{number}")
+    assert done.code == 0
+    assert "NodeName=n[1-2,7] Name=gpu Type=g6 File=/dev/gpu6\n" in done.out
+    assert "# NodeName=n[1-2,7] Gres=gpu:g0:1,gpu:g1:1," in done.out
+
+
+@pytest.mark.parametrize("name", shipped.NAMES)
+def test_files(call: Call, name: str) -> None:
+    assert call("slurm", "file", name).out == shipped.text(name)
+
+
+def test_units_name_commands_that_exist(call: Call) -> None:
+    """Each ExecStart is a command line that is understood."""
+    for name in shipped.NAMES:
+        for line in shipped.text(name).splitlines():
+            if line.startswith("ExecStart="):
+                words = line.partition("topoplace/bin/topoplace ")[2].split()
+                assert call(*words[:2], "--help").code == 0
+                assert all(flag in call(*words[:2], "--help").out for flag in words if flag.startswith("--"))
+
+
+def test_replay(call: Call, cluster: Path, tmp_path: Path) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text(SACCT, "utf-8")
+    done = call("slurm", "replay", cluster, "--jobs", dump, "--policies", "fcfs,mapa-preserve", "--json")
+    found = json.loads(done.out)
+    assert found["slurm"] == {"jobs": 4, "mean_wait": 47.5, "makespan": 660.0}
+    assert [row["policy"] for row in found["policies"]] == ["fcfs", "mapa-preserve"]
+    table = call("slurm", "replay", cluster, "--jobs", dump, "--pattern", "ring").out
+    for name in ("Slurm, as recorded", "fcfs", "topo-aware", "mapa-preserve"):
+        assert name in table
+
+
+def test_replay_without_a_dump(call: Call, cluster: Path) -> None:
+    assert "--jobs is missing" in call("slurm", "replay", cluster).err
+    assert "is no heading of sacct" in call("slurm", "replay", cluster, "--jobs", cluster).err

@@ -1,0 +1,251 @@
+"""The parts of the placer that need no Slurm: texts of its commands, its rules, turns of users, metrics."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topoplace import Cluster, Refusal, Topology, machines, policies
+from topoplace.errors import SlurmError
+from topoplace.integrations.slurm import metrics
+from topoplace.integrations.slurm.client.jobs import SlurmJob, megabytes, node_names
+from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes
+from topoplace.integrations.slurm.client.records import RecordFormat
+from topoplace.integrations.slurm.placer import PlacerSettings, running
+from topoplace.integrations.slurm.placer.decision import Decided, decide
+from topoplace.integrations.slurm.placer.fairness import Turns
+from topoplace.integrations.slurm.placer.figures import Figures
+from topoplace.integrations.slurm.placer.machines import Where, where_of
+from topoplace.integrations.slurm.placer.truth import truth_of
+from topoplace.integrations.slurm.placer.waiting import admissible, needs_of, why_not_yet
+from topoplace.integrations.slurm.request import Request
+from topoplace.state import Entry, Stage
+from topoplace.state.entry import named
+
+TWO = Topology.cluster(machines.get("dgx1-v100"), 2, names=["n0", "n1"])
+
+
+def job(job_id: str = "7", **changes: Any) -> SlurmJob:
+    known = SlurmJob(
+        job_id, int(job_id), "PD", "JobHeldUser", "1000", "all", "", "", "gres:gpu:2", "topoplace1 gpus=2", "",
+        0.0, 0.0, 0.0, 1, 4, 0.0, 0, "", "",
+    )  # fmt: skip
+    return known._replace(**changes)
+
+
+def nodes(**changes: Any) -> SlurmNodes:
+    state: dict[str, Any] = {
+        "usable": True,
+        "idle_cpus": 8,
+        "free_mb": 1000.0,
+        "features": frozenset({"a"}),
+        "gres": "",
+    }
+    listed = {
+        n: SlurmNode(n, partitions=frozenset({"all"}), **(state | changes if n == "n0" else state))
+        for n in ("n0", "n1")
+    }
+    return SlurmNodes(listed, {})
+
+
+# ---- texts ---------------------------------------------------------------------------------------------------
+
+
+def test_records_with_any_characters_in_their_fields() -> None:
+    form = RecordFormat(("JobID", "comment"))
+    mark = form.option.split(":")[1].split(",")[0]
+    text = "".join(
+        f"{number}{mark}{comment}{mark}\n"
+        for number, comment in (("1", "a\n2|b\n"), ("2", "(null)"), ("3", ""))
+    )
+    assert list(form.records(text)) == [["1", "a\n2|b\n"], ["2", ""], ["3", ""]]
+    assert RecordFormat(("JobID",)).option != RecordFormat(("JobID",)).option
+    assert list(form.records("")) == []
+    with pytest.raises(SlurmError, match="a list of 1 fields is not one of records of 2"):
+        list(form.records(f"1{mark}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"), [("4G", 4096.0), ("62.50G", 64000.0), ("100M", 100.0), ("0", 0.0), ("x", 0.0)]
+)
+def test_memory(text: str, amount: float) -> None:
+    assert megabytes(text) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "names"), [("n[1-2,4]", ("n1", "n2", "n4")), ("n1", ("n1",)), ("", ()), ("n[2", ())]
+)
+def test_node_lists(text: str, names: tuple[str, ...]) -> None:
+    assert node_names(text) == names
+
+
+# ---- rules ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "on_n0"),
+    [
+        ({}, True),
+        ({"usable": False}, False),
+        ({"idle_cpus": 3}, False),
+        ({"free_mb": 10.0}, False),
+        ({"features": frozenset({"b"})}, False),
+    ],
+)
+def test_nodes_where_slurm_would_start_a_job(changes: dict[str, Any], on_n0: bool) -> None:
+    needs = needs_of(job(memory_mb=500.0, features="a"), "", "")
+    assert admissible(needs, nodes(**changes), {}) == ({"n0", "n1"} if on_n0 else {"n1"})
+
+
+def test_cpus_of_jobs_that_are_about_to_start_count() -> None:
+    assert admissible(needs_of(job(), "", ""), nodes(), {"n0": 5}) == {"n1"}
+
+
+def test_reservations_requested_and_excluded_nodes() -> None:
+    reserved = SlurmNodes(nodes().nodes, {"r": frozenset({"n0"})})
+    assert admissible(needs_of(job(), "", ""), reserved, {}) == {"n1"}
+    assert admissible(needs_of(job(reservation="r"), "", ""), reserved, {}) == {"n0"}
+    assert admissible(needs_of(job(reservation="s"), "", ""), reserved, {}) == frozenset()
+    assert admissible(needs_of(job(), "n1", ""), nodes(), {}) == {"n1"}
+    assert admissible(needs_of(job(), "", "n1"), nodes(), {}) == {"n0"}
+    assert admissible(needs_of(job(partition="other"), "", ""), nodes(), {}) == frozenset()
+
+
+def test_rules_that_are_not_understood_are_left_to_slurm() -> None:
+    assert admissible(needs_of(job(features="[a|b]"), "", ""), nodes(), {}) is None
+    assert admissible(needs_of(job(num_nodes=3), "n0,n1", ""), nodes(), {}) is None
+
+
+def test_dependencies_and_begin_times() -> None:
+    assert why_not_yet(job(dependency="afterok:3(unfulfilled)"), {"3"}, 0.0) == "dependency"
+    assert why_not_yet(job(dependency="singleton(unfulfilled)"), {"3"}, 0.0) == "dependency"
+    assert why_not_yet(job(dependency="afterok:3_*(unfulfilled)"), {"4"}, 0.0) is None
+    assert why_not_yet(job(eligible=9.0), (), 8.0) == "begin time"
+    assert why_not_yet(job(eligible=9.0), (), 9.0) is None
+
+
+def test_only_decisions_in_flight_hold_their_gpus() -> None:
+    told = job(tres="gres:gpu:g6:1,gres:gpu:g3:1", required_nodes="n1")
+    gpus = (14, 11)
+    entry = Entry("7", Stage.INTENT, named(TWO, gpus))
+    assert truth_of([told], TWO, {}, {"7": entry}).told == {"7": gpus}
+    assert truth_of([told], TWO, {}, {}).told == {}
+    assert truth_of([told], TWO, {}, {}).stranded == ()  # it is held: it will be decided again
+    released = told._replace(priority=1)
+    assert truth_of([released], TWO, {}, {}).stranded == (released,)
+    other = job("8", state="R", nodes="n1", tres="gres:gpu:g3:1")
+    both = truth_of([released, other], TWO, {}, {"7": entry})
+    assert (both.running, both.told, both.stranded) == ({"8": (11,)}, {}, (released,))
+
+
+# ---- decisions -----------------------------------------------------------------------------------------------
+
+
+def test_decisions_keep_to_the_nodes_of_slurm() -> None:
+    found = decide(policies.get("topo-aware"), Cluster(TWO), Request(2), {"n1"})
+    assert isinstance(found, Decided)
+    assert found.where.nodes == ("n1",)
+    refused = decide(policies.get("topo-aware"), Cluster(TWO), Request(2), set())
+    assert isinstance(refused, Refusal)
+    assert not refused.permanent
+
+
+def test_devices_that_an_old_slurm_still_asks_for() -> None:
+    cluster = Cluster(TWO)
+    cluster.allocate("other", [0, 8])
+    policy = policies.get("topo-aware")
+    refused = decide(policy, cluster, Request(2), {"n0", "n1"}, kept=(0,))
+    assert isinstance(refused, Refusal)
+    assert "told before" in refused.reason
+    cluster.release("other")
+    cluster.allocate("other", [0])
+    found = decide(policy, cluster, Request(2), {"n0", "n1"}, kept=(0,))
+    assert isinstance(found, Decided)
+    assert found.where.nodes == ("n1",)
+
+
+def test_a_least_bandwidth() -> None:
+    policy, cluster = policies.get("mapa-preserve"), Cluster(TWO)
+    assert isinstance(
+        decide(policy, cluster, Request(2, sensitive=True, min_bandwidth=50.0), {"n0"}), Decided
+    )
+    refused = decide(policy, cluster, Request(2, sensitive=True, min_bandwidth=51.0), {"n0"})
+    assert refused == Refusal("its slowest link would have 50 GB/s, less than 51")
+
+
+def test_places_in_slurms_words() -> None:
+    assert where_of(TWO, (6, 3)) == Where(("n0",), (6, 3))
+    assert where_of(TWO, (6, 3, 11, 14)) == Where(("n0", "n1"), (6, 3))
+    assert (
+        where_of(TWO, (6, 3, 11, 15)) == "Slurm gives the same GPUs of each node: [3, 6] is not [3, 7] of n1"
+    )
+
+
+# ---- turns ---------------------------------------------------------------------------------------------------
+
+
+def test_users_take_turns() -> None:
+    turns = Turns()
+    jobs = [job(str(number), user="many") for number in range(1, 6)] + [job("9", user="one")]
+    assert [one.number for one in turns.order(jobs)] == [1, 9, 2, 3, 4, 5]
+    turns.charge(jobs[0], 0.1)
+    assert [one.number for one in turns.order(jobs)] == [9, 2, 3, 4, 5, 1]
+    turns.start_over()
+    for _ in range(200):
+        turns.next_cycle()
+    assert [one.number for one in turns.order(jobs)] == [1, 9, 2, 3, 4, 5]
+
+
+# ---- service -------------------------------------------------------------------------------------------------
+
+
+def test_metrics_are_served_on_the_loopback_interface() -> None:
+    figures = Figures(decided=3, fragmentation=0.25)
+    figures.deferred["no room"] += 2
+    for seconds in (0.05, 0.3, 1000.0):
+        figures.note_latency(seconds)
+    port = metrics.served(lambda: figures, 0)
+    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+    for line in (
+        "topoplace_decided_total 3.0",
+        'topoplace_deferred_total{reason="no room"} 2.0',
+        "topoplace_fragmentation 0.25",
+        'topoplace_latency_seconds_bucket{le="0.1"} 1.0',
+        'topoplace_latency_seconds_bucket{le="0.5"} 2.0',
+        'topoplace_latency_seconds_bucket{le="+Inf"} 3.0',
+        "topoplace_latency_seconds_sum 1000.35",
+    ):
+        assert line in text
+
+
+def test_a_slurm_that_does_not_answer_is_tried_again(tmp_path: Path) -> None:
+    stopped = threading.Event()
+    events: list[str] = []
+    cycles: list[int] = []
+
+    class Failing:
+        def cycle(self) -> bool:
+            cycles.append(1)
+            if len(cycles) == 1:
+                raise SlurmError("no answer")
+            stopped.set()
+            return False
+
+    def write_log(event: str, **fields: Any) -> None:
+        events.append(event)
+
+    alive = running.alive_file(tmp_path / "j")
+    failing: Any = Failing()
+    running.run(lambda: failing, interval_s=0.0, alive=alive, write_log=write_log, stopped=stopped)
+    assert events == ["started", "slurm_failed", "ended"]
+    assert alive.exists()
+
+
+@pytest.mark.parametrize("name", ["interval", "patience", "grace", "decision_s"])
+def test_wrong_settings_are_named(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} = -1"):
+        PlacerSettings(**{name: -1})

@@ -1,0 +1,205 @@
+"""A journal keeps whole transactions, whatever happens to the process that writes it or to the end of its file."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from topoplace.errors import JournalError
+from topoplace.state import Entry, Journal, Stage, schema
+
+GPUS = (("n1", "GPU6"), ("n1", "GPU3"))
+
+
+def test_entries_are_read_back(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.set_topology("abc")
+        journal.append(Entry("7", Stage.INTENT, GPUS, "fastest ring"), Entry("8", Stage.INTENT, GPUS[:1]))
+        journal.append(Entry("7", Stage.TOLD, GPUS))
+        journal.append(Entry("8", Stage.CONFIRMED, GPUS[:1]))
+    with Journal(tmp_path / "j") as journal:
+        assert journal.topology_digest == "abc"
+        assert journal.num_appends == 3
+        assert list(journal.in_flight()) == ["7"]
+        assert list(journal.allocations()) == ["8"]
+        assert journal.latest()["7"].gpus == GPUS
+        first, second = journal.history("7")
+        assert (first.stage, first.why, second.stage) == (Stage.INTENT, "fastest ring", Stage.TOLD)
+        assert time.time() - 3600 < first.time <= second.time
+        assert len(list(journal.history())) == 4
+
+
+def test_reader_beside_the_writer(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal, Journal(tmp_path / "j", read_only=True) as reader:
+        assert not reader.latest()
+        journal.append(Entry("7", Stage.TOLD, GPUS))
+        assert list(reader.latest()) == ["7"]
+        with pytest.raises(JournalError, match="for reading only"):
+            reader.append(Entry("8", Stage.TOLD))
+
+
+def test_one_writer_only(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j"), pytest.raises(JournalError, match="another program writes this journal"):
+        Journal(tmp_path / "j")
+    Journal(tmp_path / "j").close()
+
+
+def test_pruned_jobs_have_left_their_gpus(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.append(Entry("1", Stage.TOLD, GPUS, time=10.0), Entry("2", Stage.TOLD, GPUS, time=10.0))
+        journal.append(Entry("1", Stage.ENDED, time=20.0), Entry("3", Stage.WITHDRAWN, time=99.0))
+        journal.append(Entry("4", Stage.TOLD, GPUS, time=99.0))
+        assert journal.prune(before=50.0) == 2
+        assert list(journal.latest()) == ["2", "3", "4"]
+        journal.append(Entry("5", Stage.TOLD, time=99.0))
+        assert journal.num_appends == 4
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"job_id": ""}, "job_id = '' is not a non-empty string"),
+        ({"stage": "told"}, "stage = 'told' is not a Stage"),
+        ({"time": -1.0}, "time = -1.0 is not at least 0"),
+        ({"gpus": [("n1",)]}, r"gpus\[0\] = \('n1',\) is not a machine and a GPU"),
+        ({"gpus": ["n1"]}, r"gpus\[0\] = 'n1' is not a sequence"),
+        ({"gpus": [("n1", 3)]}, r"gpus\[0\] = 3 is not a non-empty string"),
+        ({"why": 3}, "why = 3 is not a non-empty string"),
+    ],
+)
+def test_wrong_entries_are_refused(entry: dict[str, object], message: str) -> None:
+    given = {"job_id": "1", "stage": Stage.TOLD} | entry
+    with pytest.raises(JournalError, match=message):
+        Entry(**given)  # type: ignore[arg-type]
+
+
+# ---- files --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a text that is long enough to look like a file of pages " * 99, "utf-8")
+    with pytest.raises(JournalError, match="text: file is not a database"):
+        Journal(tmp_path / "text")
+    with sqlite3.connect(tmp_path / "other") as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    with pytest.raises(JournalError, match="SQLite database, but not a journal of topoplace"):
+        Journal(tmp_path / "other")
+    with pytest.raises(JournalError, match="there is no such file"):
+        Journal(tmp_path / "none", read_only=True)
+    (tmp_path / "empty").touch()
+    with pytest.raises(JournalError, match="empty, not a journal"):
+        Journal(tmp_path / "empty", read_only=True)
+    with pytest.raises(JournalError, match="No such file or directory"):
+        Journal(tmp_path / "nowhere" / "j")
+
+
+def test_older_versions_are_read_and_brought_up_to_date(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / "j")
+    old.executescript(
+        f"""
+        CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE entries (number INTEGER PRIMARY KEY, batch INTEGER NOT NULL, time REAL NOT NULL,
+            job_id TEXT NOT NULL, stage TEXT NOT NULL, gpus TEXT NOT NULL);
+        CREATE INDEX entries_of_job ON entries (job_id, number);
+        INSERT INTO entries VALUES (1, 1, 5.0, '7', 'told', '[["n1", "GPU6"]]');
+        PRAGMA application_id = {schema.APPLICATION_ID};
+        PRAGMA user_version = 1;
+        """
+    )
+    old.close()
+    with Journal(tmp_path / "j", read_only=True) as journal:
+        assert journal.latest()["7"] == Entry("7", Stage.TOLD, GPUS[:1], "", 5.0)
+    with Journal(tmp_path / "j") as journal:
+        journal.append(Entry("7", Stage.CONFIRMED, GPUS[:1], "seen"))
+        assert [entry.why for entry in journal.history("7")] == ["", "seen"]
+
+
+def test_newer_versions_are_refused(tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    newer = sqlite3.connect(tmp_path / "j")
+    newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    newer.close()
+    with pytest.raises(JournalError, match="has version 3; this topoplace reads up to 2"):
+        Journal(tmp_path / "j", read_only=True)
+
+
+def test_damaged_entries_are_named(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.append(Entry("7", Stage.TOLD, GPUS))
+    damaged = sqlite3.connect(tmp_path / "j")
+    damaged.execute("UPDATE entries SET gpus = '[[1]]'")
+    damaged.commit()
+    damaged.close()
+    with Journal(tmp_path / "j") as journal, pytest.raises(JournalError, match=r"gpus\[0\] = \[1\]"):
+        journal.latest()
+
+
+def test_log_cut_at_every_byte_of_its_last_page(tmp_path: Path) -> None:
+    """A torn write: the last whole transaction is there and nothing of the torn one, at more than 1,000 cuts."""
+    with Journal(tmp_path / "j") as journal:
+        for number in range(30):
+            journal.append(*(Entry(f"{number}.{part}", Stage.TOLD, GPUS, "why " * 40) for part in range(3)))
+        whole = (tmp_path / "j").read_bytes(), Path(f"{tmp_path / 'j'}-wal").read_bytes()
+    page = 24 + 1024  # a header, and a page
+    cuts = range(len(whole[1]) - page, len(whole[1]) + 1)
+    torn, log = tmp_path / "torn", tmp_path / "torn-wal"
+    right = 0
+    for cut in cuts:
+        for path in tmp_path.glob("torn*"):
+            path.unlink()
+        torn.write_bytes(whole[0])
+        log.write_bytes(whole[1][:cut])
+        with Journal(torn, read_only=True) as journal:
+            last = 30 if cut == len(whole[1]) else 29
+            right += journal.num_appends == last and len(journal.latest()) == 3 * last
+    assert right == len(cuts) >= 1_000
+
+
+WRITER = """
+import sys
+from topoplace.state import Entry, Journal, Stage
+with Journal(sys.argv[1]) as journal:
+    while True:
+        number = journal.num_appends + 1
+        journal.append(*(Entry(f"{number}.{part}", Stage.TOLD, (("n1", "GPU0"),), "why") for part in range(3)))
+        print(number, flush=True)
+"""
+
+
+def killed_writer(path: Path, after_s: float) -> int:
+    """Append without pause in another process, which is killed; return the last append that it said was done."""
+    with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        done = [writer.stdout.readline()]
+        time.sleep(after_s)
+        writer.kill()
+        done += writer.stdout.read().splitlines(keepends=True)
+    return max(int(line) for line in done if line.endswith("\n"))
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    """What was said to be done is there, each append whole; at most the one under way when it was killed is more."""
+    moments = random.Random(7)
+    for _ in range(12):
+        said = killed_writer(tmp_path / "j", moments.uniform(0.0, 0.05))
+        with Journal(tmp_path / "j") as journal:
+            assert said <= journal.num_appends <= said + 1
+            assert len(journal.latest()) == 3 * journal.num_appends
+
+
+def test_copy_of_a_journal_in_use(tmp_path: Path) -> None:
+    """A copy of the file and its log, as a backup takes it, is a journal."""
+    with Journal(tmp_path / "j") as journal:
+        journal.append(Entry("7", Stage.TOLD, GPUS))
+        shutil.copy(tmp_path / "j", tmp_path / "copy")
+        shutil.copy(f"{tmp_path / 'j'}-wal", tmp_path / "copy-wal")
+    with Journal(tmp_path / "copy") as journal:
+        assert list(journal.latest()) == ["7"]
