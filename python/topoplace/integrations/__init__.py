@@ -1,0 +1,1 @@
+"""topoplace inside cluster managers: the packages here translate, and leave every decision to policies."""
