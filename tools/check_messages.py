@@ -21,7 +21,9 @@ def compiled(proto: Path) -> str:
         data = out.read_bytes()
     lines = [data[i : i + BYTES_PER_LINE].hex() for i in range(0, len(data), BYTES_PER_LINE)]
     quoted = "\n".join(f'    "{line}"' for line in lines)
-    return f'''"""The descriptors in {proto.name}, as a serialised FileDescriptorSet. `make messages` wrote this file."""
+    return f'''"""The descriptors in {proto.name}, as a FileDescriptorSet; `make messages` wrote them."""
+
+from __future__ import annotations
 
 from typing import Final
 

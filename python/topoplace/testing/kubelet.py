@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import Any, NamedTuple
 
-import grpc
-
 from topoplace.integrations.kubernetes.device_plugin import messages
+from topoplace.integrations.kubernetes.rpc import ALONE, grpc
 
 
 class Registered(NamedTuple):
@@ -54,7 +53,7 @@ class Kubelet:
         """Stop, and leave the socket where it is, as a kubelet that dies does."""
         self._server.stop(None).wait()
 
-    def _register(self, request: Any, context: grpc.ServicerContext) -> Any:
+    def _register(self, request: Any, context: Any) -> Any:
         if request.version != messages.VERSION:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"version {request.version!r} is not supported")
         options = request.options
@@ -64,17 +63,16 @@ class Kubelet:
         return messages.Empty()
 
     @contextmanager
-    def plugin(self, endpoint: str) -> Iterator[PluginCalls]:
+    def plugin(self, endpoint: str) -> Generator[PluginCalls]:
         """Connect to the plugin at a socket of the directory."""
-        alone = (("grpc.use_local_subchannel_pool", 1),)
-        with grpc.insecure_channel(f"unix://{self._directory / endpoint}", alone) as channel:
+        with grpc.insecure_channel(f"unix://{self._directory / endpoint}", ALONE) as channel:
             yield PluginCalls(channel)
 
 
 class PluginCalls:
     """The calls of a kubelet to one plugin; grpc.RpcError if the plugin refuses."""
 
-    def __init__(self, channel: grpc.Channel) -> None:
+    def __init__(self, channel: Any) -> None:
         def unary(name: str, request: Any, response: Any) -> Any:
             path = f"/{messages.DEVICE_PLUGIN}/{name}"
             return channel.unary_unary(path, request.SerializeToString, response.FromString)

@@ -39,9 +39,9 @@ def ids(*gpus: int) -> list[str]:
 
 
 @contextmanager
-def running(plugin: DevicePlugin) -> Iterator[None]:
+def running(plugin: DevicePlugin, unhealthy: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
     stop = Event()
-    thread = Thread(target=plugin.run, args=(stop,))
+    thread = Thread(target=plugin.run, args=(stop, unhealthy))
     thread.start()
     try:
         yield
@@ -64,7 +64,9 @@ def test_a_kubelet_and_a_plugin(tmp_path: Path) -> None:
             first, second = calls.allocate(chosen, ids(0))
             assert sorted(first.envs["NVIDIA_VISIBLE_DEVICES"].split(",")) == sorted(chosen)
             assert first.envs["CUDA_VISIBLE_DEVICES"] == first.envs["NVIDIA_VISIBLE_DEVICES"]
-            assert dict(second.envs) == dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "GPU-0")
+            assert dict(second.envs) == dict.fromkeys(
+                ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "GPU-0"
+            )
     assert not (tmp_path / "topoplace.sock").exists()
 
 
@@ -128,8 +130,8 @@ def test_broken_gpus_are_reported_and_repaired_ones_too(tmp_path: Path) -> None:
     broken: list[str] = []
     healthy = node()
     topology = replace(healthy, gpus=(replace(healthy.gpus[0], healthy=False), *healthy.gpus[1:]))
-    plugin = DevicePlugin(topology, directory=tmp_path, unhealthy=lambda: list(broken))
-    with Kubelet(tmp_path) as kubelet, running(plugin):
+    plugin = DevicePlugin(topology, directory=tmp_path)
+    with Kubelet(tmp_path) as kubelet, running(plugin, lambda: list(broken)):
         kubelet.registrations.get(timeout=WAIT)
         with kubelet.plugin("topoplace.sock") as calls:
             lists = calls.lists()
@@ -155,7 +157,9 @@ def test_the_preferred_allocation_is_the_best_set(name: str) -> None:
         gpus = [int(one.removeprefix("GPU-")) for one in chosen]
         assert len(set(gpus)) == size
         assert set(required) <= set(gpus) <= set(free)
-        job = (tp.JobGraph.ring(size) if size > 2 else tp.JobGraph.clique(size)).with_(bandwidth_sensitive=True)
+        job = (tp.JobGraph.ring(size) if size > 2 else tp.JobGraph.clique(size)).with_(
+            bandwidth_sensitive=True
+        )
 
         def value(some: Sequence[int], job: tp.JobGraph = job, free: Sequence[int] = free) -> tuple[Any, ...]:
             alone = tp.Cluster(topology)
@@ -175,6 +179,8 @@ def test_the_preferred_allocation_is_the_best_set(name: str) -> None:
     [
         (lambda: PreferredAllocation(tp.Topology.cluster(node(), count=2)), r"^topology: 2 machines;"),
         (lambda: PreferredAllocation(node(), "fgd"), r"^policy = fgd: it cannot be asked"),
+        (lambda: DevicePlugin(node(), directory="nowhere"), r"^directory = 'nowhere' is not a directory$"),
+        (lambda: DevicePlugin(node(), resource_name="gpu"), r"^resource_name = 'gpu' is not like"),
         (lambda: DevicePlugin(node(), passing="socket"), r"^passing = 'socket' is neither"),
         (lambda: DevicePlugin(node(), endpoint="kubelet.sock"), r"^endpoint = 'kubelet.sock' is not"),
     ],

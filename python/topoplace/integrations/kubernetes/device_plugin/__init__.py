@@ -4,6 +4,8 @@ An existing plugin in Python calls `PreferredAllocation.choose`; one in another 
 GetPreferredAllocation calls to the socket of a `DevicePlugin`.
 """
 
+from __future__ import annotations
+
 from topoplace.integrations.kubernetes.device_plugin.plugin import DIRECTORY, DevicePlugin, Unhealthy
 from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
 from topoplace.integrations.kubernetes.device_plugin.service import Passing

@@ -1,4 +1,6 @@
-"""The descriptors in device_plugin.proto, as a serialised FileDescriptorSet. `make messages` wrote this file."""
+"""The descriptors in device_plugin.proto, as a FileDescriptorSet; `make messages` wrote them."""
+
+from __future__ import annotations
 
 from typing import Final
 

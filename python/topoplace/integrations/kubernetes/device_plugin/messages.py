@@ -5,9 +5,8 @@ They are in a descriptor pool of their own, so that another module with the kube
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from topoplace.integrations.kubernetes.device_plugin._descriptor import SERIALISED
 
@@ -19,12 +18,15 @@ DEVICE_PLUGIN: Final = f"{VERSION}.DevicePlugin"
 
 
 def _messages() -> dict[str, Any]:
-    pool = descriptor_pool.DescriptorPool()
-    files = descriptor_pb2.FileDescriptorSet.FromString(SERIALISED).file
+    protobuf: Any = import_module("google.protobuf")
+    for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
+        import_module(f"google.protobuf.{name}")
+    pool = protobuf.descriptor_pool.DescriptorPool()
+    files = protobuf.descriptor_pb2.FileDescriptorSet.FromString(SERIALISED).file
     for file in files:
         pool.Add(file)
     return {
-        message.name: message_factory.GetMessageClass(
+        message.name: protobuf.message_factory.GetMessageClass(
             pool.FindMessageTypeByName(f"{file.package}.{message.name}")
         )
         for file in files

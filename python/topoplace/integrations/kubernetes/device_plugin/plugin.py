@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,13 +11,12 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-import grpc
-
 from topoplace import _checks
 from topoplace.integrations.kubernetes.device_plugin import messages
 from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
 from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
 from topoplace.integrations.kubernetes.device_plugin.service import OPTIONS, DevicePluginService, Passing
+from topoplace.integrations.kubernetes.rpc import ALONE, grpc
 
 if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
@@ -30,11 +30,11 @@ _THREADS: Final = 16
 _MOST_CALLS: Final = 64
 _POLL_SECONDS: Final = 0.25
 _REGISTER_SECONDS: Final = 5.0
-_OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
-"""Without it, a channel inherits how long an earlier one to the same socket waits after a failure."""
+
+_RESOURCE: Final = re.compile(r"[a-z0-9][a-z0-9.-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 Unhealthy = Callable[[], Collection[str]]
-"""Returns the names of the devices that must not get containers now; asked several times a second."""
+"""Returns the names of the devices that must not get containers now."""
 
 
 def _none() -> Collection[str]:
@@ -45,9 +45,8 @@ class DevicePlugin:
     """A device plugin of the kubelet (v1beta1) that says which GPUs a container should get.
 
     topology: the node's machine; its GPUs should have UUIDs. resource_name: what pods ask for. policy: see
-    `PreferredAllocation`. unhealthy: tells which devices are broken, beside those that the topology says are.
-    passing: see `DevicePluginService`. directory: where the kubelet's socket is; the plugin's socket, `endpoint`, is
-    beside it, and only its owner may open it.
+    `PreferredAllocation`. passing: see `DevicePluginService`. directory: where the kubelet's socket is; the plugin's
+    socket, `endpoint`, is beside it, and only its owner may open it. ValueError names a wrong argument.
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class DevicePlugin:
         *,
         resource_name: str = "nvidia.com/gpu",
         policy: Policy | str = "mapa-preserve",
-        unhealthy: Unhealthy = _none,
         passing: Passing = "environment",
         directory: Path | str = DIRECTORY,
         endpoint: str = "topoplace.sock",
@@ -65,17 +63,21 @@ class DevicePlugin:
             raise ValueError(f"passing = {_checks.shown(passing)} is neither 'environment' nor 'cdi'")
         if "/" in endpoint or endpoint in ("", _KUBELET):
             raise ValueError(f"endpoint = {_checks.shown(endpoint)} is not the name of a socket of its own")
+        if not _RESOURCE.fullmatch(resource_name):
+            raise ValueError(f"resource_name = {_checks.shown(resource_name)} is not like 'nvidia.com/gpu'")
+        if not Path(directory).is_dir():
+            raise ValueError(f"directory = {_checks.shown(str(directory))} is not a directory")
         preferred = PreferredAllocation(topology, policy)
         self._resource_name = resource_name
-        self._unhealthy = unhealthy
         self._socket = Path(directory) / endpoint
         self._kubelet = Path(directory) / _KUBELET
         self._devices = DeviceList(dict(zip(preferred.device_ids, topology.gpus, strict=True)))
         self._service = DevicePluginService(preferred, self._devices, resource_name, passing)
 
-    def run(self, stop: Event) -> None:
-        """Serve the kubelet until `stop` is set.
+    def run(self, stop: Event, unhealthy: Unhealthy = _none) -> None:
+        """Serve the kubelet until `stop` is set; a plugin runs once.
 
+        unhealthy: tells which devices are broken now, beside those that are in the topology; called every 0.25 seconds.
         The plugin registers when the kubelet's socket appears, and again when it is a new one. The kubelet deletes all
         sockets when it starts; the plugin then opens its own anew. OSError if it cannot be opened.
         """
@@ -89,7 +91,7 @@ class DevicePlugin:
                 kubelet = _identity(self._kubelet)
                 if kubelet is not None and kubelet != registered and self._register():
                     registered = kubelet
-                self._devices.set_unhealthy(self._unhealthy())
+                self._devices.set_unhealthy(unhealthy())
                 if registered is None and stop.wait(_POLL_SECONDS):
                     return
         finally:
@@ -99,7 +101,7 @@ class DevicePlugin:
 
     # ---- inside ----------------------------------------------------------------------------------------------
 
-    def _started(self) -> grpc.Server:
+    def _started(self) -> Any:
         """Return a server on the plugin's socket; a socket that an earlier process left behind is replaced."""
         self._socket.unlink(missing_ok=True)
         server = grpc.server(ThreadPoolExecutor(_THREADS), maximum_concurrent_rpcs=_MOST_CALLS)
@@ -121,8 +123,8 @@ class DevicePlugin:
             resource_name=self._resource_name,
             options=OPTIONS,
         )
-        with grpc.insecure_channel(f"unix://{self._kubelet}", _OWN_CONNECTION) as channel:
-            register: Any = channel.unary_unary(
+        with grpc.insecure_channel(f"unix://{self._kubelet}", ALONE) as channel:
+            register = channel.unary_unary(
                 messages.REGISTER, messages.RegisterRequest.SerializeToString, messages.Empty.FromString
             )
             try:

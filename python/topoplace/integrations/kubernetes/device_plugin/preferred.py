@@ -42,7 +42,9 @@ class PreferredAllocation:
             raise ValueError(f"topology: {topology.num_machines} machines; a device plugin serves one")
         chosen = policies.get(policy) if isinstance(policy, str) else policy
         if not isinstance(chosen, SearchPolicy):
-            raise ValueError(f"policy = {chosen.name}: it cannot be asked for sets with given GPUs; MAPA's can")
+            raise ValueError(
+                f"policy = {chosen.name}: it cannot be asked for sets with given GPUs; MAPA's can"
+            )
         self.topology = topology
         self._policy = chosen
         self._gpu_of = {gpu.uuid or str(gpu.index): gpu.index for gpu in topology.gpus}
@@ -61,7 +63,9 @@ class PreferredAllocation:
         if missing := sorted(set(required) - set(available)):
             raise ValueError(f"required: device {shown(missing[0])} is not available")
         if not len(needed) <= size <= len(device_of):
-            raise ValueError(f"size = {size}: there are {len(device_of)} GPUs, {len(needed)} of them required")
+            raise ValueError(
+                f"size = {size}: there are {len(device_of)} GPUs, {len(needed)} of them required"
+            )
         if not size:
             return []
         placement = self._best(frozenset(device_of), frozenset(needed), size)

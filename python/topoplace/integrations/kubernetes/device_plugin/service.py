@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import grpc
-
 from topoplace.integrations.kubernetes.device_plugin import messages
+from topoplace.integrations.kubernetes.rpc import grpc
 
 if TYPE_CHECKING:
     from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
@@ -55,14 +54,14 @@ class DevicePluginService:
 
     # ---- methods ---------------------------------------------------------------------------------------------
 
-    def _options(self, _: Any, __: grpc.ServicerContext) -> Any:
+    def _options(self, _: Any, __: Any) -> Any:
         return OPTIONS
 
-    def _watch(self, _: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+    def _watch(self, _: Any, context: Any) -> Iterator[Any]:
         context.add_callback(self._devices.wake)
         return self._devices.watch(context.is_active)
 
-    def _preferred_allocation(self, request: Any, _: grpc.ServicerContext) -> Any:
+    def _preferred_allocation(self, request: Any, _: Any) -> Any:
         """Answer without devices where the question cannot be answered: after an error, the pod would not start."""
         response = messages.PreferredAllocationResponse()
         for container in request.container_requests:
@@ -75,7 +74,7 @@ class DevicePluginService:
             response.container_responses.add(deviceIDs=chosen)
         return response
 
-    def _allocate(self, request: Any, context: grpc.ServicerContext) -> Any:
+    def _allocate(self, request: Any, context: Any) -> Any:
         response = messages.AllocateResponse()
         for container in request.container_requests:
             devices: Sequence[str] = container.devices_ids
@@ -86,7 +85,7 @@ class DevicePluginService:
             self._pass_to(response.container_responses.add(), self._in_order(devices))
         return response
 
-    def _pre_start(self, _: Any, __: grpc.ServicerContext) -> Any:
+    def _pre_start(self, _: Any, __: Any) -> Any:
         return messages.PreStartContainerResponse()
 
     # ---- inside ----------------------------------------------------------------------------------------------
