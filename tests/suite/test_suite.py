@@ -121,10 +121,10 @@ def test_unknown_policies_are_refused_before_the_first_cell() -> None:
 
 
 def test_a_policy_that_rejects_a_job_refuses() -> None:
-    cells = {cell.scenario.workload: cell for cell in suite.plan(["baseline"], quick=True).cells}
+    cells = {cell.scenario.workload: cell for cell in suite.plan(["r-queue"], quick=True).cells}
     refused = suite.simulate(cells["shared"])
     assert isinstance(refused, str)
-    assert refused.endswith("cannot be honoured: baseline gives whole GPUs only")
+    assert refused.endswith("cannot be honoured: r-queue gives whole GPUs only")
     figures = suite.simulate(cells["mapa"])
     assert not isinstance(figures, str)
     assert figures["turnaround"] > figures["mean_wait"] > 0
@@ -133,7 +133,7 @@ def test_a_policy_that_rejects_a_job_refuses() -> None:
 
 
 def test_the_page_begins_with_the_scores(tmp_path: Path) -> None:
-    quick = suite.plan(["random-fit", "fcfs"], quick=True)
+    quick = suite.plan(["random-fit", "fcfs", "r-queue"], quick=True)
     outcomes = [suite.simulate(cell) for cell in quick.cells]
     page.write(quick, outcomes, suite.scores_of(quick, outcomes), tmp_path / "suite.html")
     text = (tmp_path / "suite.html").read_text("utf-8")
