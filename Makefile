@@ -15,7 +15,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs format hooks clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -62,6 +62,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	pyright
 	lint-imports --no-logo
 	python tools/check_stub.py
+	python tools/check_messages.py
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .
@@ -73,6 +74,9 @@ check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint,
 
 stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a change in cpp/bindings
 	python tools/check_stub.py --write
+
+messages: $(VENV)/.dependencies  ## regenerate the descriptors of messages after a change in a .proto file
+	python tools/check_messages.py --write
 
 format: $(VENV)/.dependencies  ## let ruff and clang-format rewrite
 	ruff check --fix .

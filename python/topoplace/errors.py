@@ -13,6 +13,7 @@ from typing import Final
 _OPTIONAL_PACKAGES: Final = {
     "defusedxml.sax": ("defusedxml", "discovery"),
     "distributed": ("Dask", "dask"),
+    "grpc": ("grpcio", "kubernetes"),
     "highspy": ("HiGHS", "capacity"),
     "matplotlib.figure": ("matplotlib", "plot"),
     "networkx": ("networkx", "networkx"),

@@ -55,6 +55,7 @@ BASES = {
     "papers gpuaas": "papers gpuaas --quick",
     "papers tsubame": "papers tsubame --quick",
     "demo": "demo",
+    "kubernetes device-plugin": "kubernetes device-plugin summit --directory .",
 }
 
 NO_FILE = ("nowhere/none", "empty")
@@ -85,6 +86,10 @@ WRONG = {
     "make-room --timeout": (*SECONDS, "0"),
     "defragment --timeout": (*SECONDS, "0"),
     "--moves": COUNT,
+    "--resource": ("", "gpu", "a/", "/b", "a b/c"),
+    "--passing": ("", "socket"),
+    "--directory": NO_FILE,
+    "--endpoint": ("", "a/b", "kubelet.sock"),
     "--engine": ("slurm", ""),
     "--address": ("a:1", ""),
     "--load": ("0", "-1", "nan", "inf", "x"),

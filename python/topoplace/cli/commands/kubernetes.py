@@ -1,0 +1,105 @@
+"""`topoplace kubernetes`: the programs that run in a Kubernetes cluster."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, options, reading
+
+if TYPE_CHECKING:
+    from topoplace.integrations.kubernetes.device_plugin import Unhealthy
+    from topoplace.topology.topology import Topology
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace kubernetes` to the command line, with its subcommands."""
+    kubernetes = options.command(commands, "kubernetes", "choose GPUs for the pods of a Kubernetes cluster")
+    _add_device_plugin(kubernetes.add_subparsers(metavar="WHAT", required=True))
+
+
+def _add_device_plugin(which: Any) -> None:
+    parser = options.command(
+        which, "device-plugin", "serve the kubelet of this node, and prefer the best GPUs", _device_plugin
+    )
+    parser.add_argument(
+        "topology",
+        metavar="TOPO",
+        nargs="?",
+        help="the node's machine, as for `topoplace show` (default: what is found on this host)",
+    )
+    options.add_assumptions(parser)
+    options.add_policy(parser, what="policy that compares sets of GPUs")
+    parser.add_argument(
+        "--resource",
+        default="nvidia.com/gpu",
+        metavar="NAME",
+        help="what pods ask for (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--passing",
+        default="environment",
+        choices=("environment", "cdi"),
+        help="how containers get GPUs: NVIDIA_VISIBLE_DEVICES or CDI names (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--directory",
+        default="/var/lib/kubelet/device-plugins",
+        metavar="DIR",
+        help="where the kubelet's socket is (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--endpoint",
+        default="topoplace.sock",
+        metavar="NAME",
+        help="the plugin's socket in DIR (default: %(default)s)",
+    )
+
+
+def _device_plugin(arguments: argparse.Namespace) -> None:
+    from topoplace.errors import require_package
+
+    require_package("grpc", "topoplace kubernetes device-plugin")
+    from topoplace.integrations.kubernetes.device_plugin import DevicePlugin
+
+    named = {"directory": "--directory", "endpoint": "--endpoint", "resource_name": "--resource"}
+    with flags.named(name="--policy", policy="--policy", topology="TOPO", **named):
+        plugin = DevicePlugin(
+            _topology(arguments),
+            policy=arguments.policy,
+            resource_name=arguments.resource,
+            passing=arguments.passing,
+            directory=arguments.directory,
+            endpoint=arguments.endpoint,
+        )
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(message)s")
+    stop = Event()
+
+    def end(*_: object) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    plugin.run(stop, _health())
+
+
+def _topology(arguments: argparse.Namespace) -> Topology:
+    from topoplace import Topology
+
+    return Topology.discover() if arguments.topology is None else reading.topology(arguments)
+
+
+def _health() -> Unhealthy:
+    """Return what tells the unhealthy GPUs; where NVML cannot be used, say so and let nothing be unhealthy."""
+    from topoplace.discovery.live.programs import NotHereError
+    from topoplace.integrations.kubernetes.device_plugin.nvml_health import NvmlHealth
+
+    try:
+        return NvmlHealth()
+    except NotHereError as error:
+        print(f"GPUs that break are not noticed: {error}", file=sys.stderr)
+        return tuple

@@ -1,0 +1,1 @@
+"""topoplace inside Kubernetes: a device plugin on the nodes."""

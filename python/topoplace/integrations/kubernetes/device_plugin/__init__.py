@@ -1,0 +1,13 @@
+"""A device plugin of the kubelet: `DevicePlugin` is the whole, `PreferredAllocation` only the choice of devices.
+
+An existing plugin in Python calls `PreferredAllocation.choose`; one in another language forwards its
+GetPreferredAllocation calls to the socket of a `DevicePlugin`.
+"""
+
+from __future__ import annotations
+
+from topoplace.integrations.kubernetes.device_plugin.plugin import DIRECTORY, DevicePlugin, Unhealthy
+from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
+from topoplace.integrations.kubernetes.device_plugin.service import Passing
+
+__all__ = ["DIRECTORY", "DevicePlugin", "Passing", "PreferredAllocation", "Unhealthy"]

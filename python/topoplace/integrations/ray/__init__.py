@@ -1,0 +1,9 @@
+"""topoplace inside Ray: exact GPUs for tasks and actors, gangs all or nothing."""
+
+from __future__ import annotations
+
+from topoplace.integrations.ray.gang import Gang
+from topoplace.integrations.ray.placer import RayPlacer
+from topoplace.integrations.ray.resources import node_resources
+
+__all__ = ["Gang", "RayPlacer", "node_resources"]

@@ -1,0 +1,51 @@
+"""GPUs as resources of Ray: a custom resource of amount 1 for each, and which of them are free."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from topoplace._checks import shown
+from topoplace.cluster.cluster import Cluster
+from topoplace.integrations.ray.package import ray
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
+
+_OTHERS = "others"
+
+
+def resource_of(topology: Topology, gpu: int) -> str:
+    """Return the name of the resource that stands for a GPU: its machine and its position there."""
+    machine = topology.gpus[gpu].machine
+    return f"topoplace:{machine}:{topology.gpus_of[machine].index(gpu)}"
+
+
+def node_resources(topology: Topology, machine: str) -> dict[str, float]:
+    """Return the resources with which Ray has to be started on a machine of the topology.
+
+    As JSON, they are the value of `ray start --resources`. ValueError if there is no such machine.
+    """
+    gpus = topology.gpus_of.get(machine)
+    if gpus is None:
+        raise ValueError(f"machine = {shown(machine)} is not in the topology")
+    return {resource_of(topology, gpu): 1.0 for gpu in gpus}
+
+
+def cluster_now(topology: Topology, resources: Mapping[int, str], held: Collection[int]) -> Cluster:
+    """Return the topology as Ray sees it now: GPUs of nodes that are not alive are drained, those in use are taken.
+
+    resources: the resource of each GPU. held: GPUs to be counted as in use although Ray may not know it yet.
+    """
+    there = {name for node in ray.nodes() if node["Alive"] for name in node["Resources"]}
+    free = ray.available_resources()
+    cluster = Cluster(topology)
+    taken: list[int] = []
+    for gpu, name in resources.items():
+        if name not in there:
+            cluster.drain(gpu)
+        elif gpu in held or free.get(name, 0.0) < 1.0:
+            taken.append(gpu)
+    if taken:
+        cluster.allocate(_OTHERS, [gpu for gpu in taken if topology.gpus[gpu].healthy])
+    return cluster
