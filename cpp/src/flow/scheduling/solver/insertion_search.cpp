@@ -125,9 +125,7 @@ void InsertionSearch::scan_tasks(std::span<const std::int32_t> tasks, std::int64
     state_.leave_out(left_out);
 }
 
-void InsertionSearch::scan_root() {
-    scan_tasks({&root_, 1}, assignment_.task(root_).cost - best_, -kFar);
-}
+void InsertionSearch::scan_root() { scan_tasks({&root_, 1}, assignment_.task(root_).cost - best_, -kFar); }
 
 void InsertionSearch::scan_place(std::int32_t place) {
     TOPOPLACE_ASSERT(assignment_.place(place).full());
