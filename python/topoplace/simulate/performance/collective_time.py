@@ -27,8 +27,8 @@ class CollectiveTime:
 
         base_time * step(bandwidth of its GPUs) / step(bandwidth of the best n GPUs)
 
-    Over several machines the slowest network link between two of its GPUs is the bandwidth. A job without communication,
-    and one that `steps` does not know, takes its base time.
+    Over several machines the slowest network link between two of its GPUs is the bandwidth. A job without
+    communication, and one that `steps` does not know, takes its base time.
 
     steps: (compute_s, gigabytes) of a step by the neural network that a job trains (its `profile`), both at least 0,
     and one of them above. default_step: of other jobs; None for none. rates: as in `topoplace.collective`.
