@@ -16,6 +16,7 @@ from topoplace.simulate.event_loop import simulate
 from topoplace.simulate.fragmentation_series import fragmentation_series
 from topoplace.simulate.interruptions import MoveTimes
 from topoplace.simulate.metrics import JobRecord, Result
+from topoplace.simulate.performance.collective_time import CollectiveTime
 from topoplace.simulate.performance.environments import ENVIRONMENTS, Environment, ExecutionEnvironment
 from topoplace.simulate.performance.models import (
     ColocationModel,
@@ -39,6 +40,7 @@ from topoplace.simulate.workloads.workload import Workload
 __all__ = [
     "ENVIRONMENTS",
     "SC17_WEIGHTS",
+    "CollectiveTime",
     "ColocationModel",
     "Discipline",
     "Environment",
