@@ -89,7 +89,7 @@ def speed(nodes: int, jobs: int, pause_s: float) -> None:
     """Print the placer's CPU time for each job, and jobs a second with and without it, in turn."""
     work = listed(jobs, 3, gangs=True, long=4.0)
     for placed in (False, True, False, True):
-        with SlurmCluster(cluster_of(nodes), job_submit=placed, settings=QUEUE) as slurm:
+        with SlurmCluster(cluster_of(nodes), job_submit=placed, task_prolog=False, settings=QUEUE) as slurm:
             placer = PlacerProcess(slurm, interval=1.0, patience=300)
             if placed:
                 placer.start()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slurm_jobs import SEES, Mismatch, mismatch, seen, states, told
+from slurm_jobs import SEES, Mismatch, mismatch, seen, states, told, wait_for
 from topoplace.state import Journal
 from topoplace.testing.slurm import SlurmCluster
 
@@ -147,7 +147,16 @@ class Load:
                 slurm.try_run("scontrol", "update", f"JobId={job}", "StartTime=now")
 
     def _set_node(self, slurm: SlurmCluster, state: str) -> None:
-        slurm.run("scontrol", "update", "NodeName=n1", f"State={state}", "Reason=test")
+        change = ("scontrol", "update", "NodeName=n1", f"State={state}", "Reason=test")
+
+        def changed() -> bool:
+            slurm.try_run(
+                *change
+            )  # of a node that has not registered since a restart, RESUME works and says it fails
+            shown = slurm.run("sinfo", "-h", "-n", "n1", "-o", "%T")
+            return ("drain" in shown) == (state == "DRAIN")
+
+        wait_for(changed, lambda: None)
 
     def _kill(self, _: SlurmCluster, placer: PlacerProcess) -> None:
         placer.kill()

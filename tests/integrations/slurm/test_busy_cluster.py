@@ -14,11 +14,9 @@ from slurm_load import Load, PlacerProcess
 from topoplace.state import Journal
 from topoplace.testing.slurm import SlurmCluster
 
-LOAD = os.environ.get("TOPOPLACE_SLURM", "")
-FULL = LOAD == "full"
+FULL = os.environ.get("TOPOPLACE_SLURM") == "full"
 
 
-@pytest.mark.skipif(not LOAD, reason="set TOPOPLACE_SLURM=quick, or full, to load the toy cluster")
 @pytest.mark.parametrize(
     ("num_jobs", "kills", "restarts"),
     [(300, 0, 0), (300, 100, 10)] if FULL else [(60, 0, 0), (60, 12, 2)],

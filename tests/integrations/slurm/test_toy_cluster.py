@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from slurm_jobs import states, wait_for
 from topoplace import TopoplaceError
 from topoplace.integrations.slurm import gres, shipped
+from topoplace.integrations.slurm.client import nodes
+from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.testing.slurm import SlurmCluster, daemons
 
-SEES = 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" > seen.$SLURM_JOB_ID'
+SEES = 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" >> seen.$SLURM_JOB_ID'
 
 
 def seen(slurm: SlurmCluster, job: str) -> str:
@@ -38,7 +42,7 @@ def test_a_held_job_gets_exactly_the_devices_of_an_update(
     slurm.run("scontrol", "update", f"JobId={job}", "TresPerNode=")
     slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", f"TresPerNode={gres.tres_of(numbers)}")
     slurm.run("scontrol", "release", job)
-    assert seen(slurm, job) == f"n2 {','.join(map(str, sorted(numbers)))}"
+    assert seen(slurm, job) == f"n2 {','.join(map(str, numbers))}"  # in this order, by the TaskProlog
     assert f"JOB_GRES={gres.tres_of(numbers).replace('gres:', '')}" in slurm.run(
         "scontrol", "-d", "show", "job", job
     )
@@ -131,16 +135,88 @@ def test_users_cannot_decide_for_themselves(slurm: SlurmCluster) -> None:
     slurm.run("scancel", job, user="nobody")
 
 
-def test_the_task_prolog_orders_devices_as_they_were_asked_for(slurm: SlurmCluster, tmp_path: Path) -> None:
-    prolog = tmp_path / "task_prolog.sh"
-    prolog.write_text(shipped.text("task_prolog.sh"), "utf-8")
-    prolog.chmod(0o755)
-    with SlurmCluster(slurm.topology.machine("n0"), settings={"TaskProlog": str(prolog)}) as other:
-        job = other.submit("--gres=gpu:3", script=SEES)
-        other.run("scontrol", "update", f"JobId={job}", "TresPerNode=")
-        other.run("scontrol", "update", f"JobId={job}", f"TresPerNode={gres.tres_of((6, 3, 4))}")
-        other.run("scontrol", "release", job)
-        assert seen(other, job) == "n0 6,3,4"
+def told(cluster: SlurmCluster, job: str, numbers: tuple[int, ...], *more: str) -> None:
+    """Let a held job ask for exact devices."""
+    cluster.run("scontrol", "update", f"JobId={job}", "TresPerNode=")
+    cluster.run("scontrol", "update", f"JobId={job}", f"TresPerNode={gres.tres_of(numbers)}", *more)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "prints"),
+    [
+        ("3,4,6", "3,4,6", "export CUDA_VISIBLE_DEVICES=6,3,4"),
+        ("3,4,6", "0,1,2", "export CUDA_VISIBLE_DEVICES=2,0,1"),
+        ("3,4,6", "7", ""),
+        (
+            "0,1,2",
+            "0,1,2",
+            "print topoplace: this job was told to use GPUs 3,4,6, and Slurm has given it 0,1,2",
+        ),
+    ],
+    ids=["numbers of the machine", "numbers of a cgroup", "unknown numbers", "other devices"],
+)
+def test_what_the_task_prolog_says(given: str, shown: str, prints: str, tmp_path: Path) -> None:
+    for name, text in {
+        "task_prolog.sh": shipped.text("task_prolog.sh"),
+        "squeue": f"#!/bin/sh\necho {gres.tres_of((6, 3, 4))}\n",
+        "scontrol": "#!/bin/sh\nexit 1\n",  # as for a job that must not be requeued
+    }.items():
+        (tmp_path / name).write_text(text, "utf-8")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        [tmp_path / "task_prolog.sh"],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_GPUS": given,
+            "CUDA_VISIBLE_DEVICES": shown,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == prints
+
+
+def test_no_job_runs_on_other_devices_after_a_restart_of_the_controller(slurm: SlurmCluster) -> None:
+    """On nodes that have not registered since the restart, Slurm gives the first free devices of whatever type."""
+    with SlurmCluster(slurm.topology) as other:
+        running: list[str] = []
+        for node in other.topology.machine_names:
+            running.append(other.submit("--gres=gpu:1", "-w", node, script="sleep 100"))
+            told(other, running[-1], (5,))
+        waiting = [
+            other.submit("--gres=gpu:2", "-w", node, script=SEES) for node in other.topology.machine_names
+        ]
+        other.run("scontrol", "release", *running)
+        wait_for(lambda: list(states(other).values()).count("R None") == len(running), lambda: None)
+        for job in waiting:
+            told(other, job, (1, 4), "StartTime=now+3")
+            other.run("scontrol", "release", job)
+        other.restart_controller()
+        other.run("scancel", *running)  # each node answers, before or after it registers
+
+        def start_now() -> None:
+            for job in set(waiting) & states(other).keys():
+                other.try_run("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+        for node, job in zip(other.topology.machine_names, waiting, strict=True):
+            wait_for((other.folder / "out" / f"seen.{job}").exists, start_now)
+            assert seen(other, job) == f"{node} 1,4"
+
+
+def test_a_node_that_has_not_registered_since_a_restart_is_not_usable(slurm: SlurmCluster) -> None:
+    with SlurmCluster(slurm.topology.machine("n0")) as other:
+        commands = SlurmCommands(other.environment)
+        assert nodes.registered(commands) == {"n0"}
+        assert nodes.listed(commands).nodes["n0"].usable
+        other.pause_node("n0")
+        other.restart_controller()
+        assert nodes.registered(commands) == frozenset()
+        assert not nodes.listed(commands).nodes["n0"].usable
+        other.resume_node("n0")
+        wait_for(lambda: nodes.listed(commands).nodes["n0"].usable, lambda: None)
+        assert nodes.registered(commands) == {"n0"}
 
 
 # ---- the cluster itself --------------------------------------------------------------------------------------------

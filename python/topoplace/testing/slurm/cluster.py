@@ -46,13 +46,15 @@ class SlurmCluster:
         cpus: int = 32,
         types: bool = True,
         job_submit: bool = True,
+        task_prolog: bool = True,
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Describe the cluster; nothing starts before the `with` block.
 
         cpus: of each node. types: True for one gres type per device, as topoplace needs it; False for devices that
-        Slurm chooses by their links. job_submit: True for topoplace's job_submit.lua. settings: lines of slurm.conf by
-        key, such as {"PriorityType": "priority/basic"}; they replace those of `configuration.SETTINGS`.
+        Slurm chooses by their links. job_submit: True for topoplace's job_submit.lua. task_prolog: True for topoplace's
+        task_prolog.sh. settings: lines of slurm.conf by key, such as {"PriorityType": "priority/basic"}; they replace
+        those of `configuration.SETTINGS`.
         """
         _checks.instance(topology, Topology, "topology", ValueError)
         self._topology = topology
@@ -60,6 +62,7 @@ class SlurmCluster:
             "cpus": _checks.integer(cpus, "cpus", ValueError, low=1, high=1 << 16),
             "types": types,
             "job_submit": job_submit,
+            "task_prolog": task_prolog,
             "settings": settings,
         }
         self._folder: Path | None = None
@@ -159,6 +162,14 @@ class SlurmCluster:
         process = self._nodes.pop(node)
         process.kill()
         process.wait()
+
+    def pause_node(self, node: str) -> None:
+        """Stop the slurmd of a node until `resume_node`; meanwhile it answers nothing."""
+        self._nodes[node].send_signal(signal.SIGSTOP)
+
+    def resume_node(self, node: str) -> None:
+        """Let a paused slurmd go on."""
+        self._nodes[node].send_signal(signal.SIGCONT)
 
     def _start_controller(self, *options: str) -> None:
         command = [_program("slurmctld"), "-D", *options, "-f", f"{self.folder}/slurm.conf"]

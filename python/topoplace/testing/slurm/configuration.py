@@ -47,12 +47,14 @@ def write(
     cpus: int,
     types: bool,
     job_submit: bool,
+    task_prolog: bool,
     settings: Mapping[str, str],
 ) -> None:
     """Write the files of a cluster, whose nodes are the machines of `topology`, into `folder`.
 
     ports: that of slurmctld, and one for each node. cpus: of each node. types: True for one gres type per device.
-    job_submit: True for topoplace's job_submit.lua. settings: further ones, and others than `SETTINGS`.
+    job_submit, task_prolog: True for topoplace's job_submit.lua and task_prolog.sh. settings: further ones, and others
+    than `SETTINGS`.
     """
     for node, gpus in topology.gpus_of.items():
         (folder / "devices" / node).mkdir(parents=True)
@@ -64,6 +66,10 @@ def write(
     (folder / "gres.conf").write_text(gres.gres_conf(topology, device_file=device_file, types=types), "utf-8")
     if job_submit:
         (folder / "job_submit.lua").write_text(shipped.text("job_submit.lua"), "utf-8")
+    prolog = folder / "task_prolog.sh"
+    if task_prolog:
+        prolog.write_text(shipped.text("task_prolog.sh"), "utf-8")
+        prolog.chmod(0o755)
     user = pwd.getpwuid(os.getuid()).pw_name
     own = {
         "ClusterName": "toy",
@@ -78,6 +84,7 @@ def write(
         "SlurmctldLogFile": f"{folder}/log/slurmctld",
         "SlurmdLogFile": f"{folder}/log/slurmd.%n",
         **({"JobSubmitPlugins": "lua"} if job_submit else {}),
+        **({"TaskProlog": str(prolog)} if task_prolog else {}),
     }
     lines = [f"{key}={value}" for key, value in {**SETTINGS, **own, **settings}.items()]
     held = gres.node_gres(topology, types=types)

@@ -20,6 +20,7 @@ _FIELDS = (
     "AllocMem",
     "Features",
     "Gres",
+    "Version",
 )
 _GOOD = frozenset(("idle", "mixed", "allocated", "completing", "planned", "reserved", "cloud"))
 _RESERVATION = re.compile(r"ReservationName=(\S+) .*? Nodes=(\S*) .* State=(\S+)")
@@ -31,7 +32,7 @@ class SlurmNode:
 
     name: str
     usable: bool
-    """True if Slurm starts jobs on it: it answers, and is neither down, drained, draining nor failing."""
+    """True if Slurm starts jobs on it: it has registered and is neither down, drained, draining nor failing."""
     idle_cpus: int
     free_mb: float
     """Memory that no job has."""
@@ -59,11 +60,11 @@ def listed(commands: SlurmCommands) -> SlurmNodes:
     form = RecordFormat(_FIELDS)
     found: dict[str, SlurmNode] = {}
     for record in form.records(commands.output("sinfo", ["-a", "-h", "-N", "-O", form.option])):
-        name, partition, available, state, cpus, memory, allocated, features, gres = record
+        name, partition, available, state, cpus, memory, allocated, features, gres, version = record
         before = found[name].partitions if name in found else frozenset[str]()
         found[name] = SlurmNode(
             name,
-            set(state.split("+")) <= _GOOD,
+            set(state.split("+")) <= _GOOD and bool(version),
             _idle(cpus),
             megabytes(memory) - megabytes(allocated),
             frozenset(filter(None, features.split(","))),
@@ -71,6 +72,17 @@ def listed(commands: SlurmCommands) -> SlurmNodes:
             before | {partition} if available == "up" else before,
         )
     return SlurmNodes(found, _reservations(commands))
+
+
+def registered(commands: SlurmCommands) -> frozenset[str]:
+    """Return the nodes that have registered since slurmctld started.
+
+    Until then, slurmctld does not know which device has which gres type. Slurm 22.05 yet starts jobs on a node that has
+    answered anything, such as the end of another job, and gives them the first free devices of whatever type.
+    """
+    form = RecordFormat(("NodeList", "Version"))
+    records = form.records(commands.output("sinfo", ["-a", "-h", "-N", "-O", form.option]))
+    return frozenset(name for name, version in records if version)
 
 
 def _idle(cpus: str) -> int:

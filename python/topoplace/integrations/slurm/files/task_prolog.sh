@@ -1,6 +1,7 @@
 #!/bin/sh
-# Slurm's TaskProlog for topoplace: CUDA_VISIBLE_DEVICES in the order of the job's tasks, so that device i is that of
-# task i. Slurm itself lists devices in ascending order. The order is that of the job's request for exact devices.
+# Slurm's TaskProlog for topoplace. Device i of CUDA_VISIBLE_DEVICES becomes that of task i, in the order of the job's
+# request for exact devices; Slurm itself lists devices in ascending order. A batch job that Slurm gave other devices than
+# it was told starts again: a controller that has just restarted does so on nodes that have not yet registered with it.
 [ -n "$CUDA_VISIBLE_DEVICES" ] && [ -n "$SLURM_JOB_ID" ] || exit 0
 wanted=$(squeue -h -j "$SLURM_JOB_ID" -o %b 2>/dev/null) || exit 0
 order=
@@ -8,11 +9,27 @@ for part in $(printf '%s' "$wanted" | tr ',' ' '); do
     number=${part#gres:gpu:g}
     number=${number%:1}
     case $number in '' | *[!0-9]*) exit 0 ;; esac
-    order="$order,$number"
+    order="$order $number"
 done
-order=${order#,}
-sorted=$(printf '%s' "$order" | tr ',' '\n' | sort -n | paste -sd, -)
-# With other numbers than those on the machine, as under cgroups, devices are numbered by rank.
-if [ "$sorted" = "$CUDA_VISIBLE_DEVICES" ]; then
-    echo "export CUDA_VISIBLE_DEVICES=$order"
+[ -n "$order" ] || exit 0
+sorted=$(printf '%s\n' $order | sort -n | paste -sd, -)
+
+if [ -z "$SLURM_STEP_GPUS" ] && [ -n "$SLURM_JOB_GPUS" ] && [ "$SLURM_JOB_GPUS" != "$sorted" ]; then
+    if [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ] && scontrol requeue "$SLURM_JOB_ID" 2>/dev/null; then
+        sleep 60 # the job is ended meanwhile
+    fi
+    echo "print topoplace: this job was told to use GPUs $sorted, and Slurm has given it $SLURM_JOB_GPUS"
+    exit 0
 fi
+
+[ "${SLURM_STEP_GPUS:-${SLURM_JOB_GPUS:-$CUDA_VISIBLE_DEVICES}}" = "$sorted" ] || exit 0
+if [ "$CUDA_VISIBLE_DEVICES" != "$sorted" ]; then # cgroups number a job's devices from 0
+    order=$(for number in $order; do
+        rank=0
+        for other in $order; do [ "$other" -ge "$number" ] || rank=$((rank + 1)); done
+        echo "$rank"
+    done)
+    ranks=$(printf '%s\n' $order | sort -n | paste -sd, -)
+    [ "$CUDA_VISIBLE_DEVICES" = "$ranks" ] || exit 0
+fi
+echo "export CUDA_VISIBLE_DEVICES=$(printf '%s\n' $order | paste -sd, -)"

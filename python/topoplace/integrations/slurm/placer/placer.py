@@ -84,7 +84,7 @@ class Placer:
         told = [job for job in listed if job.job_id in truth.told and job.job_id not in recalled]
         waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
         lines = [orders.hold(job_id) for job_id in recalled]
-        lines += [orders.release(job.job_id) for job in told if job.is_held]
+        lines += self._releases([job for job in told if job.is_held])
         self._deciding.requests.read(self._commands, waiting)
         taking = [*told, *self._just_started(listed)]
         lines += self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
@@ -94,6 +94,17 @@ class Placer:
         if self.figures.cycles % _PRUNE_CYCLES == 0:
             self._journal.prune(before=now - _KEPT_S)
         return self.figures.decided > decided
+
+    def _releases(self, held: Sequence[SlurmJob]) -> list[str]:
+        """Return the lines that let jobs start which were told where; not on nodes that slurmctld has yet to meet."""
+        if not held:
+            return []
+        registered = nodes.registered(self._commands)
+        return [
+            orders.release(job.job_id)
+            for job in held
+            if registered.issuperset(node_names(job.required_nodes))
+        ]
 
     def _just_started(self, listed: Sequence[SlurmJob]) -> list[SlurmJob]:
         """Return the jobs that hold CPUs since the nodes were read."""
