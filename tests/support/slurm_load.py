@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slurm_jobs import SEES, Mismatch, mismatch, seen, states, told, wait_for
+from slurm_jobs import SEES, Mismatch, make_eligible, mismatch, seen, states, told, wait_for
 from topoplace.state import Journal
 from topoplace.testing.slurm import SlurmCluster
 
@@ -100,7 +100,7 @@ class Load:
         end = time.monotonic() + timeout_s
         while left := states(slurm):
             assert time.monotonic() < end, f"{len(left)} jobs are left: {dict(list(left.items())[:9])}"
-            self._make_eligible(slurm)
+            make_eligible(slurm)
             time.sleep(0.2)
         self.seconds = time.monotonic() - start
         assert placer.stop() == 0
@@ -137,14 +137,7 @@ class Load:
     def _requeue(self, slurm: SlurmCluster, _: PlacerProcess) -> None:
         if running := [job for job, state in states(slurm).items() if state.startswith("R ")]:
             slurm.try_run("scontrol", "requeue", self._random.choice(running))
-            self._make_eligible(slurm)
-
-    def _make_eligible(self, slurm: SlurmCluster) -> None:
-        """Let requeued jobs start at once; Slurm lets them wait two minutes."""
-        for line in slurm.run("squeue", "-h", "-t", "PD", "-O", "JobID:|,EligibleTime:|").splitlines():
-            job, eligible, *_ = line.split("|")
-            if eligible.isdigit() and int(eligible) > time.time():
-                slurm.try_run("scontrol", "update", f"JobId={job}", "StartTime=now")
+            make_eligible(slurm)
 
     def _set_node(self, slurm: SlurmCluster, state: str) -> None:
         change = ("scontrol", "update", "NodeName=n1", f"State={state}", "Reason=test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Placing:
         self.policy = policy or policies.get("topo-aware")
         self.settings = replace(SETTINGS, **settings)
         self.log: list[dict[str, Any]] = []
+        self.when: dict[str, Callable[[], object]] = {}
         self.commands = SlurmCommands(slurm.environment)
         self.start()
 
@@ -44,8 +45,13 @@ class Placing:
             self.journal,
             commands=self.commands,
             settings=self.settings,
-            write_log=lambda event, **fields: self.log.append({"event": event, **fields}),
+            write_log=self.note,
         )
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Keep an event, and do what `when` says of it at that moment."""
+        self.log.append({"event": event, **fields})
+        self.when.get(event, lambda: None)()
 
     def restart(self) -> None:
         """Forget all that is not on the disk."""
@@ -269,8 +275,7 @@ def test_cancelled_before_and_after_the_start(placing: Placing) -> None:
 def test_cancelled_between_decision_and_start(placing: Placing) -> None:
     slurm = placing.slurm
     job = slurm.submit("--gres=gpu:8", script="true")
-    placing.until(lambda: told(placing.journal, job))
-    slurm.run("scancel", job)
+    placing.when["decided"] = lambda: slurm.run("scancel", job)
     placing.until_gone()
     placing.placer.cycle()
     assert placing.journal.latest()[job].stage is Stage.WITHDRAWN

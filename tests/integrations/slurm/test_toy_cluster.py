@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_jobs import states, wait_for
+from slurm_jobs import make_eligible, states, wait_for
 from topoplace import TopoplaceError
 from topoplace.integrations.slurm import gres, shipped
 from topoplace.integrations.slurm.client import nodes
@@ -196,12 +196,8 @@ def test_no_job_runs_on_other_devices_after_a_restart_of_the_controller(slurm: S
         other.restart_controller()
         other.run("scancel", *running)  # each node answers, before or after it registers
 
-        def start_now() -> None:
-            for job in set(waiting) & states(other).keys():
-                other.try_run("scontrol", "update", f"JobId={job}", "StartTime=now")
-
         for node, job in zip(other.topology.machine_names, waiting, strict=True):
-            wait_for((other.folder / "out" / f"seen.{job}").exists, start_now)
+            wait_for((other.folder / "out" / f"seen.{job}").exists, lambda: make_eligible(other))
             assert seen(other, job) == f"{node} 1,4"
 
 

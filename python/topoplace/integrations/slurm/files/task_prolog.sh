@@ -3,7 +3,9 @@
 # request for exact devices; Slurm itself lists devices in ascending order. A batch job that Slurm gave other devices than
 # it was told starts again: a controller that has just restarted does so on nodes that have not yet registered with it.
 [ -n "$CUDA_VISIBLE_DEVICES" ] && [ -n "$SLURM_JOB_ID" ] || exit 0
-wanted=$(squeue -h -j "$SLURM_JOB_ID" -o %b 2>/dev/null) || exit 0
+job=$SLURM_JOB_ID # of an array, this number may stand for all tasks that wait
+[ -z "$SLURM_ARRAY_TASK_ID" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+wanted=$(squeue -h -j "$job" -o %b 2>/dev/null) || exit 0
 order=
 for part in $(printf '%s' "$wanted" | tr ',' ' '); do
     number=${part#gres:gpu:g}
@@ -15,7 +17,7 @@ done
 sorted=$(printf '%s\n' $order | sort -n | paste -sd, -)
 
 if [ -z "$SLURM_STEP_GPUS" ] && [ -n "$SLURM_JOB_GPUS" ] && [ "$SLURM_JOB_GPUS" != "$sorted" ]; then
-    if [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ] && scontrol requeue "$SLURM_JOB_ID" 2>/dev/null; then
+    if [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ] && scontrol requeue "$job" 2>/dev/null; then
         sleep 60 # the job is ended meanwhile
     fi
     echo "print topoplace: this job was told to use GPUs $sorted, and Slurm has given it $SLURM_JOB_GPUS"

@@ -73,8 +73,8 @@ class Placer:
             policy, self.cluster, journal, self._settings, self.figures, write_log, _keeps_old(self._commands)
         )
 
-    def cycle(self) -> bool:
-        """Read, decide and tell once; return True if jobs were decided, which the next cycle releases."""
+    def cycle(self) -> None:
+        """Read, decide and tell once; then read again, and release the jobs of which Slurm has noted just that."""
         decided = self.figures.decided
         now = self._clock()
         listed = jobs.listed(self._commands)
@@ -83,28 +83,31 @@ class Placer:
         recalled = {job.job_id for job in self._recalled(truth, listed, present, now)}
         told = [job for job in listed if job.job_id in truth.told and job.job_id not in recalled]
         waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
-        lines = [orders.hold(job_id) for job_id in recalled]
-        lines += self._releases([job for job in told if job.is_held])
         self._deciding.requests.read(self._commands, waiting)
         taking = [*told, *self._just_started(listed)]
-        lines += self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
-        self._commands.change(lines)
+        lines = self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
+        self._commands.change([*(orders.hold(job_id) for job_id in recalled), *lines])
         self.figures.waiting = len(waiting)
         self.figures.cycles += 1
         if self.figures.cycles % _PRUNE_CYCLES == 0:
             self._journal.prune(before=now - _KEPT_S)
-        return self.figures.decided > decided
+        if self.figures.decided > decided or any(job.is_held for job in told):
+            self._release()
 
-    def _releases(self, held: Sequence[SlurmJob]) -> list[str]:
-        """Return the lines that let jobs start which were told where; not on nodes that slurmctld has yet to meet."""
-        if not held:
-            return []
+    def _release(self) -> None:
+        """Let jobs start that were told where; not on nodes that slurmctld has yet to meet."""
+        listed = jobs.listed(self._commands)
+        told = truth_of(listed, self._topology, self._chosen, self._journal.latest()).told
         registered = nodes.registered(self._commands)
-        return [
-            orders.release(job.job_id)
-            for job in held
-            if registered.issuperset(node_names(job.required_nodes))
-        ]
+        self._commands.change(
+            [
+                orders.release(job.job_id)
+                for job in listed
+                if job.is_held
+                and job.job_id in told
+                and registered.issuperset(node_names(job.required_nodes))
+            ]
+        )
 
     def _just_started(self, listed: Sequence[SlurmJob]) -> list[SlurmJob]:
         """Return the jobs that hold CPUs since the nodes were read."""

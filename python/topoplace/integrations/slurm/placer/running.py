@@ -34,9 +34,8 @@ def run(
 ) -> None:
     """Make a placer and run its cycles until SIGTERM, SIGINT, or `stopped`.
 
-    make: makes the placer; called again until Slurm answers. interval_s: seconds between the starts of cycles, half
-    of it while there are jobs to release. alive: touched after each cycle. started: called with the placer before its
-    first cycle.
+    make: makes the placer; called again until Slurm answers. interval_s: seconds between the starts of cycles. alive:
+    touched after each cycle. started: called with the placer before its first cycle.
     """
     end = stopped or threading.Event()
     if threading.current_thread() is threading.main_thread():
@@ -51,7 +50,7 @@ def run(
                 placer = make()
                 started(placer)
                 write_log("started")
-            pause_s = interval_s / 2 if placer.cycle() else interval_s
+            placer.cycle()
             alive.touch()
             failures = 0
         except SlurmError as error:
@@ -61,5 +60,5 @@ def run(
             end.wait(pause)
             continue
         busy = time.process_time() - used
-        end.wait(max(pause_s - (time.monotonic() - begin), busy / _SHARE - busy, 0.0))
+        end.wait(max(interval_s - (time.monotonic() - begin), busy / _SHARE - busy, 0.0))
     write_log("ended")
