@@ -140,6 +140,19 @@ def test_scheduling_graphs_are_recognised(load, seed):
     assert found.cost == kernels.min_cost_flow(**network, algorithm="cost_scaling").cost
 
 
+@pytest.mark.parametrize("load", [0.5, 1.5])
+def test_arcs_of_hubs_may_come_in_any_order(load):
+    graph = plain(round(load * 120), 30, 4, 0)
+    found = kernels.min_cost_flow(**graph.network())
+    rng = np.random.default_rng(1)
+    backward = range(len(graph.arcs) - 1, -1, -1)
+    for order in (list(backward), *(rng.permutation(len(graph.arcs)).tolist() for _ in range(5))):
+        other = kernels.min_cost_flow(**graph.network(order))
+        assert other.algorithm == "auto"
+        assert other.verify()
+        assert other.cost == found.cost
+
+
 @given(st.data())
 def test_assignments_have_the_optimum_of_the_network_simplex(data):
     tasks = data.draw(st.integers(2, 9))

@@ -244,6 +244,23 @@ def test_arrays_that_fit_are_not_copied():
     assert not found.verify()
 
 
+def test_each_array_of_an_answer_is_made_once():
+    found = kernels.min_cost_flow(2, [0], [1], [3], [1], [1, -1])
+    assert found.flow is found.flow
+    assert found.potential is found.potential
+    assert found.cut is found.cut
+    assert found.cycle is found.cycle
+
+
+def test_options_at_their_defaults_take_the_same_way_to_the_same_answer():
+    columns = [np.array([0, 1], dtype=np.int32), np.array([1, 2], dtype=np.int32)]
+    columns += [np.array(numbers, dtype=np.int64) for numbers in ([3, 3], [1, 5], [2, 0, -2])]
+    plain = kernels.min_cost_flow(3, *columns)
+    for options in ({"timeout": 9.0}, {"max_nodes": 10**6}, {"algorithm": "".join(["au", "to"])}):
+        assert repr(kernels.min_cost_flow(3, *columns, **options)) == repr(plain)
+    assert plain.verify()
+
+
 @pytest.mark.parametrize(
     "form",
     [

@@ -15,6 +15,7 @@
 #include "match/branch_and_bound.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
+#include "match/packing/densest_sets.hpp"
 #include "match/packing/first_mapping.hpp"
 #include "match/packing/machine_pieces.hpp"
 #include "match/packing/nested_bound.hpp"
@@ -86,10 +87,13 @@ class Canonical {
     static constexpr std::size_t kPackedSets = 1024;
     static constexpr std::uint64_t kStepsPerRow = 4;
     static constexpr std::uint64_t kStepsPerVertex = 256;  // of the bound by nested components
+    static constexpr std::size_t kSparseDegree = 8;        // mean number of neighbours
     static constexpr std::uint64_t kNodesPerSet = 1U << 13;
     static constexpr std::uint64_t kNodesOfSets = 1U << 15;
     static constexpr std::uint64_t kFewNodesOfSets = 1U << 12;  // where better starts may come
     static constexpr std::uint64_t kNodesBeforeAnnealing = 1U << 14;
+    static constexpr std::uint64_t kNodesBetweenAnnealing = 1U << 15;  // each time twice as many
+    static constexpr std::uint64_t kMostAnnealed = 8;
     static constexpr std::uint64_t kMostMapped = 8;  // the last of the mapping kernel's starts
 
     bool find() {
@@ -165,7 +169,10 @@ class Canonical {
             if (asked == kMostMapped + 1) return {.pause = kNodesBeforeAnnealing};
             if (asked == kMostMapped + 2) return {.annealing = {{0.3, 1}, {0.1, 1}, {0.05, 1}}};
             if (asked == kMostMapped + 3) return packed_starts(need, kNodesOfSets);
-            return {.annealing = {{0.7, 4}}, .last = true};
+            const std::uint64_t again = asked - (kMostMapped + 4);
+            return {.annealing = {{0.7, 4}},
+                    .last = again == kMostAnnealed,
+                    .pause = kNodesBetweenAnnealing << again};
         } catch (const Stopped&) {
             return {.last = true};
         }
@@ -174,12 +181,41 @@ class Canonical {
     typename Search::Starts nested_starts() {
         if constexpr (requires { score_.levels(); }) {
             if (index(usable_.count()) > NestedBound::kMostVertices) return {};
-            const auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
+            auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
+            lower(ceilings);
             nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
             bound_ = std::min(bound_, target_.sum_below(nested_->most(), pattern_.num_edges()));
             return {.mappings = mapped_to(nested_->chosen(), 0), .bound = bound_};
         } else {
             return {};
+        }
+    }
+
+    // Of such parts, the bound by nested components looks at every set.
+    static bool all_small(const std::vector<Bits<W>>& parts) {
+        return std::all_of(parts.begin(), parts.end(), [](const Bits<W>& part) {
+            return part.count() <= static_cast<std::int32_t>(NestedBound::kSmall);
+        });
+    }
+    // By what as many vertices as the pattern's can have among them, on levels that join few pairs.
+    void lower(std::span<std::int32_t> ceilings) {
+        const std::vector<std::int32_t> free = all_of(usable_);
+        std::vector<std::int32_t> position(index(target_.size()));
+        for (std::size_t i = 0; i < free.size(); ++i) position[index(free[i])] = static_cast<std::int32_t>(i);
+        for (std::size_t level = 0; level < levels().count(); ++level) {
+            const std::size_t base = level * index(target_.size());
+            if (all_small(components(levels().at_least, base, usable_))) continue;
+            Ragged<std::int32_t> neighbors;
+            std::size_t ends = 0;
+            for (const std::int32_t v : free) {
+                const Bits<W> its = levels().at_least.template get<W>(base + index(v)) & usable_;
+                its.for_each([&](std::int32_t u) { neighbors.push(position[index(u)]); });
+                neighbors.close_row();
+                ends += index(its.count());
+            }
+            if (ends > kSparseDegree * free.size()) return;
+            const auto most = densest_sets(neighbors, usable_.count(), pattern_.size(), meter_).back();
+            ceilings[level] = std::min(ceilings[level], most);
         }
     }
 
@@ -494,7 +530,10 @@ class Best {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
         Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}, .tolerance = tolerance};
-        if (weights.size() > kMaxLevels) start(bracket);
+        if (weights.size() > kMaxLevels) {
+            start(bracket);
+            narrow(bracket, 1, false);
+        }
         for (std::uint64_t most = kNodesPerTest; !is_decided(bracket) && !meter_.stopped(); most *= 8) {
             narrow(bracket, most, true);
             narrow(bracket, most, false);

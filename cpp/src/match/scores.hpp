@@ -347,10 +347,39 @@ class Existence : public ZeroScore {
     Tally tally(const State&) const { return {}; }
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed) const {
-        return !state.is_possible || capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
+        if (!state.is_possible) return kNoScore;
+        if (is_rest_complete(partial)) return may_hold_clique(partial) ? 0 : kNoScore;
+        return capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
     }
 
   private:
+    // Every vertex to be placed is joined to all others. Then the next question counts for more than degrees.
+    template <int W>
+    static bool is_rest_complete(const Partial<W>& partial) {
+        const std::int32_t slots = partial.slots();
+        return slots > 2 && partial.rest() == slots * (slots - 1) / 2 + slots * partial.depth;
+    }
+
+    // Vertices no two of which are adjacent serve at most one of a clique's, and those that are left to it
+    // fall into so many such sets.
+    template <int W>
+    bool may_hold_clique(const Partial<W>& partial) const {
+        Bits<W> left = partial.free;
+        for (const std::int32_t v : partial.image.first(index(partial.depth)))
+            left &= adjacency_.get<W>(index(v));
+        if ((partial.required - left).any()) return false;
+        for (std::int32_t sets = 0; sets < partial.slots(); ++sets) {
+            if (!left.any()) return false;
+            for (Bits<W> apart = left; apart.any();) {
+                const std::int32_t v = apart.lowest();
+                left.reset(v);
+                apart.reset(v);
+                apart -= adjacency_.get<W>(index(v));
+            }
+        }
+        return true;
+    }
+
     const BitRows& adjacency_;
 };
 

@@ -116,7 +116,7 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& met
         for (const std::int32_t v : graph_.neighbors(u)) {
             for (std::size_t i = count; i-- > 0 && weight(u, v) >= lightest[i];) {
                 levels.level_of[pair_of(u, v)] = static_cast<std::uint8_t>(i);
-                levels.at_least.set(pair_of(static_cast<std::int32_t>(i), u), v);
+                levels.at_least.set(i * index(size()) + index(u), v);
                 arcs += i + 1 == count ? 1 : 0;
             }
         }

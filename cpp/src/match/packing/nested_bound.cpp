@@ -17,8 +17,7 @@ namespace topoplace::match {
 namespace {
 
 constexpr Fixed kNever = std::numeric_limits<Fixed>::min() / 4;
-// Parts of which every set of vertices is looked at.
-constexpr std::size_t kSmall = 8;
+constexpr std::size_t kSmall = NestedBound::kSmall;
 constexpr std::uint64_t kStepsPerSet = 256;
 constexpr std::uint64_t kStepsPerPair = 8;
 

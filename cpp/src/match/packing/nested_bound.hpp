@@ -22,6 +22,8 @@ class NestedBound {
   public:
     // Beyond this, it takes too long.
     static constexpr std::size_t kMostVertices = 1024;
+    // Parts of which every set of vertices is looked at.
+    static constexpr std::size_t kSmall = 8;
 
     // free: at least as many vertices as the pattern has. Throws Stopped where `meter` stops. ceilings: by
     // level, how many of the pattern's edges can be on it or a heavier one.

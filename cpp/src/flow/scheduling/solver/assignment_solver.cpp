@@ -54,24 +54,32 @@ bool AssignmentSolver::crowded() const {
     return kCrowdedShare * waiting.size() > tasks || kCrowdedHubShare * at_hubs > tasks;
 }
 
-// Assigns what can be assigned without a search, after estimating prices where many places are short.
-void AssignmentSolver::start(bool tight, WorkMeter& meter) {
-    if (tight) {
-        set_values(assignment_, estimate_values(assignment_, kRounds));
-        return assign_directly();
+// Assigns what can be assigned without a search, after estimating prices where many places are short. False
+// if all is done: every task has its best place, and none a price.
+bool AssignmentSolver::start(bool tight, WorkMeter& meter) {
+    if (!tight) {
+        assign_directly();
+        if (assignment_.worklist().waiting.empty()) return false;
+        if (assignment_.hubs().empty()) {
+            displace(assignment_, meter);
+            return true;
+        }
+        if (!crowded()) return true;
+        restart();
     }
-    assign_directly();
-    if (assignment_.hubs().empty()) return displace(assignment_, meter);
-    if (!crowded()) return;
-    restart();
     set_values(assignment_, estimate_values(assignment_, kRounds));
     assign_directly();
+    return true;
 }
 
 bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
     const bool tight = short_of_room();
     search_.use_exits(tight);
-    start(tight, meter);
+    assignment_.worklist().unsettled.clear();
+    if (!start(tight, meter)) {
+        nodes_from_scratch_ = 0;
+        return true;
+    }
     list_unsettled();
     const std::uint64_t before = meter.nodes();
     if (!work_off(assignment_.worklist().waiting, meter, before, most)) return false;

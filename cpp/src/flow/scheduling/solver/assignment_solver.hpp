@@ -48,7 +48,7 @@ class AssignmentSolver {
     bool short_of_room() const;
     void assign_directly();
     bool crowded() const;
-    void start(bool tight, WorkMeter& meter);
+    bool start(bool tight, WorkMeter& meter);
     bool work_off(const std::vector<std::int32_t>& list, WorkMeter& meter, std::uint64_t before,
                   std::uint64_t most);
     bool assign_all(WorkMeter& meter, std::uint64_t most);
