@@ -6,6 +6,7 @@ Nothing is fitted: bandwidths follow from the graph of a machine, with the rates
 from __future__ import annotations
 
 from topoplace.collective.bandwidth import (
+    DEFAULT_RATES,
     Ring,
     RingPlan,
     broadcast_bandwidth,
@@ -14,19 +15,28 @@ from topoplace.collective.bandwidth import (
     ring_bandwidth,
     rings,
 )
+from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
+from topoplace.collective.rated_sets import Choice, Wanted, grades
 from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
 
 __all__ = [
+    "DEFAULT_RATES",
     "PRESETS",
+    "Choice",
     "RatedSet",
     "Rates",
     "Ring",
     "RingPlan",
     "Survey",
+    "Wanted",
+    "best_set",
     "broadcast_bandwidth",
+    "grades",
     "host_is_assumed",
+    "left_bandwidth",
     "optimal_bandwidth",
+    "ranked_sets",
     "ring_bandwidth",
     "rings",
     "survey",
