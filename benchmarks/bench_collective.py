@@ -1,4 +1,4 @@
-"""What collective operations carry: one score, all sets of a machine, and decisions of the policy `collective`.
+"""What collective operations carry: one score, all sets of a machine, trees, and decisions of the policy `collective`.
 
 `python benchmarks/bench_collective.py` prints the medians.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import topoplace as tp
-from topoplace import collective
+from topoplace import collective, kernels
 
 EIGHT = ("dgx1-v100", "l40s-8", "dgx-h100")
 SIXTEEN = ("torus2d-16", "cubemesh-16", "dgx2")
@@ -92,6 +92,39 @@ def cluster_us(machine: str) -> float:
     return 1e6 * statistics.median(times[1000:])
 
 
+def boxes_of_a100(boxes: int) -> kernels.TerminalGraph:
+    """Return boxes of 8 GPUs with 300 GB/s into the box's NVSwitch, and 25 GB/s into a switch of all boxes."""
+    links = [(gpu, 8 * boxes + gpu // 8, 300) for gpu in range(8 * boxes)]
+    return _network(8 * boxes, boxes + 1, links + [(gpu, 9 * boxes, 25) for gpu in range(8 * boxes)])
+
+
+def boxes_of_mi250(boxes: int) -> kernels.TerminalGraph:
+    """Return boxes of 16 GPUs with seven links of 50 GB/s, four of them to one GPU, and 16 GB/s into a switch."""
+    links = [(16 * box + 2 * i, 16 * box + 2 * i + 1, 200) for box in range(boxes) for i in range(8)]
+    links += [
+        (16 * box + 2 * i, 16 * box + 2 * (i + d) % 16 + 1, 50)
+        for box in range(boxes)
+        for i in range(8)
+        for d in (1, 2, 3)
+    ]
+    return _network(16 * boxes, 1, links + [(gpu, 16 * boxes, 16) for gpu in range(16 * boxes)])
+
+
+def _network(terminals: int, switches: int, links: list[tuple[int, int, int]]) -> kernels.TerminalGraph:
+    arcs = [arc for u, v, gb_per_s in links for arc in ((u, v, gb_per_s), (v, u, gb_per_s))]
+    return kernels.TerminalGraph(terminals + switches, terminals, arcs)
+
+
+def trees_us(graph: kernels.TerminalGraph) -> float:
+    """Return the time of packing and verifying the trees of all terminals."""
+    everyone = range(graph.num_terminals)
+
+    def packed() -> None:
+        assert kernels.verify_trees(graph, everyone, kernels.pack_trees(graph, everyone))
+
+    return microseconds(packed, 5)
+
+
 def rows() -> Iterator[tuple[str, float]]:
     """Yield what is measured, and microseconds."""
     for name in EIGHT:
@@ -102,6 +135,8 @@ def rows() -> Iterator[tuple[str, float]]:
             slowest = max(decisions_us(name, size, seen=seen) for size in SIZES)
             condition = "a condition met before" if seen else "a new condition"
             yield f"decision, 8 of 16 GPUs busy, {condition}, {name}: slowest size", slowest
+    yield "trees of 8 x 8 A100, verified", trees_us(boxes_of_a100(8))
+    yield "trees of 4 x 16 MI250, verified", trees_us(boxes_of_mi250(4))
     for name in EIGHT[:2]:
         yield f"decision on {MACHINES:,} machines, {name}", cluster_us(name)
 

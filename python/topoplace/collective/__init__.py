@@ -19,17 +19,22 @@ from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
 from topoplace.collective.rated_sets import Choice, Wanted, grades
 from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
+from topoplace.collective.trees import Hop, SpanningTree, TreePlan, Way, trees
 
 __all__ = [
     "DEFAULT_RATES",
     "PRESETS",
     "Choice",
+    "Hop",
     "RatedSet",
     "Rates",
     "Ring",
     "RingPlan",
+    "SpanningTree",
     "Survey",
+    "TreePlan",
     "Wanted",
+    "Way",
     "best_set",
     "broadcast_bandwidth",
     "grades",
@@ -40,4 +45,5 @@ __all__ = [
     "ring_bandwidth",
     "rings",
     "survey",
+    "trees",
 ]
