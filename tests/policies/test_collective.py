@@ -109,8 +109,9 @@ def test_a_flat_topology_of_several_machines():
     assert placement.gpus == (3, 4)
     across = tp.policies.Collective().place(RING[4], tp.Cluster(topology))
     assert across is not None
-    assert "ring_bandwidth" not in across.scores
     assert across.scores["bottleneck_bandwidth"] == 12.5
+    assert across.scores["ring_bandwidth"] == collective.ring_bandwidth(topology, across.gpus) == 12.5
+    assert tp.policies.Collective(20.0).place(RING[4], tp.Cluster(topology)) is None
 
 
 def test_edges_need_links():

@@ -67,7 +67,19 @@ def place(search: Search) -> Placement | None:
         best = search.policy.embed(
             search.job, search.cluster, search.free, search.required, search.budget, "bottleneck_sum"
         )
+        best = best and _with_ring_bandwidth(best, search.rates)
     return best if best is None or all_tried else replace(best, optimal=False)
+
+
+def _with_ring_bandwidth(placement: Placement, rates: Rates | str) -> Placement:
+    """Return a placement over several machines with its ring bandwidth; others, on too large machines, unchanged."""
+    topology = placement.topology
+    machines = {int(topology.machine_of[gpu]) for gpu in placement.gpus}
+    names = [topology.machine_names[machine] for machine in machines]
+    if len(names) == 1 or any(len(topology.gpus_of[name]) > MAX_GPUS for name in names):
+        return placement
+    gb_per_s = collective.ring_bandwidth(topology, placement.gpus, rates=rates)
+    return replace(placement, scores={**placement.scores, RING: gb_per_s})
 
 
 def order(job: JobGraph, placement: Placement) -> tuple[float, ...]:
