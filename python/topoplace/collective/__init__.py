@@ -19,13 +19,16 @@ from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
 from topoplace.collective.rated_sets import Choice, Wanted, grades
 from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
+from topoplace.collective.times import NCCL_LATENCIES, Latencies, collective_time
 from topoplace.collective.trees import Hop, SpanningTree, TreePlan, Way, trees
 
 __all__ = [
     "DEFAULT_RATES",
+    "NCCL_LATENCIES",
     "PRESETS",
     "Choice",
     "Hop",
+    "Latencies",
     "RatedSet",
     "Rates",
     "Ring",
@@ -37,6 +40,7 @@ __all__ = [
     "Way",
     "best_set",
     "broadcast_bandwidth",
+    "collective_time",
     "grades",
     "host_is_assumed",
     "left_bandwidth",
