@@ -140,6 +140,7 @@ WRONG = {
     "--duration": ("-1", "nan", "x", ""),
     "--map": ("x", "=x", "x=", "size=num_gpus", "num_gpus=g", "cpus=a,cpus=b"),
     "--seed": ("-1", "x", "1.5"),
+    "--model": ("x", ""),
     "--performance": ("x", "profile", "collective"),
     "--step": ("", "1", "x,1", "1,2,3", "-1,1", "1,-1", "nan,1", "0,0", "1,inf"),
     "--profile": (*NO_FILE, "topo.txt"),

@@ -221,12 +221,8 @@ def _collective_time(name: str | None, step: str | None) -> PerformanceModel:
         raise ValueError("--performance collective needs --step SECONDS,GB")
     if name not in (None, "collective"):
         raise ValueError(f"--step is for --performance collective, not {name}")
-    try:
-        compute_s, gigabytes = map(float, step.split(","))
-    except ValueError:
-        raise ValueError(f"--step: {step!r} is not SECONDS,GB, such as 0.2,0.5") from None
     with flags.named(default_step="--step"):
-        return CollectiveTime({}, default_step=(compute_s, gigabytes))
+        return CollectiveTime({}, default_step=options.step(step))
 
 
 def _discipline(arguments: argparse.Namespace, workload: Workload) -> Discipline | None:
