@@ -115,6 +115,12 @@ def _network(terminals: int, switches: int, links: list[tuple[int, int, int]]) -
     return kernels.TerminalGraph(terminals + switches, terminals, arcs)
 
 
+def fabrics() -> Iterator[tuple[str, kernels.TerminalGraph]]:
+    """Yield fabrics of several boxes, by name."""
+    yield "8 boxes of 8 A100", boxes_of_a100(8)
+    yield "4 boxes of 16 MI250", boxes_of_mi250(4)
+
+
 def trees_us(graph: kernels.TerminalGraph) -> float:
     """Return the time of packing and verifying the trees of all terminals."""
     everyone = range(graph.num_terminals)
@@ -135,8 +141,8 @@ def rows() -> Iterator[tuple[str, float]]:
             slowest = max(decisions_us(name, size, seen=seen) for size in SIZES)
             condition = "a condition met before" if seen else "a new condition"
             yield f"decision, 8 of 16 GPUs busy, {condition}, {name}: slowest size", slowest
-    yield "trees of 8 x 8 A100, verified", trees_us(boxes_of_a100(8))
-    yield "trees of 4 x 16 MI250, verified", trees_us(boxes_of_mi250(4))
+    for what, graph in fabrics():
+        yield f"trees of {what}, verified", trees_us(graph)
     for name in EIGHT[:2]:
         yield f"decision on {MACHINES:,} machines, {name}", cluster_us(name)
 

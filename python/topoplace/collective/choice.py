@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +93,7 @@ def _candidates(sets: RatedSets, num_gpus: int, wanted: Wanted) -> tuple[Masks, 
     members = members_of(others)
     exact = math.comb(len(members), spare) <= _MOST_SETS
     if exact:
-        masks = masks_of(combinations(members, spare), spare) | np.uint64(required)
+        masks = masks_of(members, spare) | np.uint64(required)
     else:
         masks = _near_sets(sets, members, spare, required, num_gpus)
     return masks, sets.gb_per_s(masks), exact

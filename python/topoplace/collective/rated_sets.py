@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -23,6 +24,7 @@ _LOG_STEP = math.log1p(TIE)
 _ROUNDING = 1e-9
 _MOST_LISTED = 4096
 _MOST_KEPT = 1 << 20
+_MOST_PAIRS = 1 << 20
 _MOST_CHOICES = 1 << 16
 Masks = NDArray[np.uint64]
 """Sets of GPUs, with a bit for each GPU."""
@@ -57,12 +59,18 @@ def mask_of(gpus: Iterable[int]) -> int:
     return mask
 
 
-def masks_of(sets: Iterable[Sequence[int]], size: int) -> Masks:
-    """Return sets of `size` GPUs as bits."""
-    listed = list(sets)
-    members = np.array(listed, dtype=np.uint64).reshape(len(listed), size)
-    found: Masks = np.bitwise_or.reduce(np.uint64(1) << members, axis=1)
+def masks_of(gpus: Sequence[int], size: int) -> Masks:
+    """Return all sets of `size` of these GPUs as bits, in the order of their GPU lists; `gpus` are ascending."""
+    bits = np.uint64(1) << np.array(gpus, dtype=np.uint64)
+    found: Masks = np.bitwise_or.reduce(bits[_positions(len(gpus), size)], axis=1)
     return found
+
+
+@lru_cache(maxsize=64)
+def _positions(count: int, size: int) -> NDArray[np.intp]:
+    """Return the positions of all sets of `size` of `count` things, a row for each set."""
+    listed = list(combinations(range(count), size))
+    return np.array(listed, dtype=np.intp).reshape(len(listed), size)
 
 
 def members_of(mask: int) -> tuple[int, ...]:
@@ -107,7 +115,7 @@ class RatedSets:
         self._alike = _only_through_switches(machine)
         self._rates: dict[int, float] = {}
         self._listed: dict[int, tuple[Masks, NDArray[np.float64]]] = {}
-        self._fastest: dict[int, tuple[Masks, NDArray[np.float64]]] = {}
+        self._every: tuple[Masks, NDArray[np.float64], NDArray[np.int64]] | None = None
         self.choices: dict[Wanted, Choice | None] = {}
         """What was chosen before."""
         self.listed_sizes = tuple(_listed_sizes(self._num_gpus))
@@ -122,7 +130,7 @@ class RatedSets:
     def listed(self, size: int) -> tuple[Masks, NDArray[np.float64]]:
         """Return all sets of one of `listed_sizes`, in the order of their GPU lists, and their GB/s."""
         if size not in self._listed:
-            masks = masks_of(combinations(range(self._num_gpus), size), size)
+            masks = masks_of(range(self._num_gpus), size)
             self._listed[size] = masks, self.gb_per_s(masks)
         return self._listed[size]
 
@@ -141,26 +149,32 @@ class RatedSets:
 
         It is the sum, over the sizes of `listed_sizes`, of the most that a set of so many of them carries.
         """
-        total = np.zeros(len(taken))
-        outside = np.uint64(~free & (1 << 64) - 1)
-        for size in self.listed_sizes:
-            masks, rates = self._descending(size)
-            inside = np.flatnonzero((masks & outside) == 0)
-            if not len(inside):
-                break  # so there are no larger ones
-            apart = (taken[:, None] & masks[inside]) == 0
-            first = apart.argmax(axis=1)
-            total += np.where(apart[np.arange(len(taken)), first], rates[inside[first]], 0.0)
-        rounded: NDArray[np.float64] = np.round(total, 6)
-        return rounded
+        masks, gb_per_s, sizes = self._all_listed()
+        inside = np.flatnonzero((masks & np.uint64(~free & (1 << 64) - 1)) == 0)
+        if not len(inside):
+            return np.zeros(len(taken))
+        masks, gb_per_s, sizes = masks[inside], gb_per_s[inside], sizes[inside]
+        first_of_size = np.flatnonzero(np.diff(sizes, prepend=0))
+        step = max(1, _MOST_PAIRS // len(masks))
+        parts = [
+            np.maximum.reduceat(
+                ((taken[i : i + step, None] & masks) == 0) * gb_per_s, first_of_size, axis=1
+            ).sum(axis=1)
+            for i in range(0, len(taken), step)
+        ]
+        total: NDArray[np.float64] = np.concatenate(parts)
+        return total.round(6)
 
-    def _descending(self, size: int) -> tuple[Masks, NDArray[np.float64]]:
-        """Return what `listed` does, the fastest sets first."""
-        if size not in self._fastest:
-            masks, rates = self.listed(size)
-            order = np.argsort(-rates, kind="stable")
-            self._fastest[size] = masks[order], rates[order]
-        return self._fastest[size]
+    def _all_listed(self) -> tuple[Masks, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the sets of all `listed_sizes`, their GB/s and their sizes, ascending by size."""
+        if self._every is None:
+            listed = [self.listed(size) for size in self.listed_sizes]
+            self._every = (
+                np.concatenate([np.zeros(0, np.uint64), *(masks for masks, _ in listed)]),
+                np.concatenate([np.zeros(0), *(rates for _, rates in listed)]),
+                np.repeat(self.listed_sizes, [len(masks) for masks, _ in listed]),
+            )
+        return self._every
 
     def _rate(self, mask: int) -> float:
         size = mask.bit_count()
