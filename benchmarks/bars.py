@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import bench_capacity
+import bench_collective
 import bench_flow
 import bench_import
 import bench_mapping
@@ -64,6 +65,23 @@ def placements() -> Iterator[Bar]:
     yield Bar("rings of 2-8 GPUs, idle, border included: median", 5, statistics.median(rings), "us")
     for case, limit in zip(bench_match_best.HARD, (5, 10), strict=True):
         yield Bar(f"{case}, proven", limit, bench_match_best.microseconds(case) / 1e3, "ms")
+
+
+def collectives() -> Iterator[Bar]:
+    score = max(bench_collective.one_score_us(name) for name in bench_collective.EIGHT)
+    yield Bar("ring bandwidth of 8 GPUs that is known: slowest of 3 machines", 10, score, "us")
+    every = max(bench_collective.all_sets_us(name) for name in bench_collective.EIGHT) / 1e3
+    yield Bar("ring bandwidth of all 247 sets of 8 GPUs for the first time", 2, every, "ms")
+    slowest = max(
+        bench_collective.decisions_us(name, size, seen=True)
+        for name in bench_collective.SIXTEEN
+        for size in bench_collective.SIZES
+    )
+    yield Bar("policy collective, 8 of 16 GPUs busy, a condition met before: slowest", 100, slowest, "us")
+    cluster = max(bench_collective.cluster_us(name) for name in bench_collective.EIGHT[:2])
+    yield Bar("policy collective, 12,500 machines of 8 GPUs: median", 30, cluster, "us")
+    for what, graph in bench_collective.fabrics():
+        yield Bar(f"trees of {what}, verified", 0.2, bench_collective.trees_us(graph) / 1e6, "s")
 
 
 def large_targets() -> Iterator[Bar]:
@@ -293,6 +311,7 @@ def capacity() -> Iterator[Bar]:
 def main() -> int:
     groups = [
         placements,
+        collectives,
         large_targets,
         counts,
         partitions,

@@ -14,6 +14,7 @@
 #include "register.hpp"
 #include "topoplace/ring_packing.hpp"
 #include "topoplace/terminal_cuts.hpp"
+#include "topoplace/tree_packing.hpp"
 
 namespace topoplace::bindings {
 
@@ -82,6 +83,52 @@ Fault verify_least_flow(const TerminalGraph& graph, const Numbers& chosen, bool 
 Fault verify_throughput(const TerminalGraph& graph, const Numbers& chosen, bool relay_others,
                         std::int64_t terminals, std::int64_t capacity, const Numbers& side) {
     return collective::verify_throughput(graph, {chosen, relay_others, {}}, {terminals, capacity, side});
+}
+
+using WayRow = std::pair<Numbers, std::int64_t>;
+using HopRow = std::tuple<std::int32_t, std::int32_t, std::vector<WayRow>>;
+using TreeRow = std::tuple<std::int32_t, std::int64_t, std::vector<HopRow>>;
+
+std::vector<TreeRow> to_rows(std::vector<collective::Tree>&& trees) {
+    std::vector<TreeRow> rows;
+    for (collective::Tree& tree : trees) {
+        std::vector<HopRow> hops;
+        for (collective::TreeHop& hop : tree.hops) {
+            std::vector<WayRow> ways;
+            for (collective::HopWay& way : hop.ways) ways.emplace_back(std::move(way.vertices), way.count);
+            hops.emplace_back(hop.from, hop.to, std::move(ways));
+        }
+        rows.emplace_back(tree.root, tree.count, std::move(hops));
+    }
+    return rows;
+}
+
+std::vector<collective::Tree> to_trees(const std::vector<TreeRow>& rows) {
+    std::vector<collective::Tree> trees;
+    for (const auto& [root, count, hops] : rows) {
+        trees.push_back({root, count, {}});
+        for (const auto& [from, to, ways] : hops) {
+            trees.back().hops.push_back({from, to, {}});
+            for (const auto& [vertices, some] : ways)
+                trees.back().hops.back().ways.push_back({vertices, some});
+        }
+    }
+    return trees;
+}
+
+std::tuple<std::vector<TreeRow>, std::int64_t, std::int64_t, std::int64_t, bool, std::uint64_t> pack_trees(
+    const TerminalGraph& graph, const Numbers& chosen, bool relay_others, std::optional<double> timeout) {
+    const CutParams params{chosen, relay_others, to_stop_condition(timeout)};
+    auto found = without_gil<collective::TreePacking>([&] { return collective::pack_trees(graph, params); });
+    return {to_rows(std::move(found.trees)), found.per_root, found.rate_numerator,
+            found.rate_denominator,          found.complete, found.flows};
+}
+
+Fault verify_trees(const TerminalGraph& graph, const Numbers& chosen, bool relay_others,
+                   const std::vector<TreeRow>& trees, std::int64_t per_root, std::int64_t rate_numerator,
+                   std::int64_t rate_denominator) {
+    return collective::verify_trees(graph, {chosen, relay_others, {}},
+                                    {to_trees(trees), per_root, rate_numerator, rate_denominator});
 }
 
 std::unique_ptr<RingNetwork> make_network(std::int32_t num_terminals, std::vector<std::int64_t> capacities,
@@ -169,6 +216,11 @@ void register_cuts(py::module_& module) {
                py::arg("relay_others"), py::arg("value"), py::arg("side"), "The first fault, or None.");
     module.def("verify_throughput", &verify_throughput, py::arg("graph"), py::arg("chosen"),
                py::arg("relay_others"), py::arg("terminals"), py::arg("capacity"), py::arg("side"),
+               "The first fault, or None.");
+    module.def("pack_trees", &pack_trees, py::arg("graph"), py::arg("chosen"), py::arg("relay_others"),
+               py::arg("timeout"), "Trees, number per root, rate (two numbers), complete, flows.");
+    module.def("verify_trees", &verify_trees, py::arg("graph"), py::arg("chosen"), py::arg("relay_others"),
+               py::arg("trees"), py::arg("per_root"), py::arg("rate_numerator"), py::arg("rate_denominator"),
                "The first fault, or None.");
 }
 

@@ -1,10 +1,11 @@
-// Cuts between terminals and packed rings against all cuts and all rings.
+// Cuts between terminals, trees and packed rings against all cuts and all rings.
 #include <array>
 #include <numeric>
 #include <vector>
 
 #include "fuzz.hpp"
 #include "oracles/collective_oracle.hpp"
+#include "topoplace/tree_packing.hpp"
 
 namespace {
 
@@ -14,6 +15,22 @@ std::vector<std::int32_t> chosen_of(fuzz::Bytes& bytes, std::int32_t terminals) 
     std::vector<std::int32_t> chosen(static_cast<std::size_t>(2 + bytes.below(terminals - 1)));
     std::iota(chosen.begin(), chosen.end(), 0);
     return chosen;
+}
+
+// Each arc also the other way, so that vertices that only forward are balanced.
+void check_trees(std::vector<collective::Arc> arcs, std::int32_t size, std::int32_t terminals,
+                 const collective::CutParams& params) {
+    for (std::size_t i = 0, count = arcs.size(); i < count; ++i) {
+        arcs.push_back({arcs[i].head, arcs[i].tail, arcs[i].capacity});
+    }
+    const collective::TerminalGraph graph(size, terminals, std::move(arcs));
+    const auto expected = oracle::all_cuts(graph, params);
+    const auto found = collective::pack_trees(graph, params);
+    REQUIRE(found.complete && found.trees.empty() == (expected.capacity == 0));
+    if (found.trees.empty()) return;
+    REQUIRE(!collective::verify_trees(graph, params, found));
+    REQUIRE(found.per_root * found.rate_numerator * expected.terminals ==
+            expected.capacity * found.rate_denominator);
 }
 
 void check_cuts(fuzz::Bytes& bytes) {
@@ -27,6 +44,7 @@ void check_cuts(fuzz::Bytes& bytes) {
         const std::int32_t head = (tail + 1 + bytes.below(size - 1)) % size;
         arcs.push_back({tail, head, bytes.below(9)});
     }
+    check_trees(arcs, size, terminals, params);
     const collective::TerminalGraph graph(size, terminals, std::move(arcs));
     const auto expected = oracle::all_cuts(graph, params);
     const auto flow = collective::least_max_flow(graph, params);

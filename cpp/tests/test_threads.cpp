@@ -15,6 +15,7 @@
 #include "topoplace/mapping.hpp"
 #include "topoplace/match.hpp"
 #include "topoplace/partition.hpp"
+#include "topoplace/tree_packing.hpp"
 #include "work/work.hpp"
 
 namespace capacity = topoplace::capacity;
@@ -192,6 +193,7 @@ TEST(threads_share_a_problem_of_capacity) {
 TEST(threads_share_terminals_and_rings) {
     struct Shared {
         collective::TerminalGraph graph;
+        collective::TerminalGraph balanced;
         std::shared_ptr<const collective::RingNetwork> network;
     };
     check_threads(
@@ -199,7 +201,7 @@ TEST(threads_share_terminals_and_rings) {
             Random random(5);
             const oracle::RingCase made = oracle::random_rings(random, 6);
             return Shared{
-                oracle::random_graph(random, 6, 3),
+                oracle::random_graph(random, 6, 3), oracle::random_network(random, 6, 3),
                 std::make_shared<const collective::RingNetwork>(made.terminals, made.capacities, made.routes,
                                                                 std::vector<collective::LinkCut>{})};
         },
@@ -207,7 +209,9 @@ TEST(threads_share_terminals_and_rings) {
             const auto all = everyone(6);
             const auto bound = collective::throughput_bound(shared.graph, {all, false, {}});
             const auto packing = collective::pack_rings(*shared.network, all, {500, 3, 4, false, {}});
-            return std::tuple(bound.terminals, bound.capacity, packing.rings, packing.nodes);
+            const auto trees = collective::pack_trees(shared.balanced, {all, false, {}});
+            return std::tuple(bound.terminals, bound.capacity, packing.rings, packing.nodes, trees.flows,
+                              trees.trees.size());
         });
 }
 

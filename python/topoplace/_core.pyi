@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'price_nodes', 'result_fields', 'search_capacity', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -476,6 +476,10 @@ def pack_rings(network: RingNetwork, chosen: collections.abc.Sequence[typing.Sup
     """
     Rings with their numbers, count, bound, optimal, complete, nodes.
     """
+def pack_trees(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[list[tuple[int, int, list[tuple[int, int, list[tuple[list[int], int]]]]]], int, int, int, bool, int]:
+    """
+    Trees, number per root, rate (two numbers), complete, flows.
+    """
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
 def result_fields() -> dict[str, tuple[str, ...]]:
@@ -521,6 +525,10 @@ def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collec
     None where the mapping is right, else the reason why it is not.
     """
 def verify_throughput(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, terminals: typing.SupportsInt | typing.SupportsIndex, capacity: typing.SupportsInt | typing.SupportsIndex, side: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str | None:
+    """
+    The first fault, or None.
+    """
+def verify_trees(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, trees: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], typing.SupportsInt | typing.SupportsIndex]]]]]], per_root: typing.SupportsInt | typing.SupportsIndex, rate_numerator: typing.SupportsInt | typing.SupportsIndex, rate_denominator: typing.SupportsInt | typing.SupportsIndex) -> str | None:
     """
     The first fault, or None.
     """

@@ -146,7 +146,7 @@ def test_a_machine_of_a_cluster():
     assert collective.rings(cluster, [11, 8]).rings[0].gpus == (8, 11)
     assert collective.optimal_bandwidth(cluster, [16, 19]) == collective.optimal_bandwidth(DGX1, [0, 3])
     with pytest.raises(ValueError, match=r"gpus are on several machines \(machine0, machine1"):
-        collective.ring_bandwidth(cluster, [0, 8])
+        collective.rings(cluster, [0, 8])
 
 
 def test_gpus_without_a_path():

@@ -14,6 +14,7 @@ from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, b
 from topoplace.papers import mapa
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.mapa import bandwidths, coverage
+from topoplace.papers.mapa.collective_model import RingStudy
 from topoplace.papers.mapa.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
@@ -25,6 +26,29 @@ JOBS = (
 @pytest.fixture(scope="module")
 def claims() -> dict[str, Claim]:
     return by_id(mapa.reproduce(quick=True))
+
+
+# ---- run times by rings ------------------------------------------------------------------------------------------
+
+
+def test_speedups_by_rings_stand_beside_those_by_eq_2() -> None:
+    rows = by_id(mapa.reproduce_by_rings(quick=True, step=(0.1, 0.5)))
+    assert list(rows) == ["C.1", "C.2", "C.3", "C.4", "C.5"]
+    assert {row.verdict for row in rows.values()} == {NOT_COMPARABLE}
+    for row in rows.values():
+        assert row.paper.startswith("eq. 2: ")
+        assert row.ours.startswith("rings: ")
+        assert row.ours.count("[") == row.paper.count("[") == 5  # an interval for each policy
+
+
+def test_only_sensitive_jobs_are_slowed_down_by_rings() -> None:
+    study = RingStudy([0], (0.1, 0.5), num_jobs=60)
+    result = study.results("Baseline")[0]
+    slowed = result.jobs["slowdown"] > 1 + 1e-9
+    assert slowed.any()
+    assert result.jobs["bandwidth_sensitive"][slowed].all()
+    no_data = RingStudy([0], (0.1, 0.0), num_jobs=60).results("Baseline")[0]
+    assert no_data.jobs["slowdown"].max() == pytest.approx(1.0)
 
 
 # ---- the artifact ------------------------------------------------------------------------------------------------

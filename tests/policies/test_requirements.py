@@ -23,7 +23,7 @@ UTILITY_POLICIES = frozenset(("fcfs", "best-fit", "topo-aware", "topo-aware-p"))
 POLICIES = tuple(tp.policies.names())
 SIX = tp.JobGraph.ring(6)
 SHARING = frozenset(name for name in POLICIES if isinstance(tp.policies.get(name), SharingPolicy))
-BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:4], SHARING)
+BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:5], SHARING)
 
 
 def topology() -> tp.Topology:

@@ -24,11 +24,11 @@ void MaxFlow::reset(std::int32_t arc, std::int64_t capacity) {
     residual_[index(arc) + 1] = 0;
 }
 
-std::int64_t MaxFlow::run(std::int32_t source, std::int32_t sink) {
+std::int64_t MaxFlow::run(std::int32_t source, std::int32_t sink, std::int64_t most) {
     std::int64_t flow = 0;
-    while (find_levels(source, sink)) {
+    while (flow < most && find_levels(source, sink)) {
         current_ = first_;
-        flow += push(source, sink, std::numeric_limits<std::int64_t>::max());
+        flow += push(source, sink, most - flow);
     }
     return flow;
 }
@@ -43,6 +43,7 @@ bool MaxFlow::find_levels(std::int32_t source, std::int32_t sink) {
             const std::int32_t head = head_[index(arc)];
             if (residual_[index(arc)] == 0 || level_[index(head)] >= 0) continue;
             level_[index(head)] = level_[index(vertex)] + 1;
+            if (head == sink) return true;
             queue_.push_back(head);
         }
     }

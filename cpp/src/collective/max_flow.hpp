@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace topoplace::collective {
@@ -14,8 +15,11 @@ class MaxFlow {
     std::int32_t add(std::int32_t tail, std::int32_t head);
     // Gives the arc this capacity, and its reverse none.
     void reset(std::int32_t arc, std::int64_t capacity);
-    std::int64_t run(std::int32_t source, std::int32_t sink);
-    // After run(): whether the vertex is on the source's side of the least cut nearest the source.
+    // Returns the maximum flow, or `most` if it is at least that.
+    std::int64_t run(std::int32_t source, std::int32_t sink,
+                     std::int64_t most = std::numeric_limits<std::int64_t>::max());
+    // After run() without a limit: whether the vertex is on the source's side of the least cut nearest the
+    // source.
     bool before_cut(std::int32_t vertex) const { return level_[static_cast<std::size_t>(vertex)] >= 0; }
 
   private:

@@ -60,6 +60,20 @@ inline TerminalGraph random_graph(topoplace::Random& random, std::int32_t termin
     return {n, terminals, std::move(arcs)};
 }
 
+// Links of equal capacity both ways, so that vertices that only forward are balanced.
+inline TerminalGraph random_network(topoplace::Random& random, std::int32_t terminals, std::int32_t others) {
+    std::vector<topoplace::collective::Arc> arcs;
+    for (std::int32_t u = 0; u < terminals + others; ++u) {
+        for (std::int32_t v = 0; v < u; ++v) {
+            if (random.below(3) == 0) continue;
+            const std::int64_t capacity = random.below(40);
+            arcs.push_back({u, v, capacity});
+            arcs.push_back({v, u, capacity});
+        }
+    }
+    return {terminals + others, terminals, std::move(arcs)};
+}
+
 struct RingCase {
     std::int32_t terminals;
     std::vector<std::int64_t> capacities;

@@ -202,3 +202,12 @@ def _whole(text: str, least: int, most: int) -> int:
     if value > most:
         raise argparse.ArgumentTypeError(f"{value} is more than {most}")
     return value
+
+
+def step(text: str) -> tuple[float, float]:
+    """Return the seconds and GB that the option --step gives; ValueError if it is not two numbers."""
+    try:
+        compute_s, gigabytes = map(float, text.split(","))
+    except ValueError:
+        raise ValueError(f"--step: {text!r} is not SECONDS,GB, such as 0.2,0.5") from None
+    return compute_s, gigabytes

@@ -52,8 +52,14 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_seed(parser, "the mix, the run times, and of what a log does not contain")
     parser.add_argument(
         "--performance",
-        choices=("mapa", "fixed", "profile", "remote-copies"),
-        help="model of run times (default: mapa; profile with --profile, remote-copies for logs)",
+        choices=("mapa", "fixed", "profile", "collective", "remote-copies"),
+        help="model of run times (default: mapa; profile with --profile, remote-copies for logs, collective with "
+        "--step)",
+    )
+    parser.add_argument(
+        "--step",
+        metavar="SECONDS,GB",
+        help="what a training step of every job computes, and the data of its all-reduce, for --performance collective",
     )
     parser.add_argument(
         "--profile",
@@ -115,7 +121,7 @@ class Study:
             job.gpu_share < 1 for job in self.workload.jobs
         )
         """True if policies that fill clusters have a choice."""
-        self.model = self._model(arguments.performance)
+        self.model = self._model(arguments.performance, arguments.step)
         self.typical = self._typical(arguments.typical)
         self.discipline = _discipline(arguments, self.workload)
         with flags.named(move_s="--make-room"):
@@ -193,9 +199,11 @@ class Study:
         with flags.named(jobs="--typical"):
             return TypicalJobs.of(job_files.jobs_of(source, self.arguments, self.profile).jobs)
 
-    def _model(self, name: str | None) -> PerformanceModel:
+    def _model(self, name: str | None, step: str | None) -> PerformanceModel:
         from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
 
+        if step is not None or name == "collective":
+            return _collective_time(name, step)
         if name == "profile" and self.profile is None:
             raise ValueError("--performance profile needs --profile FILE")
         if self.profile and name in (None, "profile"):
@@ -203,6 +211,18 @@ class Study:
         if name == "remote-copies" or (name is None and self.is_log):
             return RemoteCopies()
         return FixedTime() if name == "fixed" else MapaSlowdown()
+
+
+def _collective_time(name: str | None, step: str | None) -> PerformanceModel:
+    """Return the model of --performance collective, whose every job takes the same step."""
+    from topoplace.simulate import CollectiveTime
+
+    if step is None:
+        raise ValueError("--performance collective needs --step SECONDS,GB")
+    if name not in (None, "collective"):
+        raise ValueError(f"--step is for --performance collective, not {name}")
+    with flags.named(default_step="--step"):
+        return CollectiveTime({}, default_step=options.step(step))
 
 
 def _discipline(arguments: argparse.Namespace, workload: Workload) -> Discipline | None:

@@ -6,6 +6,7 @@ Nothing is fitted: bandwidths follow from the graph of a machine, with the rates
 from __future__ import annotations
 
 from topoplace.collective.bandwidth import (
+    DEFAULT_RATES,
     Ring,
     RingPlan,
     broadcast_bandwidth,
@@ -14,20 +15,39 @@ from topoplace.collective.bandwidth import (
     ring_bandwidth,
     rings,
 )
+from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
+from topoplace.collective.rated_sets import Choice, Wanted, grades
 from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
+from topoplace.collective.times import NCCL_LATENCIES, Latencies, collective_time
+from topoplace.collective.trees import Hop, SpanningTree, TreePlan, Way, trees
 
 __all__ = [
+    "DEFAULT_RATES",
+    "NCCL_LATENCIES",
     "PRESETS",
+    "Choice",
+    "Hop",
+    "Latencies",
     "RatedSet",
     "Rates",
     "Ring",
     "RingPlan",
+    "SpanningTree",
     "Survey",
+    "TreePlan",
+    "Wanted",
+    "Way",
+    "best_set",
     "broadcast_bandwidth",
+    "collective_time",
+    "grades",
     "host_is_assumed",
+    "left_bandwidth",
     "optimal_bandwidth",
+    "ranked_sets",
     "ring_bandwidth",
     "rings",
     "survey",
+    "trees",
 ]

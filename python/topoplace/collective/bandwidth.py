@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Literal
 
 from topoplace import _checks, kernels
+from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
-from topoplace.collective.prepared import one_machine, prepared
+from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import Rates
 from topoplace.collective.routes import PathType
+from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
@@ -49,8 +51,9 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     """Return GB/s that the rings through `gpus` carry together: the bus bandwidth of a ring collective.
 
     Rings are searched as NCCL does it: at the rates of its table, over NVLinks alone where they connect all GPUs,
-    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. 0 if they are not connected. All GPUs must be
-    on one machine. ValueError names a wrong argument.
+    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. 0 if they are not connected. On several
+    machines, the network ports of the chosen GPUs and the levels of the fabric count, too (`several_machines`).
+    ValueError names a wrong argument.
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)
@@ -58,12 +61,15 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
             return machine.ring_bandwidth(tuple(gpus))
         except (IndexError, TypeError, ValueError):
             pass  # the checks below say what is wrong
-    local, chosen = one_machine(topology, gpus)
+    numbers = checked_gpus(topology, gpus)
+    if not are_on_one_machine(topology, numbers):
+        return several_machines.ring_bandwidth_over(topology, numbers, rates)
+    local, chosen = one_machine(topology, numbers)
     return prepared(local, rates).ring_bandwidth(tuple(chosen))
 
 
 def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> RingPlan:
-    """Return the rings whose bandwidth is `ring_bandwidth`; arguments and errors are the same."""
+    """Return the rings whose bandwidth is `ring_bandwidth`, of GPUs of one machine; other arguments are the same."""
     local, chosen = one_machine(topology, gpus)
     machine = prepared(local, rates)
     found = kernels.best_channels(machine.network, chosen, machine.rules(chosen))
@@ -89,10 +95,16 @@ def optimal_bandwidth(
 
     No schedule is faster, and schedules of trees reach it (Zhao et al., ForestColl, arXiv 2402.06787). Its bus
     bandwidth is (n - 1) / n of it. relay: "chosen" lets only `gpus`, switches and CPUs forward data, "all" the other
-    GPUs, too. Other arguments and errors are those of `ring_bandwidth`.
+    GPUs of their machines, too. Several machines must be joined by a fabric. Other arguments and errors are those of
+    `ring_bandwidth`.
     """
     relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
-    local, chosen = one_machine(topology, gpus)
+    numbers = checked_gpus(topology, gpus)
+    if isinstance(topology, ClusterTopology) and not are_on_one_machine(topology, numbers):
+        graph = several_machines.graph_over(topology, numbers, rates, others=relay_others)
+        over = kernels.throughput_bound(graph.terminals(), range(len(numbers)))
+        return over.throughput(len(numbers)) * graph.unit / UNITS_PER_GB
+    local, chosen = one_machine(topology, numbers)
     machine = prepared(local, rates)
     bound = kernels.throughput_bound(machine.terminals, chosen, relay_others=relay_others)
     return bound.throughput(len(chosen)) / UNITS_PER_GB

@@ -20,7 +20,7 @@ from topoplace.topology.topology import Topology
 
 UNITS_PER_GB = 1_000_000
 """Capacities are integers, in kB/s."""
-_MAX_GPUS = 64
+MAX_GPUS = 64
 
 
 class Vertex(enum.Enum):
@@ -71,10 +71,10 @@ class MachineGraph:
 
 def machine_graph(topology: Topology, rates: Rates) -> MachineGraph:
     """Return the graph of a topology of one machine; TopologyError for more than 64 GPUs or several machines."""
-    if topology.num_machines > 1 or topology.num_gpus > _MAX_GPUS:
+    if topology.num_machines > 1 or topology.num_gpus > MAX_GPUS:
         raise TopologyError(
             f"{topology.name} has {topology.num_machines} machines and {topology.num_gpus} GPUs; "
-            f"collectives are rated on one machine of at most {_MAX_GPUS} GPUs"
+            f"collectives are rated on one machine of at most {MAX_GPUS} GPUs"
         )
     told = any(part.kind is not ComponentKind.NVSWITCH for part in topology.components)
     parts = (

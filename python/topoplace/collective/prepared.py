@@ -74,21 +74,31 @@ def _nothing_yet(_: Topology) -> dict[Rates, Prepared]:
     return {}
 
 
-def one_machine(topology: Topology, gpus: Collection[int]) -> tuple[Topology, Sequence[int]]:
-    """Return the machine of `gpus` as a topology of its own, and their numbers on it.
-
-    ValueError for fewer than two GPUs, for numbers that are not a GPU's or appear twice, and for GPUs of several
-    machines.
-    """
+def checked_gpus(topology: Topology, gpus: Collection[int]) -> Sequence[int]:
+    """Return the numbers of GPUs; ValueError for fewer than two, and for one that is not a GPU's or appears twice."""
     listed = _checks.sequence(gpus, "gpus", ValueError)
-    numbers: list[int] = []
+    numbers: dict[int, None] = {}
     for i, value in enumerate(listed):
         gpu = _checks.integer(value, f"gpus[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
         if gpu in numbers:
             raise ValueError(f"gpus[{i}] = {gpu} appears twice")
-        numbers.append(gpu)
+        numbers[gpu] = None
     if len(listed) < 2:
         raise ValueError(f"gpus has {len(listed)} entries; a collective operation needs at least 2")
+    return list(numbers)
+
+
+def are_on_one_machine(topology: Topology, gpus: Sequence[int]) -> bool:
+    """Return True if all GPUs are on one machine."""
+    return topology.num_machines == 1 or len({int(topology.machine_of[gpu]) for gpu in gpus}) == 1
+
+
+def one_machine(topology: Topology, gpus: Collection[int]) -> tuple[Topology, Sequence[int]]:
+    """Return the machine of `gpus` as a topology of its own, and their numbers on it.
+
+    ValueError as for `checked_gpus`, and for GPUs of several machines.
+    """
+    numbers = checked_gpus(topology, gpus)
     if topology.num_machines == 1:
         return topology, numbers
     machines = sorted({int(topology.machine_of[gpu]) for gpu in numbers})

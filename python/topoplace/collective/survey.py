@@ -10,11 +10,10 @@ from itertools import combinations, islice
 
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, host_is_assumed, ring_bandwidth
+from topoplace.collective.rated_sets import TIE
 from topoplace.collective.rates import Rates
 from topoplace.topology.topology import Topology
 
-TIE = 0.1
-"""Bandwidths that differ by no more than this share count as equal, as those of NCCL's channels are quantised."""
 _MOST_SETS = 20_000
 
 

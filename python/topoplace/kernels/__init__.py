@@ -51,6 +51,7 @@ from topoplace.kernels.terminal_cuts import (
     verify_least_flow,
     verify_throughput,
 )
+from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, verify_trees
 from topoplace.kernels.work_budget import WorkBudget
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "LeastFlow",
     "LinkCountScore",
     "Mapping",
+    "PackedTree",
     "Remainder",
     "RingNetwork",
     "RingPacking",
@@ -75,6 +77,7 @@ __all__ = [
     "TargetDistance",
     "TerminalGraph",
     "ThroughputBound",
+    "TreePacking",
     "WorkBudget",
     "best_channels",
     "best_remainder",
@@ -88,6 +91,7 @@ __all__ = [
     "map_graph",
     "min_cost_flow",
     "pack_rings",
+    "pack_trees",
     "throughput_bound",
     "verify_bipartition",
     "verify_distribution",
@@ -97,6 +101,7 @@ __all__ = [
     "verify_rings",
     "verify_task_mapping",
     "verify_throughput",
+    "verify_trees",
 ]
 
 _RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embedding"}

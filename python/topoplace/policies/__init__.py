@@ -16,6 +16,7 @@ from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.policy import Policy, SearchPolicy
 from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.policies.collective.ring import Collective
 from topoplace.policies.drmaestro.inference import InferenceEngine
 from topoplace.policies.drmaestro.policy import DRMaestro
 from topoplace.policies.drmaestro.service import DRMaestroService
@@ -43,6 +44,7 @@ from topoplace.policies.tsubame.r_queue import RQueue
 __all__ = [
     "Baseline",
     "BestFit",
+    "Collective",
     "DRMaestro",
     "DRMaestroService",
     "DotProduct",
@@ -79,7 +81,7 @@ __all__ = [
 _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]] = {
     policy.name: policy
     for policy in (
-        *(Baseline, MapaTopoAware, Greedy, Preserve),
+        *(Baseline, MapaTopoAware, Greedy, Preserve, Collective),
         *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
         *(DRMaestro, GQueue, RQueue),
         *(FragmentationGradientDescent, LeastStranded, DotProduct, VectorBestFit, VectorWorstFit, GpuPacking),

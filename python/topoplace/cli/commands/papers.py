@@ -200,6 +200,17 @@ def _add_mapa(papers: Any) -> None:
         type=options.path,
         help="match results-*.txt, and published-*.txt, of the jobs-*.txt in this directory",
     )
+    parser.add_argument(
+        "--model",
+        choices=("eq2", "collective"),
+        default="eq2",
+        help="run times: eq2 as in the paper; collective compares them with those by NCCL's rings (default: eq2)",
+    )
+    parser.add_argument(
+        "--step",
+        metavar="SECONDS,GB",
+        help="computing and all-reduce of a sensitive job's step, for --model collective (default: 0.1,0.5)",
+    )
     log = parser.add_argument_group("the artifact's log for a job file of your own")
     log.add_argument("--job-lines", metavar="FILE", help="the artifact's job lines")
     log.add_argument(
@@ -218,6 +229,15 @@ def _mapa(arguments: argparse.Namespace) -> None:
     if arguments.job_lines or arguments.topology or arguments.policy or arguments.rules is not None:
         _artifact_log(arguments)
         return
+    if arguments.model == "collective":
+        if arguments.artifact:
+            raise ValueError("--artifact compares logs, which --model collective does not have")
+        with flags.named(default_step="--step"):
+            step = {} if arguments.step is None else {"step": options.step(arguments.step)}
+            _show_rows(arguments, mapa.reproduce_by_rings, **step)
+        return
+    if arguments.step is not None:
+        raise ValueError("--step is for --model collective")
     _show_rows(
         arguments,
         mapa.reproduce,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from topoplace.papers.claims import Claim, Quantity
-from topoplace.papers.mapa import bandwidths, rows
+from topoplace.papers.mapa import bandwidths, collective_model, rows
 from topoplace.papers.mapa.artifact import (
     MACHINES,
     POLICIES,
@@ -40,6 +40,7 @@ __all__ = [
     "machine_named",
     "parse_topology",
     "reproduce",
+    "reproduce_by_rings",
     "run_artifact",
     "topology_of",
 ]
@@ -47,6 +48,23 @@ __all__ = [
 _LOG_NAME: Final = re.compile(
     r"(?P<kind>results|published)-(?P<machine>.+)-(?P<policy>[A-Za-z]+)-(?P<jobs>[^-]+-[^-]+)\.txt"
 )
+
+
+def reproduce_by_rings(
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    step: tuple[float, float] = collective_model.DEFAULT_STEP,
+    output: Path | None = None,
+    runner: Runner | None = None,
+) -> list[Claim]:
+    """Return the speedups of section 4 with run times by the rings of a collective library, beside those by eq. 2.
+
+    step: seconds of computing, and GB of an all-reduce, of a training step of every sensitive job; ValueError names a
+    wrong one. Other arguments are those of `reproduce`; nothing is drawn.
+    """
+    seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
+    return list(collective_model.rows(seeds, step, runner or Runner()))
 
 
 def reproduce(

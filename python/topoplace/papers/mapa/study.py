@@ -13,7 +13,7 @@ from topoplace import machines
 from topoplace.papers.mapa.artifact import MACHINES, THRESHOLD, topology_of
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
 from topoplace.policies.mapa.artifact_order import TieBreak
-from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
+from topoplace.simulate import FixedTime, MapaSlowdown, PerformanceModel, Result, Workload, simulate
 from topoplace.simulate.metrics import score_of
 from topoplace.simulate.processes import Runner
 from topoplace.simulate.samples import Sample
@@ -49,7 +49,7 @@ class Study:
         self.seeds = tuple(seeds)
         self.num_jobs = num_jobs
         self.like_artifact = like_artifact
-        self.performance = MapaSlowdown() if slowdown else FixedTime()
+        self.performance: PerformanceModel = MapaSlowdown() if slowdown else FixedTime()
         self._runs: dict[str, tuple[Result, ...]] = {}
 
     @cached_property
@@ -57,11 +57,18 @@ class Study:
         """Return the machine's topology, with the links of MAPA's published code or of the paper."""
         return topology_of(self.machine) if self.like_artifact else machines.get(MACHINES[self.machine])
 
+    @property
+    def policies(self) -> Mapping[str, Callable[[TieBreak], Policy]]:
+        """Return the policies that are compared, by name."""
+        return POLICIES
+
     def run_all(self, runner: Runner) -> None:
         """Run all simulations of the study."""
-        calls = [(self, policy, seed) for policy in POLICIES for seed in self.seeds]
+        calls = [(self, policy, seed) for policy in self.policies for seed in self.seeds]
         runs, count = runner.results(_simulated, calls), len(self.seeds)
-        self._runs = {policy: tuple(runs[count * i : count * (i + 1)]) for i, policy in enumerate(POLICIES)}
+        self._runs = {
+            policy: tuple(runs[count * i : count * (i + 1)]) for i, policy in enumerate(self.policies)
+        }
 
     def results(self, policy: str) -> tuple[Result, ...]:
         """Return the simulation results under the policy of that name, one per seed."""
@@ -111,7 +118,7 @@ def _simulated(study: Study, policy: str, seed: int) -> Result:
     return simulate(
         study.topology,
         Workload.mapa(study.num_jobs, seed),
-        POLICIES[policy]("artifact" if study.like_artifact else "lexicographic"),
+        study.policies[policy]("artifact" if study.like_artifact else "lexicographic"),
         performance=study.performance,
         seed=seed,
     )

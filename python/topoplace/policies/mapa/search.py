@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
@@ -19,7 +20,7 @@ from topoplace.placement import Placement
 from topoplace.policies.mapa import artifact_order, gangs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
@@ -31,6 +32,7 @@ _MAX_NODES = (2**63 - 1) // _SEARCHES_PER_DECISION
 # A node of a search costs by the size of the graph: few GPUs of many are searched in a graph of their own.
 _FEW_GPUS = 128
 _MANY_GPUS = 512
+_NO_SCORES: Mapping[str, float] = MappingProxyType({})
 
 
 class MapaPolicy(SearchPolicy):
@@ -120,19 +122,20 @@ class MapaPolicy(SearchPolicy):
         required: GpuSet,
         budget: WorkBudget,
         objective: kernels.Objective | kernels.LinkCountScore = "sum",
+        own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement | None:
         """Return the placement with the best value of `objective`, and all its scores; None if there is none.
 
         Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`. A gang on
         several machines is divided among them (`gangs.on_machines`); only if the slowest link counts and that is not
-        proven to be best, it is searched too.
+        proven to be best, it is searched too. own_scores: those that the policy adds, if it is not divided.
         """
         gang = None
         any_set = not required or len(free) == job.num_tasks
         if any_set and not isinstance(objective, kernels.LinkCountScore) and objective != "bottleneck":
             gang = gangs.on_machines(job, cluster.topology, free, objective)
         if gang is None:
-            return self._searched(job, cluster, free, required, budget, objective)
+            return self._searched(job, cluster, free, required, budget, objective, own_scores)
         divided = self.scored(job, cluster, gang.gpus, gang.proven)
         if gang.proven or objective == "sum":
             return divided
@@ -150,6 +153,7 @@ class MapaPolicy(SearchPolicy):
         required: GpuSet,
         budget: WorkBudget,
         objective: kernels.Objective | kernels.LinkCountScore,
+        own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement | None:
         topology = cluster.topology
         chosen: Sequence[int] = range(topology.num_gpus)
@@ -173,15 +177,23 @@ class MapaPolicy(SearchPolicy):
         if found is None:
             return None
         images: list[int] = found.vertices.tolist()
-        return self.scored(job, cluster, [chosen[i] for i in images], found.optimal)
+        return self.scored(job, cluster, [chosen[i] for i in images], found.optimal, own_scores)
 
-    def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
+    def scored(
+        self,
+        job: JobGraph,
+        cluster: Cluster,
+        gpus: Sequence[int],
+        optimal: bool,
+        own_scores: Mapping[str, float] = _NO_SCORES,
+    ) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores.
 
         optimal: True if the search proved it best. The placement of an anti-affine job, or of one that may take
         partitions of several machines, has `optimal` False even then, because not all GPU sets were searched.
         """
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
+        scores.update(own_scores)
         proven = optimal and every_gpu_set_counts(job, cluster.topology)
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace import _checks, collective
@@ -27,7 +26,7 @@ class CollectiveTime:
 
         base_time * step(bandwidth of its GPUs) / step(bandwidth of the best n GPUs)
 
-    Over several machines the slowest network link between two of its GPUs is the bandwidth. A job without
+    Over several machines the ports and levels of the network count, too. A job without
     communication, and one that `steps` does not know, takes its base time.
 
     steps: (compute_s, gigabytes) of a step by the neural network that a job trains (its `profile`), both at least 0,
@@ -62,15 +61,11 @@ class CollectiveTime:
         return job.base_time * (compute_s + sent / own) / (compute_s + sent / best)
 
     def _bandwidth(self, topology: Topology, gpus: tuple[int, ...]) -> float:
-        if len({int(topology.machine_of[gpu]) for gpu in gpus}) == 1:
+        if topology.num_machines == 1:
             return collective.ring_bandwidth(topology, gpus, rates=self.rates)
         key = (topology, gpus)
         if key not in self._bandwidths:
-            self._bandwidths[key] = min(
-                topology.bandwidth(u, v)
-                for u, v in combinations(gpus, 2)
-                if topology.machine_of[u] != topology.machine_of[v]
-            )
+            self._bandwidths[key] = collective.ring_bandwidth(topology, gpus, rates=self.rates)
         return self._bandwidths[key]
 
 

@@ -1,0 +1,224 @@
+"""The sets of a machine's GPUs by what their rings carry, and what the best of those that stay free could carry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.collective.machine_graph import MachineGraph, Vertex, Wire
+from topoplace.collective.prepared import Prepared, prepared
+from topoplace.collective.rates import Rates
+from topoplace.collective.routes import PathType
+from topoplace.kernels import best_channels
+from topoplace.topology.topology import Topology
+
+TIE = 0.1
+"""Bandwidths that differ by no more than this share count as equal, as those of NCCL's channels are quantised."""
+_LOG_STEP = math.log1p(TIE)
+_ROUNDING = 1e-9
+_MOST_LISTED = 4096
+_MOST_KEPT = 1 << 20
+_MOST_PAIRS = 1 << 20
+_MOST_CHOICES = 1 << 16
+Masks = NDArray[np.uint64]
+"""Sets of GPUs, with a bit for each GPU."""
+
+
+def grades(gb_per_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a whole number for each bandwidth, larger for faster ones; equal ones are for bandwidths that tie.
+
+    Steps are 10 % wide: bandwidths that differ by more have different grades, and equal grades differ by less. Minus
+    infinity stands for 0.
+    """
+    with np.errstate(divide="ignore"):
+        found: NDArray[np.float64] = np.floor(np.log(gb_per_s) / _LOG_STEP + _ROUNDING)
+    return found
+
+
+def grade_of(gb_per_s: float) -> float:
+    """Return the grade of one bandwidth."""
+    return math.floor(math.log(gb_per_s) / _LOG_STEP + _ROUNDING) if gb_per_s else -math.inf
+
+
+def grade_floor(gb_per_s: float) -> float:
+    """Return the least bandwidth that ties with this one, GB/s."""
+    return math.exp((grade_of(gb_per_s) - _ROUNDING) * _LOG_STEP)
+
+
+def mask_of(gpus: Iterable[int]) -> int:
+    """Return a set of GPUs as bits."""
+    mask = 0
+    for gpu in gpus:
+        mask |= 1 << gpu
+    return mask
+
+
+def masks_of(gpus: Sequence[int], size: int) -> Masks:
+    """Return all sets of `size` of these GPUs as bits, in the order of their GPU lists; `gpus` are ascending."""
+    bits = np.uint64(1) << np.array(gpus, dtype=np.uint64)
+    found: Masks = np.bitwise_or.reduce(bits[_positions(len(gpus), size)], axis=1)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _positions(count: int, size: int) -> NDArray[np.intp]:
+    """Return the positions of all sets of `size` of `count` things, a row for each set."""
+    listed = list(combinations(range(count), size))
+    return np.array(listed, dtype=np.intp).reshape(len(listed), size)
+
+
+def members_of(mask: int) -> tuple[int, ...]:
+    """Return the GPUs of a set of bits, ascending."""
+    return tuple([gpu for gpu in range(mask.bit_length()) if mask >> gpu & 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which sets of GPUs of one machine are asked for; sets of GPUs are bits."""
+
+    size: int
+    free: int
+    required: int
+    """GPUs of `free` that every set has."""
+    stays: int
+    """All free GPUs of the machine, which lose the chosen ones; `free` is a part of them."""
+    by_rings: bool = True
+    """False lets all sets tie, so that only what is lost decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A set of GPUs of one machine."""
+
+    gpus: tuple[int, ...]
+    """Ascending."""
+    gb_per_s: float
+    """The `ring_bandwidth` of the set; 0 for one GPU."""
+    lost_gb_per_s: float
+    """How much less the free GPUs of the machine can carry without these: the fall of `left_bandwidth`."""
+    exact: bool
+    """True if no other set is better; False if there are too many sets to rate."""
+
+
+class RatedSets:
+    """The ring bandwidths of sets of one machine's GPUs, computed when first asked for and kept."""
+
+    def __init__(self, machine: Prepared) -> None:
+        self._machine = machine
+        self._num_gpus = machine.graph.num_gpus
+        self._alike = _only_through_switches(machine)
+        self._rates: dict[int, float] = {}
+        self._listed: dict[int, tuple[Masks, NDArray[np.float64]]] = {}
+        self._every: tuple[Masks, NDArray[np.float64], NDArray[np.int64]] | None = None
+        self.choices: dict[Wanted, Choice | None] = {}
+        """What was chosen before."""
+        self.listed_sizes = tuple(_listed_sizes(self._num_gpus))
+        """The sizes of which all sets are rated: as many as there are at most 4,096 sets of."""
+
+    def keep(self, wanted: Wanted, choice: Choice | None) -> None:
+        """Remember what was chosen; what was kept before is forgotten when there is too much of it."""
+        if len(self.choices) >= _MOST_CHOICES:
+            self.choices.clear()
+        self.choices[wanted] = choice
+
+    def listed(self, size: int) -> tuple[Masks, NDArray[np.float64]]:
+        """Return all sets of one of `listed_sizes`, in the order of their GPU lists, and their GB/s."""
+        if size not in self._listed:
+            masks = masks_of(range(self._num_gpus), size)
+            self._listed[size] = masks, self.gb_per_s(masks)
+        return self._listed[size]
+
+    def gb_per_s(self, masks: Masks) -> NDArray[np.float64]:
+        """Return the ring bandwidth of each set, GB/s; 0 for a single GPU."""
+        return np.array([self._rate(mask) for mask in masks.tolist()], dtype=np.float64)
+
+    def lost(self, free: int, taken: Masks) -> NDArray[np.float64]:
+        """Return how much less the GPUs of `free` can carry without each set of `taken`, GB/s."""
+        left = self.left(free, np.append(taken, np.uint64(0)))
+        fall: NDArray[np.float64] = left[-1] - left[:-1]
+        return fall
+
+    def left(self, free: int, taken: Masks) -> NDArray[np.float64]:
+        """Return what the GPUs of `free` that are not in each set of `taken` can carry, GB/s.
+
+        It is the sum, over the sizes of `listed_sizes`, of the most that a set of so many of them carries.
+        """
+        masks, gb_per_s, sizes = self._all_listed()
+        inside = np.flatnonzero((masks & np.uint64(~free & (1 << 64) - 1)) == 0)
+        if not len(inside):
+            return np.zeros(len(taken))
+        masks, gb_per_s, sizes = masks[inside], gb_per_s[inside], sizes[inside]
+        first_of_size = np.flatnonzero(np.diff(sizes, prepend=0))
+        step = max(1, _MOST_PAIRS // len(masks))
+        parts = [
+            np.maximum.reduceat(
+                ((taken[i : i + step, None] & masks) == 0) * gb_per_s, first_of_size, axis=1
+            ).sum(axis=1)
+            for i in range(0, len(taken), step)
+        ]
+        total: NDArray[np.float64] = np.concatenate(parts)
+        return total.round(6)
+
+    def _all_listed(self) -> tuple[Masks, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the sets of all `listed_sizes`, their GB/s and their sizes, ascending by size."""
+        if self._every is None:
+            listed = [self.listed(size) for size in self.listed_sizes]
+            self._every = (
+                np.concatenate([np.zeros(0, np.uint64), *(masks for masks, _ in listed)]),
+                np.concatenate([np.zeros(0), *(rates for _, rates in listed)]),
+                np.repeat(self.listed_sizes, [len(masks) for masks, _ in listed]),
+            )
+        return self._every
+
+    def _rate(self, mask: int) -> float:
+        size = mask.bit_count()
+        key = (1 << size) - 1 if self._alike else mask
+        found = self._rates.get(key)
+        if found is None:
+            found = self._machine.ring_bandwidth(members_of(key)) if size > 1 else 0.0
+            if len(self._rates) >= _MOST_KEPT:
+                self._rates.clear()
+            self._rates[key] = found
+        return found
+
+
+def rated_sets(topology: Topology, rates: Rates | str) -> RatedSets:
+    """Return the rated sets of a topology of one machine; errors are those of `prepared`."""
+    kept, machine = topology.derived(_nothing_yet), prepared(topology, rates)
+    found = kept.get(id(machine))
+    if found is None:
+        found = kept[id(machine)] = RatedSets(machine)  # which keeps the machine, and so its id
+    return found
+
+
+def _nothing_yet(_: Topology) -> dict[int, RatedSets]:
+    return {}
+
+
+def _listed_sizes(num_gpus: int) -> Iterable[int]:
+    """Yield the sizes from 2 on, while all sets of these sizes are at most 4,096."""
+    left = _MOST_LISTED
+    for size in range(2, num_gpus + 1):
+        left -= math.comb(num_gpus, size)
+        if left < 0:
+            return
+        yield size
+
+
+def _only_through_switches(machine: Prepared) -> bool:
+    """Return True if all GPUs are alike and have equal NVLinks into NVSwitches alone: equal sets of a size."""
+    graph: MachineGraph = machine.graph
+    nvlinks = [one for one in graph.connections if one.wire is Wire.NVLINK]
+    into_switch = [one for one in nvlinks if graph.vertices[max(one.a, one.b)] is Vertex.NVSWITCH]
+    gpus = {min(one.a, one.b) for one in into_switch}
+    if not len(nvlinks) == len(into_switch) == len(gpus) == graph.num_gpus > 1:
+        return False
+    if machine.same_rules is None or len({one.rate for one in into_switch}) > 1:
+        return False
+    return best_channels(machine.network, (0, 1), machine.same_rules).level == PathType.NVL

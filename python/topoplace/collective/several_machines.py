@@ -1,0 +1,239 @@
+"""What collective operations carry over several machines: network ports count, rails and levels of the fabric.
+
+A ring passes the machines in the order of their domains. From one machine to the next it leaves over the network ports
+of its GPUs there: as many as the GPUs have nearest adapters, at the speed at which GPUs of both meet, which is that of
+the level over its oversubscription. On a level of rails, only rails that both machines use count, and all ports one
+level up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.collective import link_rates
+from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex
+from topoplace.collective.prepared import prepared
+from topoplace.collective.rates import Rates, rates_of
+from topoplace.kernels import TerminalGraph
+from topoplace.topology.cluster_topology import ClusterTopology
+from topoplace.topology.devices import PATH_CLASSES
+from topoplace.topology.fabric import Level
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The chosen GPUs of one machine."""
+
+    machine: int
+    topology: Topology
+    """The machine alone."""
+    gpus: tuple[int, ...]
+    """By their numbers in the whole topology."""
+    local: tuple[int, ...]
+    """The same on the machine alone."""
+
+    @property
+    def rails(self) -> Mapping[int, int]:
+        """Return a GPU of each rail that is used, by rail."""
+        return {self.rail(local): gpu for gpu, local in zip(self.gpus, self.local, strict=True)}
+
+    def rail(self, local: int) -> int:
+        """Return the rail of a GPU, given by its number on the machine."""
+        rail = self.topology.gpus[local].rail
+        return local if rail is None else rail
+
+    @property
+    def ports(self) -> Sequence[frozenset[str | int]]:
+        """Return the nearest network adapters of each GPU; an own one where the machine does not tell adapters."""
+        nics = self.topology.nics
+        found: list[frozenset[str | int]] = []
+        for local in self.local:
+            near = min((PATH_CLASSES.index(nic.paths[local]) for nic in nics), default=None)
+            names = (nic.name for nic in nics if PATH_CLASSES.index(nic.paths[local]) == near)
+            found.append(frozenset(names) if nics else frozenset([local]))
+        return found
+
+    @property
+    def num_ports(self) -> int:
+        """Return the number of network ports: adapters, but at most one for each GPU."""
+        return min(len(self.gpus), len({port for ports in self.ports for port in ports}))
+
+
+def parts_of(topology: Topology, gpus: Sequence[int]) -> list[Part]:
+    """Return the GPUs by machine, machines that are near in the network together."""
+    by_machine: dict[int, list[int]] = {}
+    for gpu in sorted(gpus):
+        by_machine.setdefault(int(topology.machine_of[gpu]), []).append(gpu)
+    machines = np.array(list(by_machine))
+    levels = topology.fabric.levels if topology.fabric else ()
+    order = np.lexsort((machines, *(level.codes[machines] for level in levels)))
+    parts: list[Part] = []
+    ordered: list[int] = machines[order].tolist()
+    for machine in ordered:
+        alone: Topology
+        if topology.fabric is not None:
+            alone = topology.templates[topology.template_of[machine]]
+        else:
+            alone = topology.machine(topology.machine_names[machine])
+        chosen = tuple(by_machine[machine])
+        parts.append(Part(machine, alone, chosen, tuple(topology.local_index[gpu] for gpu in chosen)))
+    return parts
+
+
+def ring_bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | str) -> float:
+    """Return GB/s of rings through GPUs of several machines: what the worst machine, or the worst step, carries."""
+    parts, table = parts_of(topology, gpus), rates_of(rates)
+    inside = [
+        prepared(part.topology, rates).ring_bandwidth(part.local) for part in parts if len(part.local) > 1
+    ]
+    steps = zip(parts, (*parts[1:], parts[0]), strict=True)
+    return min(*inside, *(_step(topology, one, other, table) for one, other in steps))
+
+
+def _step(topology: Topology, one: Part, other: Part, rates: Rates) -> float:
+    """Return GB/s from one machine to the next."""
+    ports = min(one.num_ports, other.num_ports)
+    common = sorted(one.rails.keys() & other.rails.keys())
+    best = 0.0
+    if common:
+        link = topology.link(one.rails[common[0]], other.rails[common[0]])
+        if link.kind is not LinkKind.NETWORK:  # NVLinks into common switches: a ring passes each GPU's once
+            return link_rates.nvlink_rate(link, rates, topology.gpus[one.gpus[0]].model)
+        best = min(len(common), ports) * link.gb_per_s
+    for rail, gpu in one.rails.items():
+        across = next((v for other_rail, v in other.rails.items() if other_rail != rail), None)
+        if across is not None:
+            link = topology.link(gpu, across)
+            if link.kind is not LinkKind.NETWORK:
+                return link_rates.nvlink_rate(link, rates, topology.gpus[gpu].model)
+            return max(best, ports * link.gb_per_s)
+    return best
+
+
+# ---- the optimum -------------------------------------------------------------------------------------------------
+
+
+def graph_over(
+    topology: ClusterTopology, gpus: Sequence[int], rates: Rates | str, *, others: bool
+) -> ClusterGraph:
+    """Return the graph of machines and network for an all-gather among `gpus`, which are its first terminals.
+
+    others: whether the other GPUs of these machines are there, as vertices that forward.
+    """
+    parts = parts_of(topology, gpus)
+    graph = ClusterGraph(topology, list(_levels_joining(topology, [part.machine for part in parts])))
+    for gpu in gpus:
+        graph.terminal(gpu)
+    for part in parts:
+        graph.add_machine(part, rates, others=others)
+        graph.add_ports(part)
+    return graph
+
+
+def _levels_joining(topology: ClusterTopology, machines: Sequence[int]) -> Iterator[Level | None]:
+    """Yield the levels of the network up to the first that joins all machines, innermost first.
+
+    None stands for the network outside all levels.
+    """
+    for level in topology.fabric.levels:
+        if level.kind is LinkKind.NETWORK:
+            yield level
+            domains = {int(level.codes[machine]) for machine in machines}
+            if len(domains) == 1 and domains != {-1} and not level.rail:
+                return
+    yield None
+
+
+class ClusterGraph:
+    """The graph of several machines while it grows: vertices by name, and connections with kB/s both ways."""
+
+    def __init__(self, topology: ClusterTopology, levels: Sequence[Level | None]) -> None:
+        self._topology = topology
+        self._levels = levels
+        self._number: dict[tuple[object, ...], int] = {}
+        self._connections: dict[tuple[int, int], int] = {}
+        self._terminals = 0
+
+    def terminal(self, gpu: int) -> None:
+        """Add a chosen GPU."""
+        self._vertex("gpu", gpu)
+        self._terminals += 1
+
+    def add_machine(self, part: Part, rates: Rates | str, *, others: bool) -> None:
+        """Add what is inside a machine; its NVSwitches are those of a level that joins several machines by them."""
+        graph = prepared(part.topology, rates).graph
+        first = part.gpus[0] - part.local[0]
+        chosen = set(part.local)
+        common = self._nvlink_domain(part.machine)
+        names: list[int | None] = []
+        for i, kind in enumerate(graph.vertices):
+            if kind is Vertex.GPU:
+                names.append(self._vertex("gpu", first + i) if others or i in chosen else None)
+            elif kind is Vertex.NVSWITCH and common:
+                names.append(self._vertex(*common))
+            else:
+                names.append(self._vertex("part", part.machine, i))
+        for one in graph.connections:
+            a, b = names[one.a], names[one.b]
+            if a is not None and b is not None:
+                self._join(a, b, one.rate)
+
+    def add_ports(self, part: Part) -> None:
+        """Add the network ports of the chosen GPUs, and their connections to each level of the network."""
+        for gpu, local, port in zip(part.gpus, part.local, part.ports, strict=True):
+            inner, outer = (self._vertex("port", part.machine, port, side) for side in ("gpus", "network"))
+            fastest = round(UNITS_PER_GB * max(self._gb_per_s(level) for level in self._levels))
+            self._join(self._vertex("gpu", gpu), inner, fastest)
+            self._widen(inner, outer, fastest)
+            for level in self._levels:
+                where: tuple[object, ...] = ("network",)
+                shared = self._gb_per_s(level)
+                if level is not None:
+                    domain = int(level.codes[part.machine])
+                    if domain < 0:
+                        continue
+                    where = ("level", level.name, domain, part.rail(local) if level.rail else None)
+                    shared /= level.oversubscription
+                self._widen(outer, self._vertex(*where), round(UNITS_PER_GB * shared))
+
+    def terminals(self) -> TerminalGraph:
+        """Return the graph for kernels; rates are divided by `unit`."""
+        arcs = [
+            arc
+            for (a, b), rate in self._connections.items()
+            for arc in ((a, b, rate // self.unit), (b, a, rate // self.unit))
+        ]
+        return TerminalGraph(len(self._number), self._terminals, arcs)
+
+    @property
+    def unit(self) -> int:
+        """Return the largest number of kB/s that divides all rates."""
+        return int(np.gcd.reduce(list(self._connections.values()) or [1]))
+
+    def _gb_per_s(self, level: Level | None) -> float:
+        """Return GB/s of one port into a level."""
+        return (level.gb_per_s if level else None) or self._topology.network
+
+    def _nvlink_domain(self, machine: int) -> tuple[object, ...] | None:
+        for level in self._topology.fabric.levels:
+            if level.kind is LinkKind.NVSWITCH and level.codes[machine] >= 0:
+                return ("level", level.name, int(level.codes[machine]), None)
+        return None
+
+    def _vertex(self, *name: object) -> int:
+        return self._number.setdefault(name, len(self._number))
+
+    def _join(self, a: int, b: int, rate: int) -> None:
+        if rate:
+            key = (min(a, b), max(a, b))
+            self._connections[key] = self._connections.get(key, 0) + rate
+
+    def _widen(self, a: int, b: int, rate: int) -> None:
+        """Join two vertices once, however often it is asked for."""
+        if rate:
+            self._connections[min(a, b), max(a, b)] = rate
