@@ -56,6 +56,7 @@ BASES = {
     "papers tsubame": "papers tsubame --quick",
     "demo": "demo",
     "kubernetes device-plugin": "kubernetes device-plugin summit --directory .",
+    "kubernetes scheduler": "kubernetes scheduler summit",
 }
 
 NO_FILE = ("nowhere/none", "empty")
@@ -161,6 +162,10 @@ WRONG = {
     "--job": ("", "9"),
     "--journal": ("",),
     "slurm run --journal": ("", "nowhere/none", "topo.txt"),
+    "kubernetes scheduler --journal": ("nowhere/none", "topo.txt"),
+    "--kubeconfig": (*NO_FILE, "topo.txt"),
+    "--name": ("",),
+    "--reserve": ("0", "-1", "nan", "inf", "x"),
     "--interval": ("-1", "nan", "inf", "x"),
     "--patience": ("-1", "nan", "inf", "x"),
     "--metrics": ("0", "-1", "x", "", "65536", "1.5"),

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add `topoplace kubernetes` to the command line, with its subcommands."""
     kubernetes = options.command(commands, "kubernetes", "choose GPUs for the pods of a Kubernetes cluster")
-    _add_device_plugin(kubernetes.add_subparsers(metavar="WHAT", required=True))
+    which = kubernetes.add_subparsers(metavar="WHAT", required=True)
+    _add_device_plugin(which)
+    _add_scheduler(which)
 
 
 def _add_device_plugin(which: Any) -> None:
@@ -60,6 +62,82 @@ def _add_device_plugin(which: Any) -> None:
     )
 
 
+def _add_scheduler(which: Any) -> None:
+    parser = options.command(
+        which, "scheduler", "give pods with schedulerName topoplace a node and exact GPUs", _scheduler
+    )
+    parser.add_argument(
+        "topology", metavar="TOPO", help="the machines, as for `topoplace show`; they have the names of nodes"
+    )
+    options.add_assumptions(parser)
+    options.add_policy(parser, what="policy that decides", default="topo-aware-p")
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="how to reach the API server (default: as a pod of the cluster)"
+    )
+    parser.add_argument(
+        "--name", default="topoplace", metavar="NAME", help="schedulerName of its pods (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--journal", metavar="FILE", help="where decisions are kept over a crash (default: nowhere)"
+    )
+    parser.add_argument(
+        "--reserve",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long the GPUs of pre-empted pods are kept for others (default: %(default)g)",
+    )
+
+
+def _scheduler(arguments: argparse.Namespace) -> None:
+    from contextlib import ExitStack
+
+    from topoplace import _checks, policies
+    from topoplace.integrations import log
+    from topoplace.integrations.kubernetes.client import access
+    from topoplace.integrations.kubernetes.objects.requests import checked_resource
+    from topoplace.integrations.kubernetes.scheduler import Scheduler
+    from topoplace.state import Journal
+
+    with flags.named(reserve="--reserve", name="--name", resource="--resource"):
+        reserve_s = _checks.positive(arguments.reserve, "reserve", ValueError)
+        name = _checks.text(arguments.name, "name", ValueError)
+        resource = checked_resource(arguments.resource, "resource")
+    topology = reading.topology(arguments)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(arguments.journal)) if arguments.journal else None
+        config = arguments.kubeconfig
+        reached = access.in_cluster() if config is None else access.from_kubeconfig(config)
+        scheduler = Scheduler(
+            topology,
+            policy,
+            reached,
+            name=name,
+            gpu_resource=resource,
+            journal=journal,
+            reserve_s=reserve_s,
+            write_log=log.to_stderr,
+        )
+        scheduler.run(_until_told())
+
+
+def _until_told() -> Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    stop = Event()
+
+    def end(*_: object) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    return stop
+
+
 def _device_plugin(arguments: argparse.Namespace) -> None:
     from topoplace.errors import require_package
 
@@ -77,14 +155,7 @@ def _device_plugin(arguments: argparse.Namespace) -> None:
             endpoint=arguments.endpoint,
         )
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(message)s")
-    stop = Event()
-
-    def end(*_: object) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
-    plugin.run(stop, _health())
+    plugin.run(_until_told(), _health())
 
 
 def _topology(arguments: argparse.Namespace) -> Topology:

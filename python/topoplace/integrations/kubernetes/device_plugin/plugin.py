@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +15,7 @@ from topoplace.integrations.kubernetes.device_plugin import messages
 from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
 from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
 from topoplace.integrations.kubernetes.device_plugin.service import OPTIONS, DevicePluginService, Passing
+from topoplace.integrations.kubernetes.objects.requests import checked_resource
 from topoplace.integrations.kubernetes.rpc import ALONE, grpc
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _MOST_CALLS: Final = 64
 _POLL_SECONDS: Final = 0.25
 _REGISTER_SECONDS: Final = 5.0
 
-_RESOURCE: Final = re.compile(r"[a-z0-9][a-z0-9.-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 Unhealthy = Callable[[], Collection[str]]
 """Returns the names of the devices that must not get containers now."""
@@ -63,8 +62,7 @@ class DevicePlugin:
             raise ValueError(f"passing = {_checks.shown(passing)} is neither 'environment' nor 'cdi'")
         if "/" in endpoint or endpoint in ("", _KUBELET):
             raise ValueError(f"endpoint = {_checks.shown(endpoint)} is not the name of a socket of its own")
-        if not _RESOURCE.fullmatch(resource_name):
-            raise ValueError(f"resource_name = {_checks.shown(resource_name)} is not like 'nvidia.com/gpu'")
+        checked_resource(resource_name, "resource_name")
         if not Path(directory).is_dir():
             raise ValueError(f"directory = {_checks.shown(str(directory))} is not a directory")
         preferred = PreferredAllocation(topology, policy)

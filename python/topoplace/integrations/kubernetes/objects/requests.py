@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.errors import KubernetesError
@@ -14,6 +15,14 @@ from topoplace.integrations.kubernetes.objects.quantities import Amounts, amount
 _ONE = 1000
 MOST_GPUS = 256
 """Limit on the GPUs of a pod."""
+_RESOURCE: Final = re.compile(r"[a-z0-9][a-z0-9.-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def checked_resource(name: str, what: str) -> str:
+    """Return the name of an extended resource; ValueError if it is not like one."""
+    if not _RESOURCE.fullmatch(name):
+        raise ValueError(f"{what} = {_checks.shown(name)} is not like 'nvidia.com/gpu'")
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,20 @@ _MOST_PLACES = 256
 _MOST_CHANGES = 1 << 16
 _MOST_LOOKS = 1 << 14
 """Combinations of labels and taints whose answers are kept for each demand."""
+_MOST_REASONS = 100
+_NO_NODE = "no node"
 
 
 @dataclass(slots=True)
 class _Known:
-    mask: Mask
+    """What is known about one place: for each row 0 if it is allowed, or the number of the reason why not."""
+
+    codes: NDArray[np.int16]
     seen: int
-    """How many changes of nodes the mask has taken in."""
-    answers: Memo[object, bool] = field(default_factory=lambda: Memo(_MOST_LOOKS))
+    """How many changes of nodes the codes have taken in."""
+    reasons: list[str] = field(default_factory=lambda: [""])
+    code_of: Memo[object, int] = field(default_factory=lambda: Memo(_MOST_LOOKS))
+    """The code of nodes that look the same."""
 
 
 class AllowedRows:
@@ -46,29 +52,48 @@ class AllowedRows:
             self._known.clear()
 
     def of(self, place: Place) -> Mask:
-        """Return True for each row whose node meets these demands; the caller must not change the array."""
+        """Return True for each row whose node meets these demands."""
+        return np.equal(self._codes(place).codes, 0)
+
+    def reasons(self, place: Place) -> dict[str, int]:
+        """Return how many nodes do not meet these demands, by reason."""
+        known = self._codes(place)
+        counts = np.bincount(known.codes, minlength=len(known.reasons)).tolist()
+        return {
+            why: count
+            for why, count in zip(known.reasons, counts, strict=True)
+            if why not in ("", _NO_NODE) and count
+        }
+
+    def _codes(self, place: Place) -> _Known:
+        """Return what is known about a place, brought up to date."""
         known = self._known.get(place)
         if known is None:
-            known = self._known[place] = _Known(np.zeros(0, np.bool_), len(self._changes))
+            known = self._known[place] = _Known(np.zeros(0, np.int16), len(self._changes))
         rows: Sequence[int] = self._changes[known.seen :]
-        if len(known.mask) < len(self._nodes):
-            rows = [*rows, *range(len(known.mask), len(self._nodes))]
-            longer = np.zeros(len(self._nodes), np.bool_)
-            longer[: len(known.mask)] = known.mask
-            known.mask = longer
-        keys = looked_at(place)
+        if len(known.codes) < len(self._nodes):
+            rows = [*rows, *range(len(known.codes), len(self._nodes))]
+            longer = np.zeros(len(self._nodes), np.int16)
+            longer[: len(known.codes)] = known.codes
+            known.codes = longer
+        keys = looked_at(place) if rows else ()
         for row in rows:
-            known.mask[row] = self._meets(place, self._nodes[row], keys, known.answers)
+            known.codes[row] = self._code(place, self._nodes[row], keys, known)
         known.seen = len(self._changes)
-        return known.mask
+        return known
 
     @staticmethod
-    def _meets(
-        place: Place, node: Node | None, keys: Sequence[str] | None, answers: Memo[object, bool]
-    ) -> bool:
-        if node is None:
-            return False
-        if keys is None:
-            return not why_not(place, node)
+    def _code(place: Place, node: Node | None, keys: Sequence[str] | None, known: _Known) -> int:
+        def asked() -> int:
+            why = _NO_NODE if node is None else why_not(place, node)
+            if why not in known.reasons:
+                if len(known.reasons) == _MOST_REASONS:
+                    return _MOST_REASONS - 1
+                known.reasons.append(why if len(known.reasons) < _MOST_REASONS - 1 else "other reasons")
+                return len(known.reasons) - 1
+            return known.reasons.index(why)
+
+        if keys is None or node is None:
+            return asked()
         look = node.ready, node.taints, *[node.labels.get(key) for key in keys]
-        return answers.get_or_build(look, lambda: not why_not(place, node))
+        return known.code_of.get_or_build(look, asked)

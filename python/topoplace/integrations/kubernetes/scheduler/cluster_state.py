@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.cluster.cluster import Cluster
-from topoplace.integrations.kubernetes.objects.annotations import GPUS, written
+from topoplace.integrations.kubernetes.objects.annotations import GPUS, GROUP, written
 from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
@@ -35,6 +36,12 @@ class ClusterState:
         self.table = NodeTable(topology.machine_names)
         self.pods: dict[str, Pod] = {}
         """The bound pods that have not ended, by uid; those that were just bound are among them."""
+        self.freed = 0
+        """Grows when something may fit that did not before: a pod left, a node changed, a reservation ended."""
+        self.groups: Counter[tuple[str, str]] = Counter()
+        """How many bound pods there are of each group, by namespace and name."""
+        self.priorities: Counter[int] = Counter()
+        """How many bound pods hold GPUs, by priority."""
         self._assumed: set[str] = set()
         self._gpus = [topology.gpus_of[name] for name in topology.machine_names]
         self._unhealthy = frozenset(topology.unhealthy_gpus)
@@ -54,11 +61,15 @@ class ClusterState:
 
     def set_node(self, node: Node) -> None:
         """Take a node as it is now."""
+        if self.table.nodes[self.table.row(node.name)] == node:
+            return  # a sign of life
+        self.freed += 1
         self.table.set_node(node)
         self._note_offer(node.name, node.allocatable.get(self.gpu_resource, 0))
 
     def remove_node(self, name: str) -> None:
         """Forget a node."""
+        self.freed += 1
         self.table.remove_node(name)
         self._note_offer(name, 0)
 
@@ -90,11 +101,14 @@ class ClusterState:
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that is gone."""
         if uid in self._unread:
+            self.freed += 1
             self._untold[self._unread.pop(uid)].discard(uid)
         pod = self.pods.pop(uid, None)
         self._assumed.discard(uid)
         if pod is None:
             return
+        self.freed += 1
+        self._count(pod, -1)
         row = self.table.row(pod.node)
         self.table.release(pod, row)
         if untold := self._untold.get(row):
@@ -107,6 +121,7 @@ class ClusterState:
     def _hold(self, pod: Pod) -> None:
         row = self.table.row(pod.node)
         self.pods[pod.uid] = pod
+        self._count(pod, 1)
         self.table.hold(pod, row)
         if not pod.requests.gpus or row >= len(self._gpus):
             return
@@ -117,6 +132,12 @@ class ClusterState:
         self._open(row)
         self.cluster.allocate(pod.job_id, gpus)
         self._free[row] -= len(gpus)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        if name := pod.labels.get(GROUP):
+            self.groups[pod.namespace, name] += sign
+        if pod.requests.gpus:
+            self.priorities[pod.priority] += sign
 
     def _free_gpus(self, row: int, numbers: Sequence[int] | None) -> tuple[int, ...] | None:
         """Return these GPUs of a machine if they are there and free, else None."""
@@ -138,13 +159,26 @@ class ClusterState:
         self._assumed.add(pod.uid)
         return bound
 
+    def is_confirmed(self, uid: str) -> bool:
+        """Return True if the API server has shown the pod bound."""
+        return uid in self.pods and uid not in self._assumed
+
+    def known_uids(self) -> list[str]:
+        """Return the uids of all pods that count."""
+        return [*self.pods, *self._unread]
+
     def eligible(self, pod: Pod) -> Mask:
         """Return True for each row of the table where the pod may run now."""
         mask = self.table.mask(pod)
-        if pod.requests.gpus:
-            mask = mask[: len(self._gpus)].copy()
-            mask &= self._offers_all  # where some are broken, nobody says which
-            mask[[row for row, uids in self._untold.items() if uids and row < len(mask)]] = False
+        return self._with_known_gpus(mask) if pod.requests.gpus else mask
+
+    def eligible_but_for_gpus(self, pod: Pod) -> Mask:
+        """Return True for each machine where a pod with GPUs may run if enough of them become free."""
+        return self._with_known_gpus(self.table.mask(pod, ignored=self.gpu_resource))
+
+    def _with_known_gpus(self, mask: Mask) -> Mask:
+        mask = mask[: len(self._gpus)] & self._offers_all  # where some are broken, nobody says which
+        mask[[row for row, uids in self._untold.items() if uids and row < len(mask)]] = False
         return mask
 
     def free_by_row(self) -> NDArray[np.int64]:
@@ -157,11 +191,13 @@ class ClusterState:
     def trial(self) -> Generator[list[Pod]]:
         """Release, at the end, the pods that were put into the list."""
         assumed: list[Pod] = []
+        freed = self.freed
         try:
             yield assumed
         finally:
             for pod in reversed(assumed):
                 self.remove_pod(pod.uid)
+            self.freed = freed
 
     def focus(self, mask: Mask) -> Cluster:
         """Return the cluster, in which the machines with free GPUs outside `mask` are drained."""
@@ -173,6 +209,16 @@ class ClusterState:
                 self.cluster.drain(self.topology.machine_names[row])
                 self._closed[row] = True
         return self.cluster
+
+    @contextmanager
+    def all_open(self, mask: Mask) -> Generator[Cluster]:
+        """Give the cluster in which the machines of `mask`, and only these, are open, even those without free GPUs."""
+        free = self._free
+        self._free = np.ones_like(free)
+        try:
+            yield self.focus(mask)
+        finally:
+            self._free = free
 
     def _open(self, row: int) -> None:
         if self._closed[row]:
@@ -190,6 +236,7 @@ class ClusterState:
 
     def unreserve(self, key: str) -> None:
         """Keep nothing for `key` any more."""
+        self.freed += 1
         for gpu in [gpu for gpu, whose in self._reserved.items() if whose == key]:
             del self._reserved[gpu]
             if self.cluster.gpus_of(f"{_RESERVED}{gpu}"):

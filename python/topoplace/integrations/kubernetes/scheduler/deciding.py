@@ -56,7 +56,7 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
     try:
         if len(pods) == 1:
             return _seat(policy, state, pods[0])
-        together = _together(policy, state, pods) if _are_alike(state, pods) else None
+        together = _together(policy, state, pods) if are_alike(state, pods) else None
         return together or _one_by_one(policy, state, pods)
     except KubernetesError as error:
         return Refusal(str(error), permanent=True)
@@ -109,7 +109,7 @@ def _for_no_gpu(state: ClusterState, mask: Mask) -> str:
 # ---- groups ------------------------------------------------------------------------------------------------------
 
 
-def _are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
+def are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
     """Return True if the same nodes can run each of these pods, and all get as many GPUs."""
     demands = {(one.requests, one.place, one.host_ports, one.annotations.get(REQUEST)) for one in pods}
     return len(demands) == 1 and bool(pods[0].requests.gpus) and not any(map(state.table.is_repelled, pods))
@@ -123,27 +123,38 @@ def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats
     gpus = _placed(policy, state, job_graph(pods), mask, asked.get("min_bandwidth"))
     if isinstance(gpus, Refusal):
         return None
+    seats = seats_of(state, pods, gpus)
+    return seats if seats and has_room(state, seats) else None
+
+
+def seats_of(state: ClusterState, pods: Sequence[Pod], gpus: Sequence[int]) -> Seats | None:
+    """Return the seats of pods with as many GPUs each, whose GPUs these are in the order of tasks.
+
+    None if a pod would have GPUs of two nodes.
+    """
+    each = pods[0].requests.gpus
     by_node: dict[str, list[int]] = {}
     for gpu in gpus:
         by_node.setdefault(_node_of(state, gpu), []).append(gpu)
-    each = first.requests.gpus
     if any(len(own) % each for own in by_node.values()):
         return None
     parts = [
         (node, tuple(own[i : i + each])) for node, own in by_node.items() for i in range(0, len(own), each)
     ]
-    seats = tuple([Seat(pod, node, own) for pod, (node, own) in zip(pods, parts, strict=True)])
-    return seats if _has_room(state, first, Counter(seat.node for seat in seats)) else None
+    return tuple([Seat(pod, node, own) for pod, (node, own) in zip(pods, parts, strict=True)])
 
 
-def _has_room(state: ClusterState, pod: Pod, pods_on: Counter[str]) -> bool:
-    """Return True if each node has what its number of such pods asks for."""
+def has_room(state: ClusterState, seats: Seats, ignored: str = "") -> bool:
+    """Return True if each node has what its number of equal pods asks for. ignored: a resource that is not compared."""
+    pod = seats[0].pod
+    pods_on = Counter(seat.node for seat in seats)
     if pod.host_ports and max(pods_on.values()) > 1:
         return False
     rows = [state.table.row(node) for node in pods_on]
     counts = np.array(list(pods_on.values()), np.int64)
     return all(
-        bool((state.table.left(name)[rows] >= counts * amount).all()) for name, amount in pod.requests.amounts
+        name == ignored or bool((state.table.left(name)[rows] >= counts * amount).all())
+        for name, amount in pod.requests.amounts
     )
 
 

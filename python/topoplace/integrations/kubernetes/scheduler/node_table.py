@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import HostPort, Pod, Repulsion
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import AllowedRows, Mask
-from topoplace.integrations.kubernetes.scheduler.predicates import why_not
 
 
 class NodeTable:
@@ -97,16 +96,13 @@ class NodeTable:
 
     # ---- questions -------------------------------------------------------------------------------------------
 
-    def mask(self, pod: Pod) -> Mask:
-        """Return True for each row where the pod may run now, GPUs apart."""
-        return self._narrowed(pod, None)
+    def mask(self, pod: Pod, ignored: str = "") -> Mask:
+        """Return True for each row where the pod may run now. ignored: a resource of which any amount is enough."""
+        return self._narrowed(pod, None, ignored)
 
     def reasons(self, pod: Pod) -> dict[str, int]:
         """Return how many known nodes there are for each reason why the pod may not run there; each has one."""
-        found: Counter[str] = Counter()
-        for node in self.nodes:
-            if node is not None and (why := why_not(pod.place, node)):
-                found[why] += 1
+        found = Counter(self._allowed.reasons(pod.place))
         self._narrowed(pod, found)
         return dict(found.most_common())
 
@@ -114,17 +110,19 @@ class NodeTable:
         """Return True if the anti-affinity of a bound pod keeps this one away from some nodes."""
         return any(one.means(pod.namespace, pod.labels) for one in self._repulsions)
 
-    def _narrowed(self, pod: Pod, found: Counter[str] | None) -> Mask:
+    def _narrowed(self, pod: Pod, found: Counter[str] | None, ignored: str = "") -> Mask:
         mask = self._allowed.of(pod.place)
-        for what, step in self._steps(pod):
+        for what, step in self._steps(pod, ignored):
             narrower = mask & step
             if found is not None and (lost := int(np.count_nonzero(mask)) - int(np.count_nonzero(narrower))):
                 found[what] += lost
             mask = narrower
         return mask
 
-    def _steps(self, pod: Pod) -> Iterator[tuple[str, Mask]]:
+    def _steps(self, pod: Pod, ignored: str) -> Iterator[tuple[str, Mask]]:
         for name, amount in pod.requests.amounts:
+            if name == ignored:
+                continue
             yield f"too little {name}", self.left(name) >= amount
         if pod.host_ports and self._ports:
             yield "host port taken", self._with_ports(pod)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.integrations.log import Log
 from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import gres
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
@@ -17,7 +18,6 @@ from topoplace.integrations.slurm.placer import orders
 from topoplace.integrations.slurm.placer.decision import Decided, decide
 from topoplace.integrations.slurm.placer.fairness import Turns
 from topoplace.integrations.slurm.placer.figures import Figures
-from topoplace.integrations.slurm.placer.log import Log
 from topoplace.integrations.slurm.placer.requests import Requests
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs_of, why_not_yet
