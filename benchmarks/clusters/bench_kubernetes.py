@@ -6,6 +6,7 @@ is a part of what is measured: from the moment at which it creates a pod until t
 
 from __future__ import annotations
 
+import gc
 import random
 import statistics
 import sys
@@ -96,9 +97,8 @@ def timed(state: ClusterState, pods: Callable[[int], Sequence[Pod]], runs: int) 
 def line(what: str, times: Sequence[float]) -> None:
     ordered = sorted(times)
     worst = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
-    print(
-        f"{what}: median {1e3 * statistics.median(times):.2f} ms, 99 % {1e3 * worst:.2f} ms, first {1e3 * times[0]:.2f} ms"
-    )
+    middle = statistics.median(times)
+    print(f"{what}: median {1e3 * middle:.2f} ms, 99 % {1e3 * worst:.2f} ms, first {1e3 * times[0]:.2f} ms")
 
 
 def serve(held: list[dict[str, Any]], names: Sequence[str], pipe: Any) -> None:
@@ -145,6 +145,7 @@ def event_to_binding(state: ClusterState, runs: int) -> None:
     thread = Thread(target=scheduler.run, args=(stop, ready.set))
     thread.start()
     ready.wait()
+    gc.freeze()  # as the command does
     print(f"listed {NODES} nodes and {len(state.pods)} pods in {time.perf_counter() - start:.1f} s")
 
     def lasted(pods: list[dict[str, Any]]) -> float:

@@ -165,6 +165,7 @@ WRONG = {
     "kubernetes scheduler --journal": ("nowhere/none", "topo.txt"),
     "--kubeconfig": (*NO_FILE, "topo.txt"),
     "--name": ("",),
+    "--node": ("",),
     "--reserve": ("0", "-1", "nan", "inf", "x"),
     "--interval": ("-1", "nan", "inf", "x"),
     "--patience": ("-1", "nan", "inf", "x"),

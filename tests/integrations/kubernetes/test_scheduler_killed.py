@@ -53,12 +53,12 @@ class Process:
             )
 
     def end(self, number: int) -> None:
-        assert self._process.poll() is None, (self._folder / "log").read_text()[-3000:]
+        assert self._process.poll() is None, (self._folder / "log").read_text("utf-8")[-3000:]
         self._process.send_signal(number)
         self._process.wait(30.0)
 
     def log(self) -> str:
-        return (self._folder / "log").read_text()
+        return (self._folder / "log").read_text("utf-8")
 
 
 def jobs(generator: random.Random) -> list[list[dict[str, Any]]]:

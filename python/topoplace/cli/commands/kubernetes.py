@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, options, reading
 
 if TYPE_CHECKING:
+    from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.integrations.kubernetes.device_plugin import Unhealthy
     from topoplace.topology.topology import Topology
 
@@ -60,6 +61,12 @@ def _add_device_plugin(which: Any) -> None:
         metavar="NAME",
         help="the plugin's socket in DIR (default: %(default)s)",
     )
+    parser.add_argument(
+        "--node",
+        metavar="NAME",
+        help="name of this node: give pods what `topoplace kubernetes scheduler` decided",
+    )
+    _add_kubeconfig(parser)
 
 
 def _add_scheduler(which: Any) -> None:
@@ -71,9 +78,7 @@ def _add_scheduler(which: Any) -> None:
     )
     options.add_assumptions(parser)
     options.add_policy(parser, what="policy that decides", default="topo-aware-p")
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="how to reach the API server (default: as a pod of the cluster)"
-    )
+    _add_kubeconfig(parser)
     parser.add_argument(
         "--name", default="topoplace", metavar="NAME", help="schedulerName of its pods (default: %(default)s)"
     )
@@ -93,11 +98,11 @@ def _add_scheduler(which: Any) -> None:
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:
+    import gc
     from contextlib import ExitStack
 
     from topoplace import _checks, policies
     from topoplace.integrations import log
-    from topoplace.integrations.kubernetes.client import access
     from topoplace.integrations.kubernetes.objects.requests import checked_resource
     from topoplace.integrations.kubernetes.scheduler import Scheduler
     from topoplace.state import Journal
@@ -111,8 +116,7 @@ def _scheduler(arguments: argparse.Namespace) -> None:
         policy = policies.get(arguments.policy)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(arguments.journal)) if arguments.journal else None
-        config = arguments.kubeconfig
-        reached = access.in_cluster() if config is None else access.from_kubeconfig(config)
+        reached = _access(arguments)
         scheduler = Scheduler(
             topology,
             policy,
@@ -123,7 +127,20 @@ def _scheduler(arguments: argparse.Namespace) -> None:
             reserve_s=reserve_s,
             write_log=log.to_stderr,
         )
-        scheduler.run(_until_told())
+        scheduler.run(_until_told(), gc.freeze)  # what was listed stays: collections need not look at it
+
+
+def _add_kubeconfig(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="how to reach the API server (default: as a pod of the cluster)"
+    )
+
+
+def _access(arguments: argparse.Namespace) -> Access:
+    from topoplace.integrations.kubernetes.client import access
+
+    config = arguments.kubeconfig
+    return access.in_cluster() if config is None else access.from_kubeconfig(config)
 
 
 def _until_told() -> Event:
@@ -144,6 +161,11 @@ def _device_plugin(arguments: argparse.Namespace) -> None:
     require_package("grpc", "topoplace kubernetes device-plugin")
     from topoplace.integrations.kubernetes.device_plugin import DevicePlugin
 
+    if arguments.node == "":
+        raise ValueError("--node is empty")
+    if arguments.kubeconfig is not None and arguments.node is None:
+        raise ValueError("--kubeconfig has an effect only with --node")
+    reached = _access(arguments) if arguments.node else None
     named = {"directory": "--directory", "endpoint": "--endpoint", "resource_name": "--resource"}
     with flags.named(name="--policy", policy="--policy", topology="TOPO", **named):
         plugin = DevicePlugin(
@@ -153,6 +175,8 @@ def _device_plugin(arguments: argparse.Namespace) -> None:
             passing=arguments.passing,
             directory=arguments.directory,
             endpoint=arguments.endpoint,
+            node=arguments.node or "",
+            access=reached,
         )
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(message)s")
     plugin.run(_until_told(), _health())

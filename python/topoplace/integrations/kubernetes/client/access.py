@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from topoplace import _checks
 from topoplace.discovery.text import yaml_tree
@@ -71,13 +71,25 @@ def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
         raise KubernetesError(f"{file}: {error}") from None
     context = _named(config, "contexts", "context", str(config.get("current-context") or ""))
     cluster = _named(config, "clusters", "cluster", str(context.get("cluster") or ""))
-    user: Mapping[str, Any] = {}
-    if context.get("user"):
-        user = _named(config, "users", "user", str(context["user"]))
-    if strange := sorted({"exec", "auth-provider", "username", "password"} & user.keys()):
-        raise KubernetesError(
-            f"{file}: {strange[0]} of a user is not supported; use a token or a certificate"
-        )
+    server = _server(cluster, file)
+    user = _user(config, context, file)
+    tls = None
+    if server.scheme == "https":
+        tls = _context(_data(cluster, "certificate-authority", file))
+        _load_client(tls, user, file)
+    token_file = user.get("tokenFile")
+    return Access(
+        str(server.hostname),
+        server.port or (443 if tls else 80),
+        tls,
+        str(user.get("token") or ""),
+        file.parent / str(token_file) if token_file else None,
+        server.path.rstrip("/"),
+    )
+
+
+def _server(cluster: Mapping[str, Any], file: Path) -> SplitResult:
+    """Return the URL of a cluster's server, which is encrypted unless it is this host."""
     if str(cluster.get("insecure-skip-tls-verify")).lower() == "true":
         raise KubernetesError(
             f"{file}: insecure-skip-tls-verify is not supported; name the certificate authority"
@@ -89,19 +101,18 @@ def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
         )
     if server.scheme == "http" and server.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise KubernetesError(f"{file}: {server.hostname} is not this host, and http is not encrypted")
-    tls = None
-    if server.scheme == "https":
-        tls = _context(_data(cluster, "certificate-authority", file))
-        _load_client(tls, user, file)
-    token_file = user.get("tokenFile")
-    return Access(
-        server.hostname,
-        server.port or (443 if tls else 80),
-        tls,
-        str(user.get("token") or ""),
-        file.parent / str(token_file) if token_file else None,
-        server.path.rstrip("/"),
-    )
+    return server
+
+
+def _user(config: Mapping[str, Any], context: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    if not context.get("user"):
+        return {}
+    user = _named(config, "users", "user", str(context["user"]))
+    if strange := sorted({"exec", "auth-provider", "username", "password"} & user.keys()):
+        raise KubernetesError(
+            f"{file}: {strange[0]} of a user is not supported; use a token or a certificate"
+        )
+    return user
 
 
 def _named(config: Mapping[str, Any], listed: str, kind: str, name: str) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
 from topoplace.integrations.kubernetes.device_plugin import messages
+from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
 from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
 from topoplace.integrations.kubernetes.device_plugin.service import OPTIONS, DevicePluginService, Passing
@@ -20,6 +21,7 @@ from topoplace.integrations.kubernetes.rpc import ALONE, grpc
 
 if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
+    from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.topology.topology import Topology
 
 _log = logging.getLogger(__name__)
@@ -45,7 +47,9 @@ class DevicePlugin:
 
     topology: the node's machine; its GPUs should have UUIDs. resource_name: what pods ask for. policy: see
     `PreferredAllocation`. passing: see `DevicePluginService`. directory: where the kubelet's socket is; the plugin's
-    socket, `endpoint`, is beside it, and only its owner may open it. ValueError names a wrong argument.
+    socket, `endpoint`, is beside it, and only its owner may open it. node, access: the name of this node, and how to
+    reach the API server, if the scheduler of topoplace decides for pods; the plugin then does as it has decided, see
+    `DecidedPods`. ValueError names a wrong argument.
     """
 
     def __init__(
@@ -57,6 +61,8 @@ class DevicePlugin:
         passing: Passing = "environment",
         directory: Path | str = DIRECTORY,
         endpoint: str = "topoplace.sock",
+        node: str = "",
+        access: Access | None = None,
     ) -> None:
         if passing not in ("environment", "cdi"):
             raise ValueError(f"passing = {_checks.shown(passing)} is neither 'environment' nor 'cdi'")
@@ -70,7 +76,8 @@ class DevicePlugin:
         self._socket = Path(directory) / endpoint
         self._kubelet = Path(directory) / _KUBELET
         self._devices = DeviceList(dict(zip(preferred.device_ids, topology.gpus, strict=True)))
-        self._service = DevicePluginService(preferred, self._devices, resource_name, passing)
+        self._decided = DecidedPods(access, node, preferred.device_ids, resource_name) if access else None
+        self._service = DevicePluginService(preferred, self._devices, resource_name, passing, self._decided)
 
     def run(self, stop: Event, unhealthy: Unhealthy = _none) -> None:
         """Serve the kubelet until `stop` is set; a plugin runs once.
@@ -95,6 +102,8 @@ class DevicePlugin:
         finally:
             self._devices.close()
             server.stop(1.0).wait()
+            if self._decided:
+                self._decided.close()
             self._socket.unlink(missing_ok=True)
 
     # ---- inside ----------------------------------------------------------------------------------------------

@@ -42,6 +42,11 @@ class Calls:
         with suppress(Full):
             self._queue.put_nowait(call)
 
+    @property
+    def is_busy(self) -> bool:
+        """True if calls wait."""
+        return not self._queue.empty()
+
     def stop(self) -> None:
         """End the threads after the calls that they are making."""
         self.stopped.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from topoplace.engine.policy import Policy
 from topoplace.integrations.kubernetes.objects.pod import Pod
@@ -33,31 +33,24 @@ def room_for(
     first = pods[0]
     priority = min(pod.priority for pod in pods)
     if (
-        not (first.may_preempt and are_alike(state, pods))
+        not first.may_preempt
         or min(+state.priorities, default=priority) >= priority
+        or not are_alike(state, pods)
     ):
         return None
     lower = {
         pod.job_id: pod
         for pod in state.pods.values()
-        if pod.priority < priority
-        and pod.scheduler == first.scheduler
-        and not pod.deleting
-        and state.cluster.gpus_of(pod.job_id)
+        if pod.priority < priority and _may_end(state, pod, first.scheduler)
     }
     if not lower:
         return None
-    ranks = {value: rank for rank, value in enumerate(sorted({pod.priority for pod in lower.values()}))}
-    costs = MoveCosts(
-        move=math.inf,
-        factors={job_id: min(2.0 ** ranks[pod.priority], _MOST_FACTOR) for job_id, pod in lower.items()},
-    )
     with state.all_open(state.eligible_but_for_gpus(first)) as cluster:
         plan = make_room(
             job_graph(pods),
             cluster,
             movable=tuple(lower),
-            cost=costs,
+            cost=_costs(lower),
             policy=policy,
             job_id="waiting",
             timeout=_TIMEOUT_S,
@@ -68,3 +61,15 @@ def room_for(
     if seats is None or not has_room(state, seats, ignored=state.gpu_resource):
         return None
     return seats, tuple(lower[job_id] for job_id in plan.preempt)
+
+
+def _may_end(state: ClusterState, pod: Pod, scheduler: str) -> bool:
+    """Return True if a pod is ours, holds GPUs that are known, and does not end already."""
+    return pod.scheduler == scheduler and not pod.deleting and bool(state.cluster.gpus_of(pod.job_id))
+
+
+def _costs(lower: Mapping[str, Pod]) -> MoveCosts:
+    """Return what it costs to end pods: twice as much per GPU for each higher priority among them; none moves."""
+    ranks = {value: rank for rank, value in enumerate(sorted({pod.priority for pod in lower.values()}))}
+    factors = {job_id: min(2.0 ** ranks[pod.priority], _MOST_FACTOR) for job_id, pod in lower.items()}
+    return MoveCosts(move=math.inf, factors=factors)

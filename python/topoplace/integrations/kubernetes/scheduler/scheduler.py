@@ -29,6 +29,7 @@ from topoplace.state import Journal
 from topoplace.topology.topology import Topology
 
 _IDLE_S = 0.5
+_LISTEN_S = 0.01
 _BINDERS: Final = 4
 _MOST_NEWS = 1 << 14
 _MOST_REPORTS = 1000
@@ -214,6 +215,8 @@ class Scheduler:
 
     def _report(self, pod: Pod, reason: str, message: str, *, warning: bool) -> None:
         def call(connection: Connection) -> None:
+            while self._binders.is_busy and not self._reporter.stopped.wait(_LISTEN_S):
+                pass  # bindings come first
             api.report(
                 connection, pod.namespace, pod.name, pod.uid, reason=reason, message=message, warning=warning
             )
