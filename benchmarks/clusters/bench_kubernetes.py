@@ -7,6 +7,8 @@ is a part of what is measured: from the moment at which it creates a pod until t
 from __future__ import annotations
 
 import gc
+import http.client
+import json
 import random
 import statistics
 import sys
@@ -18,6 +20,7 @@ from typing import Any
 
 import topoplace as tp
 from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.extender import Extender, ExtenderServer
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import Pod, pod
 from topoplace.integrations.kubernetes.scheduler import ClusterState, Scheduler, decide
@@ -164,6 +167,29 @@ def event_to_binding(state: ClusterState, runs: int) -> None:
     ours.send(None)
 
 
+def extender(state: ClusterState, runs: int) -> None:
+    """Time kube-scheduler's questions about all nodes by name, over HTTP; each follows a change of the state."""
+    policy = tp.policies.get(POLICY)
+    asked = Extender(state, policy, lambda _: "")
+    with ExtenderServer({"/filter": asked.filter, "/prioritize": asked.prioritize}) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        names = list(state.topology.machine_names)
+        for path in ("/filter", "/prioritize"):
+            times: list[float] = []
+            for i in range(runs):
+                body = json.dumps({"Pod": pod_json(f"e{i}", 2), "NodeNames": names})
+                start = time.perf_counter()
+                connection.request("POST", path, body)
+                connection.getresponse().read()
+                times.append(time.perf_counter() - start)
+                with asked.lock:
+                    found = decide(policy, state, [pod(pod_json(f"between-{i}", 2))])
+                    if not isinstance(found, Refusal):
+                        state.assume(*found[0])
+            line(f"extender, {path[1:]} {len(names)} nodes, over HTTP", times)
+        connection.close()
+
+
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     state = filled()
@@ -183,6 +209,7 @@ def main() -> None:
         timed(state, lambda i: [pod(pod_json(f"x{i}-{k}", 1)) for k in range(64)], runs),
     )
     event_to_binding(state, runs)
+    extender(state, runs)
 
 
 if __name__ == "__main__":

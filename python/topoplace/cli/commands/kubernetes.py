@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, options, reading
 
 if TYPE_CHECKING:
+    import ssl
+
     from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.integrations.kubernetes.device_plugin import Unhealthy
     from topoplace.topology.topology import Topology
@@ -23,6 +25,7 @@ def add(commands: Any) -> None:
     which = kubernetes.add_subparsers(metavar="WHAT", required=True)
     _add_device_plugin(which)
     _add_scheduler(which)
+    _add_extender(which)
 
 
 def _add_device_plugin(which: Any) -> None:
@@ -128,6 +131,102 @@ def _scheduler(arguments: argparse.Namespace) -> None:
             write_log=log.to_stderr,
         )
         scheduler.run(_until_told(), gc.freeze)  # what was listed stays: collections need not look at it
+
+
+def _add_extender(which: Any) -> None:
+    parser = options.command(
+        which,
+        "extender",
+        "answer kube-scheduler over HTTP: filter, prioritize, bind to exact GPUs",
+        _extender,
+    )
+    parser.add_argument(
+        "topology", metavar="TOPO", help="the machines, as for `topoplace show`; they have the names of nodes"
+    )
+    options.add_assumptions(parser)
+    options.add_policy(parser, what="policy that decides", default="topo-aware-p")
+    _add_kubeconfig(parser)
+    parser.add_argument(
+        "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:8888",
+        metavar="ADDRESS:PORT",
+        help="where to answer (default: %(default)s)",
+    )
+    parser.add_argument("--tls", metavar="CERT,KEY", help="PEM files of the server's certificate and its key")
+    parser.add_argument("--client-ca", metavar="FILE", help="clients need a certificate of this authority")
+    parser.add_argument("--token-file", metavar="FILE", help="requests must bear the token in this file")
+
+
+def _extender(arguments: argparse.Namespace) -> None:
+    from threading import Thread
+
+    from topoplace import policies
+    from topoplace.integrations import log
+    from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
+    from topoplace.integrations.kubernetes.extender.server import check_host
+    from topoplace.integrations.kubernetes.objects.requests import checked_resource
+
+    with flags.named(resource="--resource"):
+        resource = checked_resource(arguments.resource, "resource")
+    host, port = _listened(arguments.listen)
+    tls, token = _tls(arguments), _token(arguments.token_file)
+    with flags.named(host="--listen"):
+        check_host(host, tls, token)
+    topology = reading.topology(arguments)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    extender = RunningExtender(
+        topology, policy, _access(arguments), gpu_resource=resource, write_log=log.to_stderr
+    )
+    stop, ready = _until_told(), Event()
+    server = ExtenderServer(extender.answers(), host, port, tls=tls, token=token)
+    follower = Thread(target=extender.follow, args=(stop, ready))
+    follower.start()
+    while not ready.wait(0.1) and not stop.is_set():
+        pass
+    with server:
+        log.to_stderr("ready", port=server.port)
+        stop.wait()
+    follower.join()
+
+
+def _listened(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 1 << 16 and host):
+        raise ValueError(f"--listen = {text[:60]!r} is not an address and a port, as in 127.0.0.1:8888")
+    return host.strip("[]"), int(port)
+
+
+def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    from topoplace.integrations.kubernetes.extender.running import server_tls
+
+    if arguments.tls is None:
+        if arguments.client_ca is not None:
+            raise ValueError("--client-ca has an effect only with --tls")
+        return None
+    certificate, comma, key = arguments.tls.partition(",")
+    if not comma:
+        raise ValueError(f"--tls = {arguments.tls[:60]!r} is not a certificate and a key, as in a.crt,a.key")
+    try:
+        return server_tls(certificate, key, arguments.client_ca)
+    except OSError as error:
+        raise ValueError(f"--tls or --client-ca cannot be used: {error}") from None
+
+
+def _token(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        with open(path, encoding="utf-8") as file:
+            token = file.read(1 << 16).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"--token-file: {error}") from None
+    if not token or not token.isascii():
+        raise ValueError(f"--token-file: {path} has no token of ASCII characters")
+    return token
 
 
 def _add_kubeconfig(parser: argparse.ArgumentParser) -> None:

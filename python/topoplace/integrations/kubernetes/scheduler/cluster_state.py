@@ -155,6 +155,7 @@ class ClusterState:
         numbers = [self.topology.gpus_of[node].index(gpu) for gpu in gpus]
         told = {GPUS: written(pod.requests, numbers)} if gpus else {}
         bound = replace(pod, node=node, annotations={**pod.annotations, **told})
+        self.remove_pod(pod.uid)
         self._hold(bound)
         self._assumed.add(pod.uid)
         return bound
@@ -175,6 +176,10 @@ class ClusterState:
     def eligible_but_for_gpus(self, pod: Pod) -> Mask:
         """Return True for each machine where a pod with GPUs may run if enough of them become free."""
         return self._with_known_gpus(self.table.mask(pod, ignored=self.gpu_resource))
+
+    def known_gpus(self) -> Mask:
+        """Return True for each machine of which it is known which GPUs are free."""
+        return self._with_known_gpus(np.ones(len(self.table.nodes), np.bool_))
 
     def _with_known_gpus(self, mask: Mask) -> Mask:
         mask = mask[: len(self._gpus)] & self._offers_all  # where some are broken, nobody says which
