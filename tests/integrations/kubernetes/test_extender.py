@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -287,3 +288,26 @@ def test_tls_with_client_certificates(tmp_path: Path) -> None:
             silent.settimeout(WAIT)
             assert asked() == {"ok": 1}
             assert silent.recv(1) == b""
+
+
+def test_the_command_answers_until_it_is_told_to_end(tmp_path: Path) -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    (tmp_path / "topology.json").write_text(topology.to_json(), "utf-8")
+    (tmp_path / "token").write_text("secret", "utf-8")
+    with ApiServer() as api:
+        api.store.add("nodes", node_json("n0"))
+        (tmp_path / "kubeconfig").write_text(api.kubeconfig(), "utf-8")
+        words = "kubernetes extender topology.json --kubeconfig kubeconfig --listen 127.0.0.1:0 --token-file token"
+        command = [sys.executable, "-m", "topoplace", *words.split()]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                port = json.loads(process.stderr.readline())["port"]
+                question = {"Pod": pod_json("a", 2), "NodeNames": ["n0"]}
+                assert call(port, "/filter", question)[0] == 401
+                assert call(port, "/filter", question, Authorization="Bearer secret")[1]["NodeNames"] == [
+                    "n0"
+                ]
+            finally:
+                process.terminate()
+        assert process.returncode == 0

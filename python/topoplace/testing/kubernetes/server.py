@@ -24,7 +24,7 @@ class ApiServer:
         self.store = store or ObjectStore()
         self.port = 0
         self.requests: list[str] = []
-        """Method and path of each request, without its query."""
+        """Method and path of each request, without its query; but `?watch` at the end of watches."""
         self._lock = Lock()
         self._faults: list[tuple[str, int]] = []
         self._connections: set[socket.socket] = set()
@@ -163,7 +163,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, answer: Callable[[str, dict[str, list[str]]], Any]) -> None:
         parts = urlsplit(self.path)
-        self.owner.requests.append(f"{self.command} {parts.path}")
+        watch = "?watch" if "watch=1" in parts.query else ""
+        self.owner.requests.append(f"{self.command} {parts.path}{watch}")
         length = int(self.headers.get("Content-Length") or 0)
         self._body = self.rfile.read(length) if length else b"{}"
         fault = self.owner.fault_for(parts.path)
