@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 
+_SIGNALS_S = 0.2
+"""How often a program that waits looks whether it was told to end."""
+
+
 def add(commands: Any) -> None:
     """Add `topoplace kubernetes` to the command line, with its subcommands."""
     kubernetes = options.command(commands, "kubernetes", "choose GPUs for the pods of a Kubernetes cluster")
@@ -189,7 +193,8 @@ def _extender(arguments: argparse.Namespace) -> None:
         pass
     with server:
         log.to_stderr("ready", port=server.port)
-        stop.wait()
+        while not stop.wait(_SIGNALS_S):
+            pass  # a signal that another thread gets wakes nobody
     follower.join()
 
 
