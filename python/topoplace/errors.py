@@ -63,6 +63,10 @@ class JournalError(TopoplaceError, ValueError):
     """A file that is not a journal or cannot be opened as one, or an entry that a journal cannot keep."""
 
 
+class KubernetesError(TopoplaceError, ValueError):
+    """An object of Kubernetes that cannot be read, or a server that does not answer as expected."""
+
+
 class SlurmError(TopoplaceError, RuntimeError):
     """Slurm does not answer, or not as expected."""
 

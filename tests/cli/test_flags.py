@@ -56,6 +56,9 @@ BASES = {
     "papers tsubame": "papers tsubame --quick",
     "demo": "demo",
     "kubernetes device-plugin": "kubernetes device-plugin summit --directory .",
+    "kubernetes scheduler": "kubernetes scheduler summit",
+    "kubernetes extender": "kubernetes extender summit",
+    "kubernetes extender --client-ca": "kubernetes extender summit --tls topo.txt,topo.txt",
 }
 
 NO_FILE = ("nowhere/none", "empty")
@@ -163,6 +166,15 @@ WRONG = {
     "--job": ("", "9"),
     "--journal": ("",),
     "slurm run --journal": ("", "nowhere/none", "topo.txt"),
+    "kubernetes scheduler --journal": ("nowhere/none", "topo.txt"),
+    "--kubeconfig": (*NO_FILE, "topo.txt"),
+    "--name": ("",),
+    "--node": ("",),
+    "--listen": ("", "x", ":80", "a:", "a:x", "127.0.0.1:65536", "localhost:1", "0.0.0.0:0"),
+    "--tls": ("", "topo.txt", "nowhere/none,empty", "empty,empty"),
+    "--client-ca": NO_FILE,
+    "--token-file": (*NO_FILE, "folder.json"),
+    "--reserve": ("0", "-1", "nan", "inf", "x"),
     "--interval": ("-1", "nan", "inf", "x"),
     "--patience": ("-1", "nan", "inf", "x"),
     "--metrics": ("0", "-1", "x", "", "65536", "1.5"),

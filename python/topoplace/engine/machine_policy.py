@@ -178,6 +178,18 @@ class MachinePolicy(ABC):
             return Explanation(self.name, candidates, self.why_postponed(job, best))
         return Explanation(self.name, (), self.why_never(job, view) or self.why_not_now(job, view))
 
+    def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
+        """Yield the machines on which the whole job fits, the best first; those that are equally good together.
+
+        A machine counts by its best option, as in `place`, of which the first machine here is the one that it chooses.
+        ValueError names a requirement that cannot be honoured.
+        """
+        view = _view(job, cluster)
+        require_honoured(job, cluster, self.name, self.all_honoured)
+        if not self.may_fit(job, cluster.num_free):
+            return iter(())
+        return self._machine_options(view.request(job), view).ranked_machines(self.least_utility(job))
+
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, deciding in queue order; jobs of too low utility are deferred.
 

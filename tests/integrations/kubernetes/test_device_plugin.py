@@ -14,11 +14,15 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from kubernetes_objects import pod_json
 
 grpc = pytest.importorskip("grpc", reason="the extra kubernetes is not installed")
 
+from topoplace.integrations.kubernetes.client.access import Access  # noqa: E402
 from topoplace.integrations.kubernetes.device_plugin import DevicePlugin, PreferredAllocation  # noqa: E402
+from topoplace.integrations.kubernetes.objects.annotations import GPUS  # noqa: E402
 from topoplace.testing.kubelet import Kubelet  # noqa: E402
+from topoplace.testing.kubernetes import ApiServer  # noqa: E402
 
 WAIT = 30.0
 """Seconds after which a test gives up."""
@@ -188,3 +192,30 @@ def test_the_preferred_allocation_is_the_best_set(name: str) -> None:
 def test_wrong_arguments_are_named(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_pods_get_what_the_scheduler_decided(tmp_path: Path) -> None:
+    """Both containers of a bound pod get their GPUs in order; nobody else gets them; others are asked of the policy."""
+    with ApiServer() as api, Kubelet(tmp_path) as kubelet:
+        bound = pod_json("a", 3, nodeName="n0", annotations={GPUS: '{"main":[6,1,4]}'})
+        api.store.add("pods", pod_json("elsewhere", 2, nodeName="n1", annotations={GPUS: '{"main":[0,3]}'}))
+        api.store.add("pods", pod_json("wrong", 2, nodeName="n0", annotations={GPUS: '{"main":[0,1,2]}'}))
+        api.store.add("pods", bound)
+        plugin = DevicePlugin(node(), directory=tmp_path, node="n0", access=Access("127.0.0.1", api.port))
+        with running(plugin):
+            kubelet.registrations.get(timeout=WAIT)
+            with kubelet.plugin("topoplace.sock") as calls:
+                free = ids(*range(8))
+                assert calls.preferred((free, [], 3)) == [ids(6, 1, 4)]
+                assert calls.allocate(ids(1, 4, 6))[0].envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-6,GPU-1,GPU-4"
+                assert calls.preferred((ids(0, 1, 2, 3, 7), [], 3)) != [ids(6, 1, 4)]
+                (other,) = calls.preferred((free, [], 2))
+                assert len(other) == 2
+                calls.allocate(ids(0, 3))  # nobody on this node was given these
+                with pytest.raises(grpc.RpcError, match="given to another pod by the scheduler"):
+                    calls.allocate(ids(0, 1))
+                api.store.finish("a")
+                calls.allocate(ids(0, 1))
+                api.stop()
+                with pytest.raises(grpc.RpcError, match="is not known"):
+                    calls.allocate(ids(0, 1))

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topoplace import JobGraph
+from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import request
-from topoplace.integrations.slurm.request import Request, RequestError
+from topoplace.integrations.slurm.request import Request
 
 MARK = "topoplace1 gpus=4"
 

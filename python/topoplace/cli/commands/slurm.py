@@ -107,8 +107,9 @@ def _add_file(which: Any) -> None:
 
 def _place(arguments: argparse.Namespace) -> None:
     from topoplace import policies
+    from topoplace.integrations import log
     from topoplace.integrations.slurm import metrics
-    from topoplace.integrations.slurm.placer import Placer, PlacerSettings, log, running
+    from topoplace.integrations.slurm.placer import Placer, PlacerSettings, running
     from topoplace.integrations.slurm.placer.figures import Figures
     from topoplace.state import Journal
 
@@ -141,9 +142,10 @@ def _require_slurm() -> None:
 def _release(arguments: argparse.Namespace) -> None:
     import time
 
+    from topoplace.integrations import log
     from topoplace.integrations.slurm.client.commands import SlurmCommands
     from topoplace.integrations.slurm.fallback import release_waiting
-    from topoplace.integrations.slurm.placer import PlacerSettings, log, running
+    from topoplace.integrations.slurm.placer import PlacerSettings, running
 
     with flags.named(patience="--patience"):
         patience = PlacerSettings(patience=arguments.patience).patience

@@ -147,6 +147,19 @@ class MachineOptions:
             for machine, _, condition, option in heapq.merge(*ways, key=lambda way: way[:2]):
                 yield machine, self._choice(condition, option)
 
+    def ranked_machines(self, least_utility: float = -math.inf) -> Iterator[list[int]]:
+        """Yield the machines whose best options of this utility or more are equally good; the best first."""
+        conditions: dict[tuple[float, ...], list[int]] = {}
+        for condition in self._conditions.native.present():
+            options = self._table.of(condition).options
+            good = next((option for option in options if option.utility >= least_utility), None)
+            if good is not None:
+                conditions.setdefault(good.order, []).append(condition)
+        for order in sorted(conditions):
+            machines = sorted(machine for one in conditions[order] for machine in self._hosting(one))
+            if machines:
+                yield machines
+
     def _hosting(self, condition: int) -> list[int]:
         """Return the machines in a condition that have the CPUs and memory of the whole job, ascending."""
         return self._conditions.native.machines(condition, *self._needs)

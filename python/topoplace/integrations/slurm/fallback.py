@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from topoplace.integrations.log import Log
+from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import gres
 from topoplace.integrations.slurm.client import jobs
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import SlurmJob
 from topoplace.integrations.slurm.placer import orders
-from topoplace.integrations.slurm.placer.log import Log
-from topoplace.integrations.slurm.request import RequestError, parsed
+from topoplace.integrations.slurm.request import parsed
 
 
 def release_waiting(

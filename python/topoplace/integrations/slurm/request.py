@@ -8,16 +8,14 @@ replace those of variables. A comment that does not begin with a brace is prose,
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from topoplace import _checks
-from topoplace.errors import JobGraphError
+from topoplace.integrations.request_fields import RequestError, checked, from_json
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 
 MARK: Final = "topoplace1"
@@ -29,10 +27,6 @@ MAX_TASKS: Final = 4096
 _WORD = re.compile(r"([a-z_]{1,20})=((?:[\w.,-]|%[0-9A-F]{2}){1,256})", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _TRUTH = MappingProxyType({"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False})
-
-
-class RequestError(JobGraphError):
-    """A request that is not understood; the message names the field and the value, escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +78,10 @@ def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
     nodelist, exclude = words.pop("nodelist", ""), words.pop("exclude", "")
     if gpus * nodes > MAX_TASKS:
         raise RequestError(f"gpus = {gpus} of each of {nodes} nodes are more than {MAX_TASKS}")
-    given = {name: _converted(name, value) for name, value in words.items()} | _json(comment)
-    if strange := sorted(given.keys() - _FIELDS.keys()):
-        raise RequestError(f"{_checks.shown(strange[0])} is not one of {', '.join(_FIELDS)}")
-    checked = {name: _FIELDS[name](value, name) for name, value in given.items()}
-    return Request(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked)
+    given = {name: _converted(name, value) for name, value in words.items()}
+    if comment.startswith("{"):
+        given |= from_json(comment, "comment")
+    return Request(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked(given))
 
 
 def has_json(admin_comment: str) -> bool:
@@ -132,78 +125,3 @@ def _converted(name: str, text: str) -> object:
         return _TRUTH.get(text.lower(), text)
     numeric = name in ("min_utility", "min_bandwidth", "memory_gb")
     return float(text) if numeric and _NUMBER.fullmatch(text) else text
-
-
-def _json(comment: str) -> dict[str, object]:
-    if not comment.startswith("{"):
-        return {}
-    try:
-        found: object = json.loads(
-            comment, object_pairs_hook=_flat, parse_constant=_no_number, parse_int=_integer
-        )
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, RequestError):
-            raise
-        raise RequestError(f"comment = {_checks.shown(comment)} is not a JSON object") from None
-    assert isinstance(found, dict)  # it begins with a brace
-    return found  # pyright: ignore[reportUnknownVariableType]
-
-
-def _flat(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, value in pairs:
-        if isinstance(value, dict | list):
-            raise RequestError(f"comment: {_checks.shown(name)} must be a text, a number, true or false")
-        if name in found:
-            raise RequestError(f"comment: {_checks.shown(name)} is there twice")
-        found[name] = value
-    return found
-
-
-def _no_number(text: str) -> float:
-    raise RequestError(f"comment: {text} is not a number")
-
-
-def _integer(text: str) -> int:
-    if len(text) > 12:
-        raise RequestError("comment: an integer has more than 12 digits")
-    return int(text)
-
-
-# ---- the fields ----------------------------------------------------------------------------------------------------
-
-
-def _pattern(value: object, what: str) -> str:
-    return _checks.one_of(value, what, PATTERNS, RequestError)
-
-
-def _flag(value: object, what: str) -> bool:
-    return _checks.flag(value, what, RequestError)
-
-
-def _share(value: object, what: str) -> float:
-    return _checks.real(value, what, RequestError, high=1.0)
-
-
-def _positive(value: object, what: str) -> float:
-    return _checks.positive(value, what, RequestError, high=1e9)
-
-
-def _name(value: object, what: str) -> str:
-    name = _checks.text(value, what, RequestError)
-    if len(name) > 64 or not name.isprintable():
-        raise RequestError(f"{what} = {_checks.shown(value)} is not a printable name of up to 64 characters")
-    return name
-
-
-_FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = MappingProxyType(
-    {
-        "pattern": _pattern,
-        "sensitive": _flag,
-        "min_utility": _share,
-        "min_bandwidth": _positive,
-        "within": _name,
-        "model": _name,
-        "memory_gb": _positive,
-    }
-)

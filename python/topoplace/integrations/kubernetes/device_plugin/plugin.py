@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,13 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
 from topoplace.integrations.kubernetes.device_plugin import messages
+from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
 from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
 from topoplace.integrations.kubernetes.device_plugin.service import OPTIONS, DevicePluginService, Passing
+from topoplace.integrations.kubernetes.objects.requests import checked_resource
 from topoplace.integrations.kubernetes.rpc import ALONE, grpc
 
 if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
+    from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.topology.topology import Topology
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,6 @@ _MOST_CALLS: Final = 64
 _POLL_SECONDS: Final = 0.25
 _REGISTER_SECONDS: Final = 5.0
 
-_RESOURCE: Final = re.compile(r"[a-z0-9][a-z0-9.-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 Unhealthy = Callable[[], Collection[str]]
 """Returns the names of the devices that must not get containers now."""
@@ -46,7 +47,9 @@ class DevicePlugin:
 
     topology: the node's machine; its GPUs should have UUIDs. resource_name: what pods ask for. policy: see
     `PreferredAllocation`. passing: see `DevicePluginService`. directory: where the kubelet's socket is; the plugin's
-    socket, `endpoint`, is beside it, and only its owner may open it. ValueError names a wrong argument.
+    socket, `endpoint`, is beside it, and only its owner may open it. node, access: the name of this node, and how to
+    reach the API server, if the scheduler of topoplace decides for pods; the plugin then does as it has decided, see
+    `DecidedPods`. ValueError names a wrong argument.
     """
 
     def __init__(
@@ -58,13 +61,14 @@ class DevicePlugin:
         passing: Passing = "environment",
         directory: Path | str = DIRECTORY,
         endpoint: str = "topoplace.sock",
+        node: str = "",
+        access: Access | None = None,
     ) -> None:
         if passing not in ("environment", "cdi"):
             raise ValueError(f"passing = {_checks.shown(passing)} is neither 'environment' nor 'cdi'")
         if "/" in endpoint or endpoint in ("", _KUBELET):
             raise ValueError(f"endpoint = {_checks.shown(endpoint)} is not the name of a socket of its own")
-        if not _RESOURCE.fullmatch(resource_name):
-            raise ValueError(f"resource_name = {_checks.shown(resource_name)} is not like 'nvidia.com/gpu'")
+        checked_resource(resource_name, "resource_name")
         if not Path(directory).is_dir():
             raise ValueError(f"directory = {_checks.shown(str(directory))} is not a directory")
         preferred = PreferredAllocation(topology, policy)
@@ -72,7 +76,8 @@ class DevicePlugin:
         self._socket = Path(directory) / endpoint
         self._kubelet = Path(directory) / _KUBELET
         self._devices = DeviceList(dict(zip(preferred.device_ids, topology.gpus, strict=True)))
-        self._service = DevicePluginService(preferred, self._devices, resource_name, passing)
+        self._decided = DecidedPods(access, node, preferred.device_ids, resource_name) if access else None
+        self._service = DevicePluginService(preferred, self._devices, resource_name, passing, self._decided)
 
     def run(self, stop: Event, unhealthy: Unhealthy = _none) -> None:
         """Serve the kubelet until `stop` is set; a plugin runs once.
@@ -97,6 +102,8 @@ class DevicePlugin:
         finally:
             self._devices.close()
             server.stop(1.0).wait()
+            if self._decided:
+                self._decided.close()
             self._socket.unlink(missing_ok=True)
 
     # ---- inside ----------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.device_plugin import messages
 from topoplace.integrations.kubernetes.rpc import grpc
 
 if TYPE_CHECKING:
+    from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
     from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
     from topoplace.integrations.kubernetes.device_plugin.preferred import PreferredAllocation
 
@@ -27,9 +29,16 @@ class DevicePluginService:
     """
 
     def __init__(
-        self, preferred: PreferredAllocation, devices: DeviceList, resource_name: str, passing: Passing
+        self,
+        preferred: PreferredAllocation,
+        devices: DeviceList,
+        resource_name: str,
+        passing: Passing,
+        decided: DecidedPods | None = None,
     ) -> None:
+        """decided: what the scheduler has decided for the pods of this node, which comes first."""
         self._preferred = preferred
+        self._decided = decided
         self._devices = devices
         self._resource_name = resource_name
         self._passing = passing
@@ -67,7 +76,10 @@ class DevicePluginService:
         for container in request.container_requests:
             available, required = container.available_deviceIDs, container.must_include_deviceIDs
             try:
-                chosen = self._preferred.choose(available, required, container.allocation_size)
+                size = container.allocation_size
+                chosen = self._decided.choose(available, required, size) if self._decided else None
+                if chosen is None:
+                    chosen = self._preferred.choose(available, required, size)
             except ValueError as error:
                 _log.warning("no preference: %s", error)
                 chosen = []
@@ -82,8 +94,21 @@ class DevicePluginService:
                 context.abort(
                     grpc.StatusCode.INVALID_ARGUMENT, f"device {unknown[0]!r} is not one of this node"
                 )
+            self._refuse_others(devices, context)
             self._pass_to(response.container_responses.add(), self._in_order(devices))
         return response
+
+    def _refuse_others(self, devices: Sequence[str], context: Any) -> None:
+        """Refuse devices that the scheduler has given to another pod: the pod then fails, instead of both."""
+        if self._decided is None:
+            return
+        try:
+            reason = self._decided.why_not(devices)
+        except KubernetesError as error:
+            context.abort(grpc.StatusCode.UNAVAILABLE, f"what the scheduler decided is not known: {error}")
+        else:
+            if reason:
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, reason)
 
     def _pre_start(self, _: Any, __: Any) -> Any:
         return messages.PreStartContainerResponse()
@@ -96,6 +121,8 @@ class DevicePluginService:
         if len(set(gpus)) < len(gpus):
             return sorted(set(gpus))
         try:
+            if self._decided and (chosen := self._decided.choose(gpus, gpus, len(gpus))):
+                return chosen
             return self._preferred.choose(gpus, gpus, len(gpus))
         except ValueError as error:
             _log.warning("GPUs in the order of the kubelet: %s", error)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.integrations.log import Log
+from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import gres
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNodes
@@ -16,11 +18,10 @@ from topoplace.integrations.slurm.placer import orders
 from topoplace.integrations.slurm.placer.decision import Decided, decide
 from topoplace.integrations.slurm.placer.fairness import Turns
 from topoplace.integrations.slurm.placer.figures import Figures
-from topoplace.integrations.slurm.placer.log import Log
 from topoplace.integrations.slurm.placer.requests import Requests
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs_of, why_not_yet
-from topoplace.integrations.slurm.request import Request, RequestError
+from topoplace.integrations.slurm.request import Request
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 from topoplace.state import Entry, Journal, Stage

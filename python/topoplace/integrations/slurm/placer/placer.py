@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.integrations import log
 from topoplace.integrations.slurm.client import devices, jobs, nodes
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNodes
-from topoplace.integrations.slurm.placer import log, orders
+from topoplace.integrations.slurm.placer import orders
 from topoplace.integrations.slurm.placer.deciding import Deciding
 from topoplace.integrations.slurm.placer.figures import Figures
 from topoplace.integrations.slurm.placer.machines import check_nodes, sockets_of

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import request
 from topoplace.integrations.slurm.client import jobs
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import SlurmJob
-from topoplace.integrations.slurm.request import Request, RequestError
+from topoplace.integrations.slurm.request import Request
 
 
 class Requests:

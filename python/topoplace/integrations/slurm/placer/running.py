@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from topoplace.errors import SlurmError
-from topoplace.integrations.slurm.placer.log import Log
+from topoplace.integrations.log import Log
 from topoplace.integrations.slurm.placer.placer import Placer
 
 _SHARE = 0.2

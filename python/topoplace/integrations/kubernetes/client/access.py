@@ -1,0 +1,168 @@
+"""Where the API server is and who we are: from a kubeconfig, or from the service account of this pod."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from topoplace import _checks
+from topoplace.discovery.text import yaml_tree
+from topoplace.errors import KubernetesError, TopologyError
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_REREAD_S = 60.0
+"""Tokens of service accounts are renewed in their file about once an hour."""
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Access:
+    """The address of an API server, and how to be known to it."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    """None for plain HTTP, which only a server on the loopback interface may speak."""
+    token: str = ""
+    token_file: Path | None = None
+    """A file with the token, which is read again from time to time."""
+    path: str = ""
+    """What comes before the paths of the API."""
+    _read_at: float = field(default=0.0, init=False)
+
+    def authorization(self) -> str:
+        """Return the value of the header Authorization; "" without a token."""
+        if self.token_file is not None and (not self.token or time.monotonic() - self._read_at > _REREAD_S):
+            self.token = _read(self.token_file).strip()
+            self._read_at = time.monotonic()
+        return f"Bearer {self.token}" if self.token else ""
+
+
+def in_cluster(directory: Path = _SERVICE_ACCOUNT) -> Access:
+    """Return the access of a pod by its service account; KubernetesError outside a cluster."""
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{what}", "") for what in ("HOST", "PORT"))
+    if not host or not port.isdigit():
+        raise KubernetesError(
+            "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set; name a kubeconfig"
+        )
+    tls = _context(_read(directory / "ca.crt"))
+    return Access(host, int(port), tls, token_file=directory / "token")
+
+
+def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
+    """Return the access that the current context of a kubeconfig describes.
+
+    Tokens, token files and client certificates are known; exec plugins and passwords are not. KubernetesError says
+    what is missing.
+    """
+    file = Path(path)
+    try:
+        (config,) = yaml_tree.objects(_read(file), "kubeconfig")
+    except (TopologyError, ValueError) as error:
+        raise KubernetesError(f"{file}: {error}") from None
+    context = _named(config, "contexts", "context", str(config.get("current-context") or ""))
+    cluster = _named(config, "clusters", "cluster", str(context.get("cluster") or ""))
+    server = _server(cluster, file)
+    user = _user(config, context, file)
+    tls = None
+    if server.scheme == "https":
+        tls = _context(_data(cluster, "certificate-authority", file))
+        _load_client(tls, user, file)
+    token_file = user.get("tokenFile")
+    return Access(
+        str(server.hostname),
+        server.port or (443 if tls else 80),
+        tls,
+        str(user.get("token") or ""),
+        file.parent / str(token_file) if token_file else None,
+        server.path.rstrip("/"),
+    )
+
+
+def _server(cluster: Mapping[str, Any], file: Path) -> SplitResult:
+    """Return the URL of a cluster's server, which is encrypted unless it is this host."""
+    if str(cluster.get("insecure-skip-tls-verify")).lower() == "true":
+        raise KubernetesError(
+            f"{file}: insecure-skip-tls-verify is not supported; name the certificate authority"
+        )
+    server = urlsplit(str(cluster.get("server") or ""))
+    if server.scheme not in ("http", "https") or not server.hostname:
+        raise KubernetesError(
+            f"{file}: server = {_checks.shown(cluster.get('server'))} is not an http or https URL"
+        )
+    if server.scheme == "http" and server.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise KubernetesError(f"{file}: {server.hostname} is not this host, and http is not encrypted")
+    return server
+
+
+def _user(config: Mapping[str, Any], context: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    if not context.get("user"):
+        return {}
+    user = _named(config, "users", "user", str(context["user"]))
+    if strange := sorted({"exec", "auth-provider", "username", "password"} & user.keys()):
+        raise KubernetesError(
+            f"{file}: {strange[0]} of a user is not supported; use a token or a certificate"
+        )
+    return user
+
+
+def _named(config: Mapping[str, Any], listed: str, kind: str, name: str) -> Mapping[str, Any]:
+    """Return what a kubeconfig says of the context, cluster or user of this name."""
+    for one in config.get(listed) or ():
+        if isinstance(one, yaml_tree.Fields) and one.get("name") == name:
+            found = one.get(kind)
+            if isinstance(found, yaml_tree.Fields):
+                return found
+    raise KubernetesError(f"kubeconfig: {listed} has no {_checks.shown(name)}")
+
+
+def _data(entry: Mapping[str, Any], key: str, file: Path) -> str:
+    """Return a certificate or key that an entry has as data or as the name of a file; "" if it has none."""
+    if encoded := entry.get(f"{key}-data"):
+        try:
+            return base64.b64decode(str(encoded), validate=True).decode("ascii")
+        except (binascii.Error, UnicodeDecodeError):
+            raise KubernetesError(f"{file}: {key}-data is not base64 of a PEM text") from None
+    return _read(file.parent / str(entry[key])) if entry.get(key) else ""
+
+
+def _context(authority: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=authority or None)
+    except ssl.SSLError as error:
+        raise KubernetesError(f"the certificate authority cannot be read: {error}") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _load_client(context: ssl.SSLContext, user: Mapping[str, Any], file: Path) -> None:
+    certificate, key = (_data(user, f"client-{what}", file) for what in ("certificate", "key"))
+    if not certificate:
+        return
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=".pem"
+    ) as both:  # ssl reads files only; this one is ours alone
+        both.write(f"{certificate}\n{key}\n")
+        both.flush()
+        try:
+            context.load_cert_chain(both.name)
+        except (ssl.SSLError, OSError) as error:
+            raise KubernetesError(f"{file}: the client certificate cannot be used: {error}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise KubernetesError(f"{path} has more than {_MOST_BYTES} bytes")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KubernetesError(f"{path}: {error}") from None

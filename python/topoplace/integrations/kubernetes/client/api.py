@@ -1,0 +1,71 @@
+"""The calls of the API server that change something: bind, evict, report; and one that reads a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from topoplace.integrations.kubernetes.client.connection import Connection
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
+def read_pod(connection: Connection, namespace: str, name: str) -> Any:
+    """Return a pod as it is now."""
+    return connection.call("GET", _pod_path(namespace, name))
+
+
+def bind(
+    connection: Connection, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]
+) -> None:
+    """Give a pod its node and annotations: the API server writes both at once, or neither.
+
+    A conflict (409) says that the pod is bound already, is being deleted, or is another one of this name.
+    """
+    metadata = {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations)}
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+    connection.call("POST", f"{_pod_path(namespace, name)}/binding", body)
+
+
+def evict(connection: Connection, namespace: str, name: str, uid: str) -> None:
+    """Ask a pod to end; 429 says that a disruption budget does not allow it now."""
+    metadata = {"name": name, "namespace": namespace}
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": metadata,
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+    connection.call("POST", f"{_pod_path(namespace, name)}/eviction", body)
+
+
+def report(
+    connection: Connection, namespace: str, name: str, uid: str, *, reason: str, message: str, warning: bool
+) -> None:
+    """Write an event about a pod, which `kubectl describe` shows."""
+    now = datetime.now(UTC)
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{name[:200]}.", "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": namespace,
+            "name": name,
+            "uid": uid,
+        },
+        "reason": reason,
+        "message": message[:1000],
+        "type": "Warning" if warning else "Normal",
+        "source": {"component": "topoplace"},
+        "firstTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "count": 1,
+    }
+    connection.call("POST", f"/api/v1/namespaces/{quote(namespace, safe='')}/events", body)

@@ -1,0 +1,116 @@
+"""One connection to the API server: requests and answers in JSON, kept open between them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from contextlib import suppress
+from typing import Any, Final, cast
+
+from topoplace import _checks
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.client.access import Access
+
+MOST_BYTES: Final = 64 << 20
+"""Limit on one answer; lists are read in pages."""
+_FAILURES = (OSError, http.client.HTTPException)
+_OTHER_TYPE = "application/json"
+
+
+class ApiError(KubernetesError):
+    """An answer of the API server that is not success."""
+
+    def __init__(self, status: int, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(f"{status}: {message}" if status else message)
+        self.status = status
+        """The status of HTTP; 0 if there was no answer, so that the request may or may not have had its effect."""
+        self.retry_after_s = retry_after_s
+
+
+class Connection:
+    """A connection that is opened when it is needed, and again when it was lost. For one thread at a time."""
+
+    def __init__(self, access: Access, timeout_s: float = 10.0) -> None:
+        """timeout_s: how long an answer, or a part of one, may take."""
+        self._access = access
+        self._timeout_s = timeout_s
+        self._http: http.client.HTTPConnection | None = None
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Return the answer; ApiError if it is not success.
+
+        A GET is repeated once if an idle connection has been closed by the server meanwhile.
+        """
+        try:
+            response = self.open(method, path, body)
+            data = response.read(MOST_BYTES + 1)
+        except _FAILURES as error:
+            self.close()
+            raise ApiError(0, f"{method} {path}: {_checks.shown(error)}") from None
+        if len(data) > MOST_BYTES:
+            self.close()
+            raise ApiError(0, f"{method} {path}: an answer of more than {MOST_BYTES} bytes")
+        return _checked(response, data, f"{method} {path}")
+
+    def open(self, method: str, path: str, body: object = None) -> http.client.HTTPResponse:
+        """Send a request, and return the answer with its body unread; OSError or HTTPException if that fails."""
+        was_open = self._http is not None
+        try:
+            return self._sent(method, path, body)
+        except _FAILURES:
+            self.close()
+            if not was_open or method != "GET":
+                raise
+        return self._sent(method, path, body)
+
+    def _sent(self, method: str, path: str, body: object) -> http.client.HTTPResponse:
+        if self._http is None:
+            self._http = self._connected()
+        headers = {"Accept": "application/json", "User-Agent": "topoplace"}
+        if authorization := self._access.authorization():
+            headers["Authorization"] = authorization
+        data = None
+        if body is not None:
+            data = json.dumps(body, separators=(",", ":")).encode()
+            headers["Content-Type"] = _OTHER_TYPE
+        self._http.request(method, self._access.path + path, data, headers)
+        return self._http.getresponse()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        host, port, tls = self._access.host, self._access.port, self._access.tls
+        made = (
+            http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=tls)
+            if tls
+            else http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+        )
+        made.connect()
+        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def close(self) -> None:
+        """Close the connection; the next request opens it again."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def interrupt(self) -> None:
+        """End what another thread is reading from this connection."""
+        connection = self._http
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _checked(response: http.client.HTTPResponse, data: bytes, what: str) -> Any:
+    """Return the body of an answer as JSON; ApiError for a failure, or for what is no JSON."""
+    try:
+        found: Any = json.loads(data) if data else {}
+    except (ValueError, RecursionError):
+        found = None
+    if 200 <= response.status < 300 and found is not None:
+        return found
+    message = cast("dict[str, Any]", found).get("message") if isinstance(found, dict) else None
+    retry = response.headers.get("Retry-After", "")
+    seconds = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 6 else 0.0
+    raise ApiError(response.status, f"{what}: {str(message or response.reason)[:300]}", seconds)

@@ -1,0 +1,142 @@
+"""All objects of a kind, and what becomes of them: a list, and a watch that goes on where it was cut."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
+
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+
+Kind = Literal["pods", "nodes"]
+_PAGE = 500
+_SERVER_S = 240
+"""How long the server keeps a watch open."""
+_SILENCE_S = 300.0
+"""How long nothing may come before a watch counts as dead."""
+_MOST_LINE = 8 << 20
+_GONE = 410
+_BACKOFF_S = (0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+
+
+class News(NamedTuple):
+    """One thing that happened to objects of a kind."""
+
+    kind: Kind
+    type: str
+    """LISTED: `value` is the list of all objects. ADDED, MODIFIED, DELETED: it is the object."""
+    value: Any
+
+
+class Watcher:
+    """A thread that tells all news of a kind of objects, in order, starting with a list of them.
+
+    After a cut the watch goes on from the last version seen; if the server does not know it any more (410), or does
+    not answer, the objects are listed again.
+    """
+
+    def __init__(self, access: Access, kind: Kind, tell: Callable[[News], None], *, fields: str = "") -> None:
+        """tell: called in the thread of the watcher; it may wait. fields: a field selector."""
+        self._connection = Connection(access, _SILENCE_S)
+        self._kind: Kind = kind
+        self._tell = tell
+        self._query = f"&fieldSelector={quote(fields)}" if fields else ""
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name=f"watch {kind}", daemon=True)
+        self._version = ""
+        self.num_lists = 0
+        """How often all objects were listed."""
+        self.last_error = ""
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and wait for it."""
+        self._stop.set()
+        self._connection.interrupt()
+        self._thread.join(5.0)
+
+    # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                if not self._version:
+                    self._list()
+                if self._watch():
+                    failures = 0
+                else:
+                    self._stop.wait(_BACKOFF_S[0])
+            except ApiError as error:
+                self.last_error = str(error)
+                if error.status == _GONE or (error.status and failures):
+                    self._version = ""
+                pause = max(error.retry_after_s, _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+                failures += 1
+                self._stop.wait(pause * random.uniform(0.5, 1.0))
+
+    def _list(self) -> None:
+        """Tell the list of all objects, and note its version."""
+        found: list[Any] = []
+        onward = ""
+        while True:
+            path = f"/api/v1/{self._kind}?limit={_PAGE}{self._query}{onward}"
+            page: dict[str, Any] = self._connection.call("GET", path)
+            found += page.get("items") or []
+            metadata: dict[str, Any] = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                break
+            onward = f"&continue={quote(str(metadata['continue']))}"
+        self.num_lists += 1
+        self._tell(News(self._kind, "LISTED", found))
+        self._version = str(metadata.get("resourceVersion", "0"))
+
+    def _watch(self) -> int:
+        """Tell what happens after the version that was seen; return how many events came until the watch ended."""
+        path = (
+            f"/api/v1/{self._kind}?watch=1&allowWatchBookmarks=true&timeoutSeconds={_SERVER_S}"
+            f"&resourceVersion={quote(self._version)}{self._query}"
+        )
+        count = 0
+        try:
+            response = self._connection.open("GET", path)
+            if response.status != 200:
+                raise ApiError(response.status, f"watch {self._kind}: {response.reason}")
+            while line := response.readline(_MOST_LINE):
+                if not line.endswith(b"\n"):
+                    break  # cut within a line
+                self._take(line)
+                count += 1
+        except ApiError:
+            raise
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:
+            raise ApiError(0, f"watch {self._kind}: {error!r}") from None
+        finally:
+            self._connection.close()
+        return count
+
+    def _take(self, line: bytes) -> None:
+        """Tell one event, and note the version after it."""
+        event = json.loads(line)
+        value, what = event["object"], event["type"]
+        if what == "ERROR":
+            raise ApiError(int(value.get("code") or 500), f"watch {self._kind}: {value.get('message')}")
+        version = str(value["metadata"]["resourceVersion"])
+        if what != "BOOKMARK":
+            self._tell(News(self._kind, what, value))
+        self._version = version

@@ -1,0 +1,9 @@
+"""An HTTP extender for clusters that keep kube-scheduler: it filters and rates nodes, and binds pods to exact GPUs."""
+
+from __future__ import annotations
+
+from topoplace.integrations.kubernetes.extender.answers import Extender
+from topoplace.integrations.kubernetes.extender.running import RunningExtender
+from topoplace.integrations.kubernetes.extender.server import ExtenderServer
+
+__all__ = ["Extender", "ExtenderServer", "RunningExtender"]

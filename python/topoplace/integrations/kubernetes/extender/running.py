@@ -1,0 +1,106 @@
+"""The extender with what it needs: it follows the API server in one thread, and answers in others."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import closing
+from queue import Empty, Queue
+from threading import Event
+
+from topoplace.engine.policy import Policy
+from topoplace.integrations import log
+from topoplace.integrations.kubernetes.client import api
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+from topoplace.integrations.kubernetes.client.watch import News, Watcher
+from topoplace.integrations.kubernetes.extender.answers import Extender
+from topoplace.integrations.kubernetes.extender.server import Answer
+from topoplace.integrations.kubernetes.objects.annotations import GPUS
+from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
+from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
+from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
+from topoplace.integrations.kubernetes.scheduler.intake import Intake
+from topoplace.integrations.kubernetes.scheduler.waiting import WaitingPods
+from topoplace.topology.topology import Topology
+
+_IDLE_S = 0.2
+_MOST_NEWS = 1 << 14
+
+
+class RunningExtender:
+    """Follows the API server, and has the answers for an `ExtenderServer`."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        policy: Policy,
+        access: Access,
+        *,
+        gpu_resource: str = GPU,
+        write_log: log.Log = log.nowhere,
+    ) -> None:
+        self._access = access
+        self._log = write_log
+        self._news: Queue[News] = Queue(_MOST_NEWS)
+        state = ClusterState(topology, gpu_resource)
+        self._intake = Intake(state, WaitingPods(""), Decisions(state, None), write_log)
+        self.extender = Extender(state, policy, self._bound)
+
+    def answers(self) -> dict[str, Answer]:
+        """Return the answers by their paths."""
+        return {
+            "/filter": self.extender.filter,
+            "/prioritize": self.extender.prioritize,
+            "/bind": lambda arguments: self.extender.bind(arguments, self._read),
+        }
+
+    def follow(self, stop: Event, ready: Event) -> None:
+        """Keep the state up to date until `stop` is set; set `ready` once nodes and pods are known."""
+        watchers = [Watcher(self._access, kind, self._news.put) for kind in ("nodes", "pods")]
+        for watcher in watchers:
+            watcher.start()
+        try:
+            while not stop.is_set():
+                try:
+                    news = self._news.get(timeout=_IDLE_S)
+                except Empty:
+                    continue
+                with self.extender.lock:
+                    self._intake.take(news)
+                if self._intake.is_complete:
+                    ready.set()
+        finally:
+            for watcher in watchers:
+                watcher.stop()
+
+    # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _read(self, namespace: str, name: str) -> Pod:
+        with closing(Connection(self._access)) as connection:
+            return read_pod(api.read_pod(connection, namespace, name), self.extender.state.gpu_resource)
+
+    def _bound(self, pod: Pod) -> str:
+        told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
+        try:
+            with closing(Connection(self._access)) as connection:
+                api.bind(connection, pod.namespace, pod.name, pod.uid, pod.node, told)
+        except ApiError as error:
+            self._log("not_bound", pod=f"{pod.namespace}/{pod.name}", node=pod.node, error=str(error))
+            return str(error)
+        self._log("bound", pod=f"{pod.namespace}/{pod.name}", node=pod.node, gpus=told.get(GPUS, ""))
+        return ""
+
+
+def server_tls(certificate: str, key: str, client_authority: str | None) -> ssl.SSLContext:
+    """Return a context for a server; with `client_authority`, clients need a certificate of it.
+
+    All three are names of PEM files. OSError if one of them cannot be read or used.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    if client_authority:
+        context.load_verify_locations(client_authority)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context

@@ -1,0 +1,220 @@
+"""The extender as an HTTP server: limits on body, time and connections, TLS with client certificates, bearer token."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from threading import BoundedSemaphore, Thread, Timer
+from typing import Any, Final, Self, cast
+
+from topoplace import _checks
+from topoplace.errors import KubernetesError
+
+_log = logging.getLogger(__name__)
+MOST_BYTES: Final = 64 << 20
+"""Limit on the body of a question: 12,500 whole nodes are about 40 MB."""
+_CHUNK = 1 << 20
+Answer = Callable[[Any], Any]
+
+
+def check_host(host: str, tls: ssl.SSLContext | None, token: str) -> None:
+    """Raise ValueError unless `host` is an address, and on this host or well protected."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        raise ValueError(f"host = {_checks.shown(host)} is not an address") from None
+    knows_clients = token or (tls is not None and tls.verify_mode == ssl.CERT_REQUIRED)
+    if not address.is_loopback and not (tls and knows_clients):
+        raise ValueError(f"host = {host!r} is not loopback: it needs TLS, and a token or client certificates")
+
+
+class ExtenderServer:
+    """Serves functions of decoded JSON, each at its path, to one kube-scheduler.
+
+    host: an address of this host; one that is not loopback needs `tls`, and a token or client certificates. tls: a
+    context for servers. token: what requests must bear; "" for none. request_s: seconds in which a request must have
+    come and its answer have gone; idle connections are closed after as many. connections: the most at a time; others
+    are closed at once. ValueError names a wrong argument.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[str, Answer],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        tls: ssl.SSLContext | None = None,
+        token: str = "",
+        request_s: float = 30.0,
+        connections: int = 32,
+    ) -> None:
+        check_host(host, tls, token)
+        made = _Server((host, port), _Handler, bind_and_activate=False)
+        made.limits(answers, tls, token, _checks.positive(request_s, "request_s", ValueError), connections)
+        if ":" in host:
+            made.address_family = socket.AF_INET6
+            made.socket.close()
+            made.socket = socket.socket(made.address_family, made.socket_type)
+        try:
+            made.server_bind()
+            made.server_activate()
+        except OSError:
+            made.server_close()
+            raise
+        self._server = made
+        self.port: int = made.server_address[1]
+        self._thread = Thread(target=made.serve_forever, args=(0.1,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5.0)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def limits(
+        self,
+        answers: Mapping[str, Answer],
+        tls: ssl.SSLContext | None,
+        token: str,
+        request_s: float,
+        most: int,
+    ) -> None:
+        self.answers = answers
+        self.tls = tls
+        self.authorization = f"Bearer {token}".encode() if token else b""
+        self.request_s = request_s
+        self._free = BoundedSemaphore(most)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection, or close it if there are too many."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection; the handshake is a part of its first request, and so is its time."""
+        request.settimeout(self.request_s)
+        if self.tls is None:
+            _Handler(request, client_address, self)
+            return
+        with _Deadline(request, self.request_s):
+            encrypted = self.tls.wrap_socket(request, server_side=True)
+        with encrypted:
+            _Handler(encrypted, client_address, self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _log.info("a connection from %s ended early", client_address[0])
+
+
+class _Deadline:
+    """Closes a connection that takes too long, whatever its peer sends meanwhile."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection = socket.socket(fileno=socket.dup(connection.fileno()))
+        self._timer = Timer(seconds, self._close)
+        self._timer.daemon = True
+
+    def _close(self) -> None:
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._connection.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    @property
+    def _limits(self) -> _Server:
+        return cast("_Server", self.server)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug(format, *args)
+
+    def handle_one_request(self) -> None:
+        """Serve one request, for which the time begins with its first line."""
+        with _Deadline(self.connection, self._limits.request_s):
+            super().handle_one_request()
+
+    def do_GET(self) -> None:
+        if self.path == "/healthz":
+            self._send(200, {})
+        else:
+            self._send(404, {"Error": "POST /filter, /prioritize or /bind"})
+
+    def do_POST(self) -> None:
+        answer = self._limits.answers.get(self.path)
+        length = self.headers.get("Content-Length", "")
+        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        if self._limits.authorization and not hmac.compare_digest(given, self._limits.authorization):
+            self._refuse(401, "no token, or a wrong one")
+        elif answer is None:
+            self._refuse(404, "POST /filter, /prioritize or /bind")
+        elif not (length.isascii() and length.isdigit() and len(length) < 12):
+            self._refuse(411, "Content-Length is missing")
+        elif int(length) > MOST_BYTES:
+            self._refuse(413, f"a body of more than {MOST_BYTES} bytes")
+        else:
+            self._answer(answer, int(length))
+
+    def _answer(self, answer: Answer, length: int) -> None:
+        body = bytearray()
+        while len(body) < length:
+            part = self.rfile.read(min(_CHUNK, length - len(body)))
+            if not part:
+                self.close_connection = True
+                return
+            body += part
+        try:
+            self._send(200, answer(json.loads(body)))
+        except KubernetesError as error:
+            self._send(400, {"Error": str(error)})
+        except (ValueError, RecursionError) as error:
+            self._send(400, {"Error": _checks.shown(str(error), 200)})
+
+    def _refuse(self, status: int, why: str) -> None:
+        """Answer without reading the body, and close the connection."""
+        self.close_connection = True
+        self._send(status, {"Error": why})
+
+    def _send(self, status: int, value: Any) -> None:
+        data = json.dumps(value, separators=(",", ":")).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()

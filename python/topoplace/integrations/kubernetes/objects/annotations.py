@@ -1,0 +1,107 @@
+"""What topoplace writes on pods and reads from them; pods of users may carry anything under these names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from topoplace import _checks
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.objects.requests import MOST_GPUS, Requests
+from topoplace.integrations.request_fields import RequestError, checked, from_json
+
+GPUS: Final = "topoplace.io/gpus"
+"""Annotation of a bound pod: the GPUs of each container by their numbers on the node, in the order of its tasks."""
+REQUEST: Final = "topoplace.io/request"
+"""Annotation by which a pod says how it communicates."""
+GROUP: Final = "topoplace.io/group"
+"""Label: the name of the pod's group in its namespace."""
+GROUP_SIZE: Final = "topoplace.io/group-size"
+"""Label: how many pods of the group start together."""
+
+_MOST_CHARACTERS = 4096
+_MOST_PODS = 4096
+
+
+class Group(NamedTuple):
+    """The group of a pod: all its pods start, or none."""
+
+    namespace: str
+    name: str
+    size: int
+
+
+def request_of(annotations: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a pod asks of the policy; KubernetesError for what is not understood."""
+    given = annotations.get(REQUEST, "")
+    if not given:
+        return {}
+    if len(given) > _MOST_CHARACTERS:
+        raise KubernetesError(f"{REQUEST} has more than {_MOST_CHARACTERS} characters")
+    try:
+        return checked(from_json(given, REQUEST))
+    except RequestError as error:
+        raise KubernetesError(str(error)) from None
+
+
+def group_of(namespace: str, labels: Mapping[str, str]) -> Group | None:
+    """Return the group of a pod; None if it starts by itself."""
+    name = labels.get(GROUP)
+    if not name:
+        return None
+    size = labels.get(GROUP_SIZE, "")
+    if not (size.isascii() and size.isdigit() and len(size) < 6 and 1 <= int(size) <= _MOST_PODS):
+        raise KubernetesError(f"{GROUP_SIZE} = {_checks.shown(size)} is not a number from 1 to {_MOST_PODS}")
+    return Group(namespace, name, int(size))
+
+
+def written(requests: Requests, gpus: Sequence[int]) -> str:
+    """Return the value of the annotation for a pod's GPUs, which are numbers on its node in the order of tasks.
+
+    Containers get GPUs one after another. Init containers use the first ones, as the kubelet lends them those of the
+    others.
+    """
+    parts: dict[str, list[int]] = {}
+    taken = 0
+    for position, (container, count) in enumerate(requests.gpus_of):
+        start = 0 if position < requests.num_init else taken
+        parts[container] = list(gpus[start : start + count])
+        taken += 0 if position < requests.num_init else count
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def by_container(annotations: Mapping[str, str]) -> dict[str, tuple[int, ...]] | None:
+    """Return the GPUs of each container; None if the annotation is missing or is not one that `written` makes."""
+    text = annotations.get(GPUS, "")
+    if not text or len(text) > _MOST_CHARACTERS:
+        return None
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    parts: dict[str, tuple[int, ...]] = {}
+    for container, gpus in cast("dict[str, object]", found).items():
+        if not isinstance(gpus, list):
+            return None
+        numbers = tuple(cast("list[object]", gpus))
+        if not all(type(gpu) is int and 0 <= gpu < MOST_GPUS for gpu in numbers):
+            return None
+        parts[container] = cast("tuple[int, ...]", numbers)
+    return parts
+
+
+def gpus_of(annotations: Mapping[str, str], requests: Requests) -> tuple[int, ...] | None:
+    """Return the GPUs of a bound pod, in the order of tasks; None if the annotation is not about what it asks for."""
+    parts = by_container(annotations)
+    if parts is None or {name: len(gpus) for name, gpus in parts.items()} != dict(requests.gpus_of):
+        return None
+    containers = [name for name, _ in requests.gpus_of]
+    init, own = containers[: requests.num_init], containers[requests.num_init :]
+    gpus = tuple(gpu for container in own for gpu in parts[container])
+    longest = max((parts[container] for container in init), key=len, default=())
+    gpus += longest[len(gpus) :]
+    same = all(parts[container] == gpus[: len(parts[container])] for container in init)
+    return gpus if same and len(set(gpus)) == len(gpus) == requests.gpus else None

@@ -1,0 +1,66 @@
+"""Values of decoded JSON, checked one by one; whatever a user may have written has limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from topoplace import _checks
+from topoplace.errors import KubernetesError
+
+_MOST_ITEMS: Final = 1000
+_MOST_CHARACTERS: Final = 1024
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def mapping(value: object, what: str) -> Mapping[str, Any]:
+    """Return a JSON object, empty if it is missing; KubernetesError for anything else."""
+    if value is None:
+        return _NOTHING
+    if not isinstance(value, dict):
+        raise KubernetesError(f"{what} = {_checks.shown(value)} is not an object")
+    return cast("dict[str, Any]", value)
+
+
+def items(value: object, what: str) -> list[Any]:
+    """Return a JSON array of up to 1,000 items, empty if it is missing; KubernetesError for anything else."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise KubernetesError(f"{what} = {_checks.shown(value)} is not an array")
+    found: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+    if len(found) > _MOST_ITEMS:
+        raise KubernetesError(f"{what} has {len(found)} items, more than {_MOST_ITEMS}")
+    return found
+
+
+def text(value: object, what: str) -> str:
+    """Return a string of up to 1,024 characters, "" if it is missing; KubernetesError for anything else."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
+        raise KubernetesError(f"{what} = {_checks.shown(value)} is not a text of up to {_MOST_CHARACTERS}")
+    return value
+
+
+def texts(value: object, what: str) -> tuple[str, ...]:
+    """Return an array of strings, each as `text` accepts it."""
+    return tuple([text(one, f"{what}[{i}]") for i, one in enumerate(items(value, what))])
+
+
+def labels(value: object, what: str) -> Mapping[str, str]:
+    """Return an object whose values are strings."""
+    found = mapping(value, what)
+    if len(found) > _MOST_ITEMS:
+        raise KubernetesError(f"{what} has {len(found)} entries, more than {_MOST_ITEMS}")
+    return {key: text(one, f"{what}[{_checks.shown(key)}]") for key, one in found.items()}
+
+
+def integer(value: object, what: str) -> int:
+    """Return an integer of 32 bits, 0 if it is missing; KubernetesError for anything else."""
+    if value is None:
+        return 0
+    if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
+        raise KubernetesError(f"{what} = {_checks.shown(value)} is not an integer of 32 bits")
+    return value

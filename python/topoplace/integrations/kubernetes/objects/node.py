@@ -1,0 +1,48 @@
+"""A node, as far as it decides which pods may run there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.objects.fields import items, labels, mapping, text
+from topoplace.integrations.kubernetes.objects.quantities import amounts
+from topoplace.integrations.kubernetes.objects.taints import Taint, taints
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a scheduler has to know of a node."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    """Those that keep pods away; a cordoned node has one of its own."""
+    ready: bool
+    """True if its condition Ready is True and it is not being deleted."""
+    allocatable: Mapping[str, int]
+    """Thousandths of each resource."""
+
+
+def node(value: object) -> Node:
+    """Return a node of the API; KubernetesError names the field that cannot be read."""
+    found = mapping(value, "node")
+    metadata, spec, status = (mapping(found.get(part), part) for part in ("metadata", "spec", "status"))
+    name = text(metadata.get("name"), "metadata.name")
+    if not name:
+        raise KubernetesError("metadata.name: a node has no name")
+    return Node(
+        name,
+        labels(metadata.get("labels"), "metadata.labels"),
+        taints(spec, "spec.taints"),
+        _is_ready(status) and metadata.get("deletionTimestamp") is None,
+        amounts(status.get("allocatable"), "status.allocatable"),
+    )
+
+
+def _is_ready(status: Mapping[str, object]) -> bool:
+    conditions = [
+        mapping(one, "status.conditions") for one in items(status.get("conditions"), "status.conditions")
+    ]
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

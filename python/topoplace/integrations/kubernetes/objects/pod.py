@@ -1,0 +1,207 @@
+"""A pod, as far as it matters to a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.objects import annotations as notes
+from topoplace.integrations.kubernetes.objects.fields import integer, items, labels, mapping, text, texts
+from topoplace.integrations.kubernetes.objects.requests import Requests, requests
+from topoplace.integrations.kubernetes.objects.selectors import (
+    LabelSelector,
+    NodeTerm,
+    Requirement,
+    equal_labels,
+    label_selector,
+    node_terms,
+)
+from topoplace.integrations.kubernetes.objects.taints import Toleration, tolerations
+
+GPU = "nvidia.com/gpu"
+"""The resource that counts GPUs, unless told otherwise."""
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a pod occupies."""
+
+    protocol: str
+    address: str
+    port: int
+
+    def conflicts(self, other: HostPort) -> bool:
+        """Return True if no node can have both."""
+        if (self.protocol, self.port) != (other.protocol, other.port):
+            return False
+        return self.address == other.address or _ANY in (self.address, other.address)
+
+
+_ANY = "0.0.0.0"
+
+
+class Repulsion(NamedTuple):
+    """A term of required anti-affinity of a pod: it keeps others away from its topology domain."""
+
+    topology_key: str
+    namespaces: tuple[str, ...]
+    """Empty for all namespaces."""
+    selector: LabelSelector
+
+    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Return True if a pod in this namespace with these labels is kept away."""
+        return (not self.namespaces or namespace in self.namespaces) and self.selector.selects(labels)
+
+
+class Place(NamedTuple):
+    """What a pod demands of a node apart from amounts: pods with equal ones may use the same nodes."""
+
+    selector: tuple[Requirement, ...]
+    terms: tuple[NodeTerm, ...] | None
+    """None without a required node affinity."""
+    tolerations: tuple[Toleration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What a scheduler has to know of a pod."""
+
+    uid: str
+    namespace: str
+    name: str
+    scheduler: str
+    node: str
+    """The node to which it is bound; "" if it waits."""
+    ended: bool
+    """True if it has run, and holds nothing any more."""
+    deleting: bool
+    created: str
+    priority: int
+    may_preempt: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    """Those of topoplace."""
+    requests: Requests
+    place: Place
+    host_ports: tuple[HostPort, ...]
+    repulsions: tuple[Repulsion, ...]
+    gated: bool
+    """True if it must not be scheduled yet."""
+    refused: str
+    """Why it cannot be scheduled here: what it demands and is not honoured; "" if there is nothing."""
+
+    @property
+    def job_id(self) -> str:
+        """Return a name that no other pod has or had."""
+        return f"{self.namespace}/{self.name}/{self.uid}"
+
+    @property
+    def gpus(self) -> tuple[int, ...] | None:
+        """Return its GPUs by their numbers on its node, as its annotation says; None if that is no answer."""
+        return notes.gpus_of(self.annotations, self.requests)
+
+    @property
+    def group(self) -> notes.Group | None:
+        """Return its group, None if it starts by itself; KubernetesError if labels are wrong."""
+        return notes.group_of(self.namespace, self.labels)
+
+
+def pod(value: object, gpu_resource: str = GPU) -> Pod:
+    """Return a pod of the API; KubernetesError names the field that cannot be read."""
+    found = mapping(value, "pod")
+    metadata, spec, status = (mapping(found.get(part), part) for part in ("metadata", "spec", "status"))
+    uid, namespace, name = (
+        text(metadata.get(one), f"metadata.{one}") for one in ("uid", "namespace", "name")
+    )
+    if not uid or not namespace or not name:
+        raise KubernetesError("metadata: a pod has no uid, namespace or name")
+    affinity = mapping(spec.get("affinity"), "spec.affinity")
+    anti = mapping(affinity.get("podAntiAffinity"), "podAntiAffinity")
+    return Pod(
+        uid,
+        namespace,
+        name,
+        text(spec.get("schedulerName"), "spec.schedulerName"),
+        text(spec.get("nodeName"), "spec.nodeName"),
+        status.get("phase") in ("Succeeded", "Failed"),
+        metadata.get("deletionTimestamp") is not None,
+        text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
+        integer(spec.get("priority"), "spec.priority"),
+        spec.get("preemptionPolicy") != "Never",
+        labels(metadata.get("labels"), "metadata.labels"),
+        _ours(metadata.get("annotations")),
+        requests(spec, gpu_resource),
+        _place(spec),
+        tuple(_host_ports(spec)),
+        tuple(_repulsions(anti, namespace)),
+        bool(items(spec.get("schedulingGates"), "spec.schedulingGates")),
+        "; ".join(_not_honoured(spec)),
+    )
+
+
+def _ours(value: object) -> dict[str, str]:
+    """Return the annotations of topoplace; those of others are large and of no interest."""
+    found = mapping(value, "metadata.annotations")
+    return {name: str(found[name]) for name in (notes.GPUS, notes.REQUEST) if name in found}
+
+
+def _place(spec: Mapping[str, Any]) -> Place:
+    affinity = mapping(mapping(spec.get("affinity"), "spec.affinity").get("nodeAffinity"), "nodeAffinity")
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    where = "nodeSelectorTerms"
+    return Place(
+        equal_labels(spec.get("nodeSelector"), "spec.nodeSelector"),
+        None if required is None else node_terms(mapping(required, "nodeAffinity").get(where), where),
+        tolerations(spec.get("tolerations"), "spec.tolerations"),
+    )
+
+
+def _host_ports(spec: Mapping[str, Any]) -> Iterator[HostPort]:
+    on_host = spec.get("hostNetwork") is True
+    for which in ("containers", "initContainers"):
+        for i, container in enumerate(items(spec.get(which), f"spec.{which}")):
+            what = f"spec.{which}[{i}]"
+            found = mapping(container, what)
+            if which == "initContainers" and found.get("restartPolicy") != "Always":
+                continue
+            for one in items(found.get("ports"), f"{what}.ports"):
+                entry = mapping(one, f"{what}.ports")
+                number = entry.get("hostPort") or (entry.get("containerPort") if on_host else None)
+                port = integer(number, f"{what}.ports: hostPort")
+                protocol = text(entry.get("protocol"), f"{what}.ports: protocol") or "TCP"
+                if port:
+                    yield HostPort(protocol, text(entry.get("hostIP"), f"{what}.ports: hostIP") or _ANY, port)
+
+
+def _repulsions(anti: Mapping[str, Any], namespace: str) -> Iterator[Repulsion]:
+    for one in items(anti.get("requiredDuringSchedulingIgnoredDuringExecution"), "podAntiAffinity"):
+        term = mapping(one, "podAntiAffinity")
+        selector = label_selector(term.get("labelSelector"), "podAntiAffinity: labelSelector")
+        if selector is None:
+            continue
+        others = texts(term.get("namespaces"), "podAntiAffinity: namespaces")
+        everywhere = (
+            term.get("namespaceSelector") is not None
+        )  # their labels are not known: all are kept away
+        spaces = () if everywhere else others or (namespace,)
+        yield Repulsion(text(term.get("topologyKey"), "podAntiAffinity: topologyKey"), spaces, selector)
+
+
+def _not_honoured(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the pod demands and this scheduler cannot honour."""
+    affinity = mapping(spec.get("affinity"), "spec.affinity")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if mapping(affinity.get(kind), kind).get("requiredDuringSchedulingIgnoredDuringExecution"):
+            yield f"a required {kind}"
+    for one in items(spec.get("topologySpreadConstraints"), "spec.topologySpreadConstraints"):
+        if mapping(one, "topologySpreadConstraints").get("whenUnsatisfiable") != "ScheduleAnyway":
+            yield "topologySpreadConstraints with DoNotSchedule"
+            break
+    for i, one in enumerate(items(spec.get("volumes"), "spec.volumes")):
+        volume = mapping(one, f"spec.volumes[{i}]")
+        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
+            yield "a volume claim"
+            break
+    if items(spec.get("resourceClaims"), "spec.resourceClaims"):
+        yield "resourceClaims"

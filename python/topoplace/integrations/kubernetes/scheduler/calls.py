@@ -1,0 +1,129 @@
+"""Threads that make calls to the API server, so that decisions do not wait for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import Any, Literal, NamedTuple
+
+from topoplace.integrations.kubernetes.client import api
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+from topoplace.integrations.kubernetes.objects.pod import Pod
+
+_log = logging.getLogger(__name__)
+Call = Callable[[Connection], None]
+_BACKOFF_S = (0.05, 0.2, 1.0, 5.0)
+_NO_ANSWER = (0, 429)
+_CONFLICTS = 6
+"""How often a binding in conflict is asked for again."""
+
+
+class Calls:
+    """A few threads, each with a connection, that make calls in the order in which they were added."""
+
+    def __init__(self, access: Access, threads: int, most: int) -> None:
+        """most: how many calls may wait."""
+        self.stopped = Event()
+        self._queue: Queue[Call | None] = Queue(most)
+        self._threads = [Thread(target=self._run, args=(access,), daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def add(self, call: Call) -> None:
+        """Make a call soon; wait if too many wait already."""
+        self._queue.put(call)
+
+    def offer(self, call: Call) -> None:
+        """Make a call soon, or never if too many wait already."""
+        with suppress(Full):
+            self._queue.put_nowait(call)
+
+    @property
+    def is_busy(self) -> bool:
+        """True if calls wait."""
+        return not self._queue.empty()
+
+    def stop(self) -> None:
+        """End the threads after the calls that they are making."""
+        self.stopped.set()
+        for _ in self._threads:
+            with suppress(Full):
+                self._queue.put_nowait(None)
+        for thread in self._threads:
+            thread.join(2.0)
+
+    def _run(self, access: Access) -> None:
+        connection = Connection(access)
+        while not self.stopped.is_set():
+            call = self._queue.get()
+            if call is None:
+                break
+            try:
+                call(connection)
+            except ApiError as error:
+                _log.warning("%s", error)
+        connection.close()
+
+
+class Outcome(NamedTuple):
+    """How a binding ended."""
+
+    pod: Pod
+    result: Literal["bound", "refused", "gone"]
+    truth: Any
+    """For "refused", the pod as the API server has it; else None."""
+    error: str
+
+
+def bind(connection: Connection, pod: Pod, annotations: dict[str, str], stopped: Event) -> Outcome | None:
+    """Bind a pod to its node, and go on until it is known how that ended; None if stopped before.
+
+    A lost answer leaves open whether the pod is bound: it is read, and the binding is asked for again if it is not.
+    After a conflict, too, unless the pod is bound or ends: its place was decided together with others'.
+    """
+    for attempt in range(1 << 30):
+        try:
+            api.bind(connection, pod.namespace, pod.name, pod.uid, pod.node, annotations)
+            return Outcome(pod, "bound", None, "")
+        except ApiError as error:
+            failed = error
+        known = _settled(connection, pod, failed, stopped)
+        if known is None or not _may_succeed(known, failed, attempt):
+            return known
+        if stopped.wait(max(failed.retry_after_s, _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)])):
+            return None
+    return None
+
+
+def _may_succeed(known: Outcome, failed: ApiError, attempt: int) -> bool:
+    """Return True if the same binding may succeed later."""
+    if (
+        known.result == "gone"
+        or known.truth["spec"].get("nodeName")
+        or known.truth["metadata"].get("deletionTimestamp")
+    ):
+        return False
+    return (
+        failed.status in _NO_ANSWER or failed.status >= 500 or (failed.status == 409 and attempt < _CONFLICTS)
+    )
+
+
+def _settled(connection: Connection, pod: Pod, failed: ApiError, stopped: Event) -> Outcome | None:
+    """Return what a failed binding has come to, as the API server has the pod now; None if stopped before."""
+    for attempt in range(1 << 30):
+        try:
+            truth = api.read_pod(connection, pod.namespace, pod.name)
+        except ApiError as error:
+            if error.status == 404:
+                return Outcome(pod, "gone", None, str(error))
+            if stopped.wait(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]):
+                return None
+            continue
+        if truth["metadata"]["uid"] != pod.uid:
+            return Outcome(pod, "gone", None, "another pod has its name")
+        return Outcome(pod, "refused", truth, str(failed))
+    return None

@@ -1,0 +1,262 @@
+"""What the API server says runs where: nodes, bound pods, and which of their GPUs are taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.cluster.cluster import Cluster
+from topoplace.integrations.kubernetes.objects.annotations import GPUS, GROUP, written
+from topoplace.integrations.kubernetes.objects.node import Node
+from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
+from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.node_table import NodeTable
+from topoplace.topology.topology import Topology
+
+_RESERVED = "reserved/"
+
+
+class ClusterState:
+    """Nodes and bound pods as the API server tells them, and the cluster of their GPUs.
+
+    A node on which a pod holds GPUs and nobody says which gets no more pods with GPUs until that pod ends: its
+    annotation is missing, is not about what it asks for, or names GPUs that another pod holds.
+    """
+
+    def __init__(self, topology: Topology, gpu_resource: str = GPU) -> None:
+        """Start without nodes and pods. topology: its machines have the names of nodes."""
+        self.topology = topology
+        self.gpu_resource = gpu_resource
+        self.cluster = Cluster(topology)
+        self.table = NodeTable(topology.machine_names)
+        self.pods: dict[str, Pod] = {}
+        """The bound pods that have not ended, by uid; those that were just bound are among them."""
+        self.freed = 0
+        """Grows when something may fit that did not before: a pod left, a node changed, a reservation ended."""
+        self.groups: Counter[tuple[str, str]] = Counter()
+        """How many bound pods there are of each group, by namespace and name."""
+        self.priorities: Counter[int] = Counter()
+        """How many bound pods hold GPUs, by priority."""
+        self._assumed: set[str] = set()
+        self._gpus = [topology.gpus_of[name] for name in topology.machine_names]
+        self._unhealthy = frozenset(topology.unhealthy_gpus)
+        self._free = np.array(
+            [sum(gpu not in self._unhealthy for gpu in gpus) for gpus in self._gpus], np.int64
+        )
+        self._healthy = self._free.copy()
+        self._offers_all = np.zeros(len(self._gpus), np.bool_)
+        self._closed = np.ones(len(self._gpus), np.bool_)
+        self._untold: dict[int, set[str]] = {}
+        self._unread: dict[str, int] = {}
+        self._reserved: dict[int, str] = {}
+        for name in topology.machine_names:
+            self.cluster.drain(name)
+
+    # ---- what the API server says ----------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        """Take a node as it is now."""
+        if self.table.nodes[self.table.row(node.name)] == node:
+            return  # a sign of life
+        self.freed += 1
+        self.table.set_node(node)
+        self._note_offer(node.name, node.allocatable.get(self.gpu_resource, 0))
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node."""
+        self.freed += 1
+        self.table.remove_node(name)
+        self._note_offer(name, 0)
+
+    def _note_offer(self, name: str, thousandths: int) -> None:
+        row = self.table.row(name)
+        if row < len(self._gpus):
+            self._offers_all[row] = thousandths == 1000 * self._healthy[row]
+
+    def set_pod(self, pod: Pod) -> None:
+        """Take a pod as it is now; it counts if it is bound and has not ended."""
+        known = self.pods.get(pod.uid)
+        if pod.ended or not pod.node:
+            if pod.ended or pod.uid not in self._assumed:
+                self.remove_pod(pod.uid)
+            return
+        is_news = pod.uid in self._assumed and pod.gpus != (known and known.gpus)
+        if known is None or known.node != pod.node or is_news:
+            self.remove_pod(pod.uid)
+            self._hold(pod)
+        else:  # it holds what it was given: later changes of its annotation are nobody's decision
+            self.pods[pod.uid] = replace(pod, annotations=known.annotations)
+        self._assumed.discard(pod.uid)
+
+    def close_for(self, uid: str, node: str) -> None:
+        """Give a node no more pods with GPUs while a pod runs there that cannot be read."""
+        self._unread[uid] = self.table.row(node)
+        self._untold.setdefault(self._unread[uid], set()).add(uid)
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        if uid in self._unread:
+            self.freed += 1
+            self._untold[self._unread.pop(uid)].discard(uid)
+        pod = self.pods.pop(uid, None)
+        self._assumed.discard(uid)
+        if pod is None:
+            return
+        self.freed += 1
+        self._count(pod, -1)
+        row = self.table.row(pod.node)
+        self.table.release(pod, row)
+        if untold := self._untold.get(row):
+            untold.discard(uid)
+        if gpus := self.cluster.gpus_of(pod.job_id):
+            self.cluster.release(pod.job_id)
+            self._free[row] += len(gpus)
+            self._take_reserved(gpus)
+
+    def _hold(self, pod: Pod) -> None:
+        row = self.table.row(pod.node)
+        self.pods[pod.uid] = pod
+        self._count(pod, 1)
+        self.table.hold(pod, row)
+        if not pod.requests.gpus or row >= len(self._gpus):
+            return
+        gpus = self._free_gpus(row, pod.gpus)
+        if gpus is None:
+            self._untold.setdefault(row, set()).add(pod.uid)
+            return
+        self._open(row)
+        self.cluster.allocate(pod.job_id, gpus)
+        self._free[row] -= len(gpus)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        if name := pod.labels.get(GROUP):
+            self.groups[pod.namespace, name] += sign
+        if pod.requests.gpus:
+            self.priorities[pod.priority] += sign
+
+    def _free_gpus(self, row: int, numbers: Sequence[int] | None) -> tuple[int, ...] | None:
+        """Return these GPUs of a machine if they are there and free, else None."""
+        there = self._gpus[row]
+        if numbers is None or any(number >= len(there) for number in numbers):
+            return None
+        gpus = tuple([there[number] for number in numbers])
+        taken = any(self.cluster.owner(gpu) is not None or gpu in self._unhealthy for gpu in gpus)
+        return None if taken else gpus
+
+    # ---- decisions -------------------------------------------------------------------------------------------
+
+    def assume(self, pod: Pod, node: str, gpus: Sequence[int]) -> Pod:
+        """Hold a node and GPUs of the topology for a pod that is about to be bound; return the pod as it will be."""
+        numbers = [self.topology.gpus_of[node].index(gpu) for gpu in gpus]
+        told = {GPUS: written(pod.requests, numbers)} if gpus else {}
+        bound = replace(pod, node=node, annotations={**pod.annotations, **told})
+        self.remove_pod(pod.uid)
+        self._hold(bound)
+        self._assumed.add(pod.uid)
+        return bound
+
+    def is_confirmed(self, uid: str) -> bool:
+        """Return True if the API server has shown the pod bound."""
+        return uid in self.pods and uid not in self._assumed
+
+    def known_uids(self) -> list[str]:
+        """Return the uids of all pods that count."""
+        return [*self.pods, *self._unread]
+
+    def eligible(self, pod: Pod) -> Mask:
+        """Return True for each row of the table where the pod may run now."""
+        mask = self.table.mask(pod)
+        return self._with_known_gpus(mask) if pod.requests.gpus else mask
+
+    def eligible_but_for_gpus(self, pod: Pod) -> Mask:
+        """Return True for each machine where a pod with GPUs may run if enough of them become free."""
+        return self._with_known_gpus(self.table.mask(pod, ignored=self.gpu_resource))
+
+    def known_gpus(self) -> Mask:
+        """Return True for each machine of which it is known which GPUs are free."""
+        return self._with_known_gpus(np.ones(len(self.table.nodes), np.bool_))
+
+    def _with_known_gpus(self, mask: Mask) -> Mask:
+        mask = mask[: len(self._gpus)] & self._offers_all  # where some are broken, nobody says which
+        mask[[row for row, uids in self._untold.items() if uids and row < len(mask)]] = False
+        return mask
+
+    def free_by_row(self) -> NDArray[np.int64]:
+        """Return the number of free GPUs of each row, 0 for nodes that are not in the topology."""
+        free = np.zeros(len(self.table.nodes), np.int64)
+        free[: len(self._free)] = self._free
+        return free
+
+    @contextmanager
+    def trial(self) -> Generator[list[Pod]]:
+        """Release, at the end, the pods that were put into the list."""
+        assumed: list[Pod] = []
+        freed = self.freed
+        try:
+            yield assumed
+        finally:
+            for pod in reversed(assumed):
+                self.remove_pod(pod.uid)
+            self.freed = freed
+
+    def focus(self, mask: Mask) -> Cluster:
+        """Return the cluster, in which the machines with free GPUs outside `mask` are drained."""
+        differ = (self._closed == mask) & (self._free > 0)
+        for row in np.flatnonzero(differ).tolist():
+            if mask[row]:
+                self._open(row)
+            else:
+                self.cluster.drain(self.topology.machine_names[row])
+                self._closed[row] = True
+        return self.cluster
+
+    @contextmanager
+    def all_open(self, mask: Mask) -> Generator[Cluster]:
+        """Give the cluster in which the machines of `mask`, and only these, are open, even those without free GPUs."""
+        free = self._free
+        self._free = np.ones_like(free)
+        try:
+            yield self.focus(mask)
+        finally:
+            self._free = free
+
+    def _open(self, row: int) -> None:
+        if self._closed[row]:
+            self.cluster.undrain(self.topology.machine_names[row])
+            for gpu in self._unhealthy.intersection(self._gpus[row]):
+                self.cluster.drain(gpu)
+            self._closed[row] = False
+
+    # ---- reservations ----------------------------------------------------------------------------------------
+
+    def reserve(self, key: str, gpus: Sequence[int]) -> None:
+        """Keep GPUs for `key`: those that pods hold as soon as they leave."""
+        self._reserved.update(dict.fromkeys(gpus, key))
+        self._take_reserved(gpus)
+
+    def unreserve(self, key: str) -> None:
+        """Keep nothing for `key` any more."""
+        self.freed += 1
+        for gpu in [gpu for gpu, whose in self._reserved.items() if whose == key]:
+            del self._reserved[gpu]
+            if self.cluster.gpus_of(f"{_RESERVED}{gpu}"):
+                self.cluster.release(f"{_RESERVED}{gpu}")
+                self._free[self.topology.machine_of[gpu]] += 1
+
+    def is_there(self, key: str) -> bool:
+        """Return True if no pod holds a GPU that is reserved for `key`."""
+        mine = [gpu for gpu, whose in self._reserved.items() if whose == key]
+        return all(self.cluster.owner(gpu) == f"{_RESERVED}{gpu}" for gpu in mine)
+
+    def _take_reserved(self, gpus: Sequence[int]) -> None:
+        for gpu in gpus:
+            if gpu in self._reserved and self.cluster.owner(gpu) is None:
+                row = int(self.topology.machine_of[gpu])
+                self._open(row)
+                self.cluster.allocate(f"{_RESERVED}{gpu}", [gpu])
+                self._free[row] -= 1

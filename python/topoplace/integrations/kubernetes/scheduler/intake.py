@@ -1,0 +1,122 @@
+"""What the news of the API server mean: nodes and bound pods of the state, and pods that wait."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from topoplace.errors import KubernetesError
+from topoplace.integrations import log
+from topoplace.integrations.kubernetes.client.watch import News
+from topoplace.integrations.kubernetes.objects.node import node as read_node
+from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
+from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
+from topoplace.integrations.kubernetes.scheduler.waiting import WaitingPods
+
+_ENDED = ("Succeeded", "Failed")
+
+
+class Intake:
+    """Takes news of nodes and pods. An object that cannot be read is logged, and nothing is decided by it."""
+
+    def __init__(
+        self, state: ClusterState, waiting: WaitingPods, decisions: Decisions, write_log: log.Log
+    ) -> None:
+        self._state = state
+        self._waiting = waiting
+        self._decisions = decisions
+        self._log = write_log
+        self._listed: set[str] = set()
+
+    @property
+    def is_complete(self) -> bool:
+        """True once all nodes and all pods were listed."""
+        return len(self._listed) == 2
+
+    def take(self, news: News) -> None:
+        """Take one thing that happened."""
+        if news.type == "LISTED":
+            self._take_list(news)
+        elif news.kind == "nodes":
+            self._take_node(news.value, is_gone=news.type == "DELETED")
+        elif news.type == "DELETED":
+            self.forget(_identity(news.value)[0])
+        else:
+            self.take_pod(news.value)
+
+    def take_pod(self, value: Any) -> None:
+        """Take a pod as it is now."""
+        uid, name = _identity(value)
+        try:
+            pod = read_pod(value, self._state.gpu_resource)
+        except KubernetesError as error:
+            self._log("pod_unreadable", pod=name, error=str(error))
+            self._take_unreadable(uid, value)
+            return
+        if pod.ended:
+            self.forget(uid)
+            return
+        if pod.node:
+            self._waiting.note_started(pod)
+        self._state.set_pod(pod)
+        if uid not in self._state.pods:
+            self._waiting.set_pod(pod)
+            return
+        self._waiting.remove_pod(uid)
+        if self._state.is_confirmed(uid):
+            self._decisions.confirm(pod)
+
+    def forget(self, uid: str) -> None:
+        """Forget a pod that has ended or is gone."""
+        self._decisions.end(uid)
+        self._state.remove_pod(uid)
+        self._waiting.remove_pod(uid)
+
+    # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _take_list(self, news: News) -> None:
+        self._listed.add(news.kind)
+        values = cast("list[Any]", news.value)
+        there = [_identity(one) for one in values]
+        if news.kind == "nodes":
+            names = {name for _, name in there}
+            gone = [
+                node.name for node in self._state.table.nodes if node is not None and node.name not in names
+            ]
+            for name in gone:
+                self._state.remove_node(name)
+            for one in values:
+                self._take_node(one, is_gone=False)
+        else:
+            for uid in {*self._state.known_uids(), *self._waiting.uids()} - {uid for uid, _ in there}:
+                self.forget(uid)
+            for one in values:
+                self.take_pod(one)
+
+    def _take_node(self, value: Any, *, is_gone: bool) -> None:
+        _, name = _identity(value)
+        if not is_gone:
+            try:
+                self._state.set_node(read_node(value))
+                return
+            except KubernetesError as error:
+                self._log("node_unreadable", node=name, error=str(error))
+        self._state.remove_node(name)
+
+    def _take_unreadable(self, uid: str, value: Any) -> None:
+        """Close the node of a bound pod that cannot be read; one that waits is left alone."""
+        self.forget(uid)
+        node, phase = _part(value, "spec").get("nodeName"), _part(value, "status").get("phase")
+        if isinstance(node, str) and node and phase not in _ENDED:
+            self._state.close_for(uid, node)
+
+
+def _part(value: Any, name: str) -> dict[str, Any]:
+    found: object = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _identity(value: Any) -> tuple[str, str]:
+    """Return the uid and the name of an object, for what they are worth."""
+    metadata = _part(value, "metadata")
+    return str(metadata.get("uid"))[:253], str(metadata.get("name"))[:253]

@@ -1,0 +1,75 @@
+"""Which pods of lower priority have to end so that others can start, and where these start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from topoplace.engine.policy import Policy
+from topoplace.integrations.kubernetes.objects.pod import Pod
+from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.deciding import (
+    Seats,
+    are_alike,
+    has_room,
+    job_graph,
+    seats_of,
+)
+from topoplace.moving.move_costs import MoveCosts
+from topoplace.moving.room import make_room
+
+_TIMEOUT_S = 1.0
+_MOST_FACTOR = 1e6
+
+
+def room_for(
+    policy: Policy, state: ClusterState, pods: Sequence[Pod]
+) -> tuple[Seats, tuple[Pod, ...]] | None:
+    """Return seats for pods that start together, and the pods that have to end before; None if that is not possible.
+
+    Only pods of this scheduler with a lower priority end, and the cheapest of them: by the number of their GPUs, and
+    more for those of higher priority. A seat has enough CPUs and memory before anyone ends.
+    """
+    first = pods[0]
+    priority = min(pod.priority for pod in pods)
+    if (
+        not first.may_preempt
+        or min(+state.priorities, default=priority) >= priority
+        or not are_alike(state, pods)
+    ):
+        return None
+    lower = {
+        pod.job_id: pod
+        for pod in state.pods.values()
+        if pod.priority < priority and _may_end(state, pod, first.scheduler)
+    }
+    if not lower:
+        return None
+    with state.all_open(state.eligible_but_for_gpus(first)) as cluster:
+        plan = make_room(
+            job_graph(pods),
+            cluster,
+            movable=tuple(lower),
+            cost=_costs(lower),
+            policy=policy,
+            job_id="waiting",
+            timeout=_TIMEOUT_S,
+        )
+    if not plan.start or not plan.preempt:
+        return None
+    seats = seats_of(state, pods, plan.start[0][1].gpus)
+    if seats is None or not has_room(state, seats, ignored=state.gpu_resource):
+        return None
+    return seats, tuple(lower[job_id] for job_id in plan.preempt)
+
+
+def _may_end(state: ClusterState, pod: Pod, scheduler: str) -> bool:
+    """Return True if a pod is ours, holds GPUs that are known, and does not end already."""
+    return pod.scheduler == scheduler and not pod.deleting and bool(state.cluster.gpus_of(pod.job_id))
+
+
+def _costs(lower: Mapping[str, Pod]) -> MoveCosts:
+    """Return what it costs to end pods: twice as much per GPU for each higher priority among them; none moves."""
+    ranks = {value: rank for rank, value in enumerate(sorted({pod.priority for pod in lower.values()}))}
+    factors = {job_id: min(2.0 ** ranks[pod.priority], _MOST_FACTOR) for job_id, pod in lower.items()}
+    return MoveCosts(move=math.inf, factors=factors)

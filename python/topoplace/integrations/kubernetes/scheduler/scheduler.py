@@ -1,0 +1,294 @@
+"""Scheduler: takes the news of the API server, decides for the pods that wait, and binds them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from queue import Empty, Full, Queue
+from threading import Event
+from typing import Final
+
+from topoplace.engine.policy import Policy
+from topoplace.integrations import log
+from topoplace.integrations.kubernetes.client import api
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+from topoplace.integrations.kubernetes.client.watch import News, Watcher
+from topoplace.integrations.kubernetes.objects.annotations import GPUS
+from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
+from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome, bind
+from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.deciding import Seat, Seats, decide
+from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
+from topoplace.integrations.kubernetes.scheduler.intake import Intake
+from topoplace.integrations.kubernetes.scheduler.preempting import room_for
+from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
+from topoplace.placement import Refusal
+from topoplace.state import Journal
+from topoplace.topology.topology import Topology
+
+_IDLE_S = 0.5
+_LISTEN_S = 0.01
+_BINDERS: Final = 4
+_MOST_NEWS = 1 << 14
+_MOST_REPORTS = 1000
+_PREEMPT_AGAIN_S = 1.0
+"""The least time between two searches for pods that could end for the same ones."""
+_LATER_S = 1.0
+"""How long a pod waits that the API server has refused to bind."""
+
+
+class Scheduler:
+    """Gives the pods whose `schedulerName` is its own a node and GPUs.
+
+    All that it knows comes from the API server, and from the journal what it was about to do. One scheduler runs at a
+    time; one that was killed at any moment is followed by the next.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        policy: Policy,
+        access: Access,
+        *,
+        name: str = "topoplace",
+        gpu_resource: str = GPU,
+        journal: Journal | None = None,
+        reserve_s: float = 60.0,
+        write_log: log.Log = log.nowhere,
+    ) -> None:
+        """Schedule on the machines of `topology`, whose names are those of nodes.
+
+        name: the `schedulerName` of its pods. gpu_resource: what counts GPUs. journal: open for writing in the thread
+        that calls `run`. reserve_s: how long GPUs are kept for pods for which others were asked to end.
+        """
+        self.state = ClusterState(topology, gpu_resource)
+        self.waiting = WaitingPods(name)
+        self._policy = policy
+        self._access = access
+        self._decisions = Decisions(self.state, journal)
+        self._reserve_s = reserve_s
+        self._log = write_log
+        self._intake = Intake(self.state, self.waiting, self._decisions, write_log)
+        self._news: Queue[News | Outcome] = Queue(_MOST_NEWS)
+        self._refused: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._reported: dict[str, str] = {}
+        self._reserved: dict[str, tuple[Seats, float]] = {}
+        self._preempted_at: dict[str, float] = {}
+        self._later: dict[str, float] = {}
+        """The time before which pods are not decided again, by uid."""
+
+    def run(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
+        """Schedule until `stop` is set. ready: called once when nodes and pods are known."""
+        self._binders = Calls(self._access, _BINDERS, _MOST_NEWS)
+        self._reporter = Calls(self._access, 1, _MOST_REPORTS)
+        watchers = [Watcher(self._access, kind, partial(self._tell, stop)) for kind in ("nodes", "pods")]
+        for watcher in watchers:
+            watcher.start()
+        try:
+            is_ready = False
+            while not stop.is_set():
+                self._take_news()
+                if not self._intake.is_complete:
+                    continue
+                if not is_ready:
+                    is_ready = True
+                    self._resume()
+                    ready()
+                self._decide_all()
+                self._decisions.write_ended()
+        finally:
+            self._binders.stop()
+            self._reporter.stop()
+            for watcher in watchers:
+                watcher.stop()
+
+    # ---- news --------------------------------------------------------------------------------------------------
+
+    def _tell(self, stop: Event, news: News) -> None:
+        while not stop.is_set():
+            try:
+                self._news.put(news, timeout=_IDLE_S)
+            except Full:
+                continue
+            return
+
+    def _take_news(self) -> None:
+        """Take all news that are there; wait a little if there are none."""
+        try:
+            news = self._news.get(timeout=_IDLE_S)
+        except Empty:
+            return
+        for _ in range(_MOST_NEWS):
+            if isinstance(news, Outcome):
+                self._end_binding(news)
+            else:
+                self._intake.take(news)
+            try:
+                news = self._news.get_nowait()
+            except Empty:
+                return
+
+    # ---- decisions ---------------------------------------------------------------------------------------------
+
+    def _resume(self) -> None:
+        """Go on with the bindings that an earlier scheduler has decided and may not have made."""
+        self._log(
+            "ready", nodes=len(self.state.table.row_of), pods=len(self.state.pods), waiting=len(self.waiting)
+        )
+        for seat in self._decisions.resumed(self.waiting):
+            self._start((seat,))
+
+    def _decide_all(self) -> None:
+        """Decide for all units that may fit now."""
+        self._keep_reservations()
+        self._later = {uid: end for uid, end in self._later.items() if end > time.monotonic()}
+        failed: dict[object, Refusal] = {}
+        units = self.waiting.units(self.state.groups)
+        for unit in units:
+            now = self.state.freed, tuple([pod.uid for pod in unit.pods])
+            if self._refused.get(unit.key) == now or unit.key in self._reserved or self._is_late(unit):
+                continue
+            demand = _demand(unit)
+            found = (failed.get(demand) if demand else None) or self._decided(unit)
+            if isinstance(found, Refusal):
+                self._refused[unit.key] = self.state.freed, now[1]
+                if demand:
+                    failed[demand] = found
+                self._refuse(unit, found)
+            else:
+                self._start(found)
+        if len(self._reported) > 2 * len(units) + 64:
+            self._forget_all_but({unit.key for unit in units})
+
+    def _is_late(self, unit: Unit) -> bool:
+        return bool(self._later) and any(pod.uid in self._later for pod in unit.pods)
+
+    def _forget_all_but(self, keys: set[str]) -> None:
+        self._refused = {key: value for key, value in self._refused.items() if key in keys}
+        self._reported = {key: value for key, value in self._reported.items() if key in keys}
+        self._preempted_at = {key: value for key, value in self._preempted_at.items() if key in keys}
+
+    def _decided(self, unit: Unit) -> Seats | Refusal:
+        return Refusal(unit.reason) if unit.reason else decide(self._policy, self.state, unit.pods)
+
+    def _start(self, seats: Seats) -> None:
+        """Hold the seats, write them down, and bind the pods."""
+        bound = [self.state.assume(*seat) for seat in seats]
+        self._decisions.intend(seats)
+        for pod in bound:
+            self.waiting.remove_pod(pod.uid)
+            self._refused.pop(pod.uid, None)
+            self._binders.add(partial(self._bind, pod))
+
+    def _bind(self, pod: Pod, connection: Connection) -> None:
+        told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
+        outcome = bind(connection, pod, told, self._binders.stopped)
+        if outcome is not None:
+            self._news.put(outcome)
+
+    def _end_binding(self, outcome: Outcome) -> None:
+        pod = outcome.pod
+        self._log("bound" if outcome.result == "bound" else "not_bound", **_told(pod), error=outcome.error)
+        if outcome.result == "bound":
+            self._decisions.tell(pod)
+            self._reported.pop(pod.uid, None)
+            self._report(
+                pod, "Scheduled", f"on {pod.node}, GPUs {pod.annotations.get(GPUS, 'none')}", warning=False
+            )
+        elif outcome.result == "gone":
+            self._intake.forget(pod.uid)
+        elif not self.state.is_confirmed(pod.uid):  # else a watch has told the truth meanwhile
+            self._decisions.end(pod.uid)
+            self.state.remove_pod(pod.uid)
+            self._later[pod.uid] = time.monotonic() + _LATER_S
+            self._intake.take_pod(outcome.truth)
+
+    def _refuse(self, unit: Unit, why: Refusal) -> None:
+        if not unit.reason and not why.permanent:
+            self._preempt(unit)
+        if self._reported.get(unit.key) != why.reason:
+            self._reported[unit.key] = why.reason
+            self._log("waits", unit=unit.key, pods=len(unit.pods), reason=why.reason)
+            self._report(unit.pods[0], "FailedScheduling", why.reason, warning=True)
+
+    def _report(self, pod: Pod, reason: str, message: str, *, warning: bool) -> None:
+        def call(connection: Connection) -> None:
+            while self._binders.is_busy and not self._reporter.stopped.wait(_LISTEN_S):
+                pass  # bindings come first
+            api.report(
+                connection, pod.namespace, pod.name, pod.uid, reason=reason, message=message, warning=warning
+            )
+
+        self._reporter.offer(call)
+
+    # ---- pre-emption -------------------------------------------------------------------------------------------
+
+    def _preempt(self, unit: Unit) -> None:
+        """Ask pods of lower priority to end, and keep their GPUs for a unit, if that lets it start."""
+        now = time.monotonic()
+        next_try = self._preempted_at.get(unit.key, now - _PREEMPT_AGAIN_S) + _PREEMPT_AGAIN_S
+        if now < next_try:
+            self._refused.pop(unit.key, None)
+            self._later.update(dict.fromkeys([pod.uid for pod in unit.pods], next_try))
+            return
+        self._preempted_at[unit.key] = now
+        found = room_for(self._policy, self.state, unit.pods)
+        if found is None:
+            return
+        seats, victims = found
+        self._reserved[unit.key] = seats, now + self._reserve_s
+        self.state.reserve(unit.key, [gpu for seat in seats for gpu in seat.gpus])
+        for pod in victims:
+            self._log("preempts", **_told(pod), unit=unit.key)
+            self._report(pod, "Preempted", f"by {unit.key} of higher priority", warning=True)
+            self._binders.add(partial(_evict, pod))
+
+    def _keep_reservations(self) -> None:
+        """Start those for which GPUs were kept, once these are there; give up what takes too long."""
+        for key, (seats, end) in list(self._reserved.items()):
+            pods = [self.waiting.get(seat.pod.uid) for seat in seats]
+            is_there = self.state.is_there(key)
+            if not is_there and None not in pods and time.monotonic() < end:
+                continue
+            del self._reserved[key]
+            self.state.unreserve(key)
+            if not is_there:
+                self._log("reservation_ended", unit=key)
+            elif all(
+                pod is not None and self._may_sit(pod, seat) for pod, seat in zip(pods, seats, strict=True)
+            ):
+                self._start(seats)
+
+    def _may_sit(self, pod: Pod, seat: Seat) -> bool:
+        return bool(self.state.eligible(pod)[self.state.table.row(seat.node)])
+
+
+def _evict(pod: Pod, connection: Connection) -> None:
+    try:
+        api.evict(connection, pod.namespace, pod.name, pod.uid)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+def _demand(unit: Unit) -> object:
+    """Return what decides whether a single pod fits; None for groups."""
+    if unit.reason or len(unit.pods) != 1:
+        return None
+    pod = next(iter(unit.pods))
+    labels = tuple(sorted(pod.labels.items()))
+    return (
+        pod.requests,
+        pod.place,
+        pod.host_ports,
+        pod.priority,
+        labels,
+        tuple(pod.annotations.items()),
+        pod.refused,
+    )
+
+
+def _told(pod: Pod) -> dict[str, str]:
+    return {"pod": f"{pod.namespace}/{pod.name}", "node": pod.node, "gpus": pod.annotations.get(GPUS, "")}

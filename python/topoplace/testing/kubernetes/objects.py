@@ -1,0 +1,190 @@
+"""The objects of a simulated API server, with versions, history, and the rules of binding."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from threading import Condition
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+_ENDED = ("Succeeded", "Failed")
+
+
+class Change(NamedTuple):
+    """An entry of the history."""
+
+    version: int
+    kind: str
+    line: bytes
+    """The event as a watch tells it."""
+
+
+class StoreError(Exception):
+    """A refusal, with the status of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ObjectStore:
+    """Pods, nodes and events. All methods may be called from any thread.
+
+    A pod is bound only once, and never while it is being deleted, as in a real API server: its node and the
+    annotations of the binding are written together.
+    """
+
+    def __init__(self) -> None:
+        self.changed = Condition()
+        self.version = 1
+        self.oldest = 1
+        """The first version from which a watch can go on."""
+        self.history: list[Change] = []
+        self.events: list[Json] = []
+        self.bound: list[str] = []
+        """The names of pods in the order in which they were bound."""
+        self.twice: list[str] = []
+        """What must never happen: bindings to GPUs that another pod held."""
+        self._objects: dict[str, dict[str, Json]] = {"pods": {}, "nodes": {}}
+        self._holders: dict[tuple[str, int], str] = {}
+
+    # ---- what tests do -----------------------------------------------------------------------------------------
+
+    def add(self, kind: str, value: Json) -> None:
+        """Create an object."""
+        with self.changed:
+            self._put(kind, copy.deepcopy(value), "ADDED")
+
+    def change(self, kind: str, name: str, change: Callable[[Json], None]) -> None:
+        """Change an object in place."""
+        with self.changed:
+            value = copy.deepcopy(self._found(kind, name))
+            change(value)
+            self._put(kind, value, "MODIFIED")
+
+    def remove(self, kind: str, name: str) -> None:
+        """Delete an object at once."""
+        with self.changed:
+            value = self._objects[kind].pop(name)
+            self._release(kind, value)
+            self._note(kind, "DELETED", value)
+
+    def finish(self, name: str, phase: str = "Succeeded") -> None:
+        """Let a pod end."""
+        self.change("pods", name, lambda pod: pod["status"].update(phase=phase))
+
+    def forget_history(self) -> None:
+        """Make every watch that goes on from an older version fail with 410."""
+        with self.changed:
+            self.version += 1
+            self.history.clear()
+            self.oldest = self.version
+            self.changed.notify_all()
+
+    def pods(self) -> dict[str, Json]:
+        """Return all pods by name."""
+        with self.changed:
+            return dict(self._objects["pods"])
+
+    def waiting(self) -> list[str]:
+        """Return the names of pods that are not bound and have not ended."""
+        return [
+            name
+            for name, pod in self.pods().items()
+            if not pod["spec"].get("nodeName") and pod["status"].get("phase") not in _ENDED
+        ]
+
+    def held(self) -> list[tuple[str, int, str]]:
+        """Return node, number and pod of each GPU that a bound pod holds by its annotation."""
+        with self.changed:
+            return [(node, gpu, pod) for (node, gpu), pod in self._holders.items()]
+
+    # ---- what the server does ------------------------------------------------------------------------------------
+
+    def get(self, kind: str, name: str) -> Json:
+        """Return an object; StoreError 404 if it is missing."""
+        with self.changed:
+            return self._found(kind, name)
+
+    def listed(self, kind: str) -> tuple[list[Json], int]:
+        """Return all objects of a kind, and the version of the list."""
+        with self.changed:
+            return list(self._objects[kind].values()), self.version
+
+    def bind(self, name: str, binding: Json) -> None:
+        """Give a pod its node and annotations; StoreError 404 or 409 as a real server would."""
+        with self.changed:
+            pod = copy.deepcopy(self._found("pods", name))
+            metadata = binding["metadata"]
+            if metadata.get("uid") not in (None, "", pod["metadata"]["uid"]):
+                raise StoreError(409, f"precondition failed: uid of pod {name}")
+            if pod["metadata"].get("deletionTimestamp"):
+                raise StoreError(409, f"pod {name} is being deleted, cannot be assigned to a host")
+            if pod["spec"].get("nodeName"):
+                raise StoreError(409, f"pod {name} is already assigned to node {pod['spec']['nodeName']}")
+            pod["spec"]["nodeName"] = binding["target"]["name"]
+            pod["metadata"].setdefault("annotations", {}).update(metadata.get("annotations") or {})
+            pod["status"]["phase"] = "Running"
+            for gpu in _gpus(pod):
+                if holder := self._holders.get((pod["spec"]["nodeName"], gpu)):
+                    self.twice.append(f"GPU {gpu} of {pod['spec']['nodeName']}: {holder} and {name}")
+            self._put("pods", pod, "MODIFIED")
+            self.bound.append(name)
+
+    def evict(self, name: str, uid: str | None) -> None:
+        """Delete a pod, as an eviction ends in."""
+        with self.changed:
+            pod = self._found("pods", name)
+            if uid not in (None, pod["metadata"]["uid"]):
+                raise StoreError(409, f"precondition failed: uid of pod {name}")
+        self.remove("pods", name)
+
+    def after(self, kind: str, version: int) -> list[Change]:
+        """Return what happened to objects of a kind after a version; StoreError 410 if that is too long ago."""
+        if version < self.oldest:
+            raise StoreError(410, f"too old resource version: {version} ({self.oldest})")
+        found: list[Change] = []
+        for change in reversed(self.history):
+            if change.version <= version:
+                break
+            if change.kind == kind:
+                found.append(change)
+        return found[::-1]
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _found(self, kind: str, name: str) -> Json:
+        if name not in self._objects[kind]:
+            raise StoreError(404, f'{kind} "{name}" not found')
+        return self._objects[kind][name]
+
+    def _put(self, kind: str, value: Json, what: str) -> None:
+        name = value["metadata"]["name"]
+        if old := self._objects[kind].get(name):
+            self._release(kind, old)
+        self._objects[kind][name] = value
+        if kind == "pods" and value["spec"].get("nodeName") and value["status"].get("phase") not in _ENDED:
+            for gpu in _gpus(value):
+                self._holders[value["spec"]["nodeName"], gpu] = name
+        self._note(kind, what, value)
+
+    def _release(self, kind: str, value: Json) -> None:
+        if kind == "pods":
+            for gpu in _gpus(value):
+                if self._holders.get((value["spec"].get("nodeName", ""), gpu)) == value["metadata"]["name"]:
+                    del self._holders[value["spec"]["nodeName"], gpu]
+
+    def _note(self, kind: str, what: str, value: Json) -> None:
+        self.version += 1
+        value["metadata"]["resourceVersion"] = str(self.version)
+        line = json.dumps({"type": what, "object": value}).encode() + b"\n"
+        self.history.append(Change(self.version, kind, line))
+        self.changed.notify_all()
+
+
+def _gpus(pod: Json) -> list[int]:
+    annotations: Json = pod["metadata"].get("annotations") or {}
+    parts: Json = json.loads(annotations.get("topoplace.io/gpus", "{}"))
+    return sorted({gpu for gpus in parts.values() for gpu in gpus})

@@ -1,0 +1,138 @@
+"""The client: credentials, and what it makes of wrong answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from kubernetes_objects import pod_json
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.client import access, api
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+from topoplace.testing.kubernetes import ApiServer
+
+
+def kubeconfig(path: Path, server: str, **user: Any) -> Path:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    file = path / "kubeconfig"
+    file.write_text(json.dumps(config))
+    return file
+
+
+def test_tokens_come_from_the_kubeconfig_or_a_file(tmp_path: Path) -> None:
+    found = access.from_kubeconfig(kubeconfig(tmp_path, "http://127.0.0.1:80/base", token="secret"))
+    assert (found.host, found.port, found.path, found.tls) == ("127.0.0.1", 80, "/base", None)
+    assert found.authorization() == "Bearer secret"
+    (tmp_path / "token").write_text("from a file\n")
+    found = access.from_kubeconfig(kubeconfig(tmp_path, "https://[::1]:6443", tokenFile="token"))
+    assert (found.host, found.port, found.tls is not None) == ("::1", 6443, True)
+    assert found.authorization() == "Bearer from a file"
+
+
+@pytest.mark.parametrize(
+    ("server", "user", "message"),
+    [
+        ("http://example.com", {}, "not encrypted"),
+        ("ftp://localhost", {}, "not an http or https URL"),
+        ("https://localhost", {"exec": {"command": "x"}}, "exec of a user is not supported"),
+        ("https://localhost", {"username": "x", "password": "y"}, "password of a user is not supported"),
+        ("https://localhost", {"client-certificate-data": "!"}, "not base64"),
+        ("https://localhost", {"client-certificate-data": base64.b64encode(b"x").decode()}, "cannot be used"),
+        ("https://localhost", {"client-certificate": "nowhere"}, "nowhere"),
+    ],
+)
+def test_what_is_not_supported_is_named(
+    tmp_path: Path, server: str, user: dict[str, str], message: str
+) -> None:
+    with pytest.raises(KubernetesError, match=message):
+        access.from_kubeconfig(kubeconfig(tmp_path, server, **user))
+
+
+def test_certificates_are_never_left_unchecked(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "https://localhost")
+    config = json.loads(file.read_text("utf-8"))
+    config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+    file.write_text(json.dumps(config))
+    with pytest.raises(KubernetesError, match="insecure-skip-tls-verify is not supported"):
+        access.from_kubeconfig(file)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "a: [", '{"current-context": "c", "contexts": 3}', "{}"])
+def test_kubeconfigs_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kubeconfig").write_text(text)
+    with pytest.raises(KubernetesError):
+        access.from_kubeconfig(tmp_path / "kubeconfig")
+
+
+def test_a_pod_reads_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    (tmp_path / "token").write_text("mine")
+    with pytest.raises(KubernetesError, match=r"ca\.crt"):
+        access.in_cluster(tmp_path)
+    (tmp_path / "ca.crt").write_text("no certificate")
+    with pytest.raises(KubernetesError, match="certificate authority cannot be read"):
+        access.in_cluster(tmp_path)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    with pytest.raises(KubernetesError, match="not in a pod"):
+        access.in_cluster(tmp_path)
+
+
+def test_names_cannot_leave_their_place_in_a_path() -> None:
+    with ApiServer() as server:
+        connection = Connection(access.Access("127.0.0.1", server.port))
+        with pytest.raises(ApiError, match="404"):
+            api.read_pod(connection, "default", "../../nodes?x=")
+        assert server.requests == ["GET /api/v1/namespaces/default/pods/..%2F..%2Fnodes%3Fx%3D"]
+        connection.close()
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_again_for_reading() -> None:
+    with ApiServer() as server:
+        server.store.add("pods", pod_json("a"))
+        connection = Connection(access.Access("127.0.0.1", server.port))
+        assert api.read_pod(connection, "default", "a")["metadata"]["name"] == "a"
+        server.restart()
+        assert api.read_pod(connection, "default", "a")["metadata"]["name"] == "a"
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+def test_wrong_answers_are_errors_of_the_api(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(1):
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(4096)
+                    peer.sendall(answer)
+
+        thread = Thread(target=serve)
+        thread.start()
+        connection = Connection(access.Access("127.0.0.1", listener.getsockname()[1]), 5.0)
+        with pytest.raises(ApiError) as caught:
+            connection.call("POST", "/x", {})
+        assert caught.value.retry_after_s == (7.0 if b"503" in answer else 0.0)
+        connection.close()
+        thread.join()

@@ -1,0 +1,294 @@
+"""Decisions for pods: exact GPUs on nodes that may run them, whatever the API server said before."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from kubernetes_objects import node_json, pod_json
+from topoplace.integrations.kubernetes.objects.annotations import GPUS
+from topoplace.integrations.kubernetes.objects.node import node
+from topoplace.integrations.kubernetes.objects.pod import Pod, pod
+from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.deciding import Seats, decide
+from topoplace.integrations.kubernetes.scheduler.predicates import why_not
+from topoplace.placement import Refusal
+
+POLICY = tp.policies.get("topo-aware")
+
+
+def state_of(count: int = 3, machine: str = "dgx1-v100", **fields: Any) -> ClusterState:
+    names = [f"n{i}" for i in range(count)]
+    made = ClusterState(tp.Topology.cluster(tp.machines.get(machine), count, names=names))
+    for name in names:
+        made.set_node(node(node_json(name, made.topology.num_gpus // count, **fields)))
+    return made
+
+
+def seated(state: ClusterState, *pods: Pod) -> Seats:
+    found = decide(POLICY, state, pods)
+    assert not isinstance(found, Refusal), found.reason
+    return found
+
+
+def refused(state: ClusterState, *pods: Pod) -> str:
+    found = decide(POLICY, state, pods)
+    assert isinstance(found, Refusal)
+    return found.reason
+
+
+def bound(name: str, where: str, gpus: str, count: int = 1, **fields: Any) -> Pod:
+    return pod(pod_json(name, count, nodeName=where, annotations={GPUS: gpus}, **fields))
+
+
+def test_a_pod_gets_the_gpus_that_the_policy_chooses() -> None:
+    state = state_of(1)
+    ((_, where, gpus),) = seated(state, pod(pod_json("a", 3)))
+    job = tp.JobGraph.ring(3).with_(bandwidth_sensitive=True, single_machine=True)
+    placed = POLICY.place(job, tp.Cluster(state.topology))
+    assert placed is not None
+    assert (where, gpus) == ("n0", placed.gpus)
+
+
+def test_what_a_pod_asks_for_reaches_the_policy() -> None:
+    state = state_of(1)
+    request = {"topoplace.io/request": '{"min_bandwidth": 1000}'}
+    assert "slowest link" in refused(state, pod(pod_json("a", 2, annotations=request)))
+    request = {"topoplace.io/request": '{"patern": "ring"}'}
+    assert "'patern' is not one of" in refused(state, pod(pod_json("a", 2, annotations=request)))
+    request = {"topoplace.io/request": '{"model": "H100"}'}
+    assert "none has the GPUs" in refused(state, pod(pod_json("a", 2, annotations=request)))
+
+
+def test_a_demand_that_is_not_honoured_is_refused_by_name() -> None:
+    claim = {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]}
+    found = decide(POLICY, state_of(), [pod(pod_json("a", 2, **claim))])
+    assert isinstance(found, Refusal)
+    assert found.permanent
+    assert found.reason == "a: a volume claim cannot be honoured"
+
+
+def test_bound_pods_hold_their_gpus_until_they_end() -> None:
+    state = state_of(1)
+    state.set_pod(bound("x", "n0", '{"main":[0,1,2,3,4,5]}', 6))
+    assert set(seated(state, pod(pod_json("a", 2)))[0].gpus) == {6, 7}
+    assert "too little nvidia.com/gpu" in refused(state, pod(pod_json("a", 3)))
+    state.set_pod(bound("x", "n0", '{"main":[0,1,2,3,4,5]}', 6, phase="Succeeded"))
+    assert len(seated(state, pod(pod_json("a", 8)))[0].gpus) == 8
+
+
+def test_a_deleted_pod_holds_its_gpus_until_it_is_gone() -> None:
+    state = state_of(1)
+    held = bound("x", "n0", '{"main":[0]}')
+    state.set_pod(replace(held, deleting=True))
+    assert "too little" in refused(state, pod(pod_json("a", 8)))
+    state.remove_pod(held.uid)
+    assert seated(state, pod(pod_json("a", 8)))
+
+
+@pytest.mark.parametrize("gpus", ["", "{}", '{"main":[9]}', '{"main":[0,1]}', '{"other":[0]}'])
+def test_a_node_where_nobody_says_which_gpus_a_pod_holds_gets_no_more(gpus: str) -> None:
+    state = state_of(2)
+    state.set_pod(bound("x", "n0", gpus))
+    for i in range(8):
+        state.assume(*seated(state, pod(pod_json(f"a{i}")))[0])
+    assert {one.node for one in state.pods.values() if one.name != "x"} == {"n1"}
+    assert isinstance(decide(POLICY, state, [pod(pod_json("b"))]), Refusal)
+    state.remove_pod("uid-x")
+    assert seated(state, pod(pod_json("b")))[0].node == "n0"
+
+
+def test_a_stolen_annotation_closes_the_node_and_gives_no_gpu_twice() -> None:
+    state = state_of(1)
+    state.set_pod(bound("x", "n0", '{"main":[0,1]}', 2))
+    state.set_pod(bound("thief", "n0", '{"main":[1,2]}', 2))
+    assert isinstance(decide(POLICY, state, [pod(pod_json("a"))]), Refusal)
+    state.remove_pod("uid-thief")
+    assert not {0, 1} & set(seated(state, pod(pod_json("a", 6)))[0].gpus)
+
+
+def test_a_changed_annotation_changes_nothing() -> None:
+    state = state_of(1)
+    state.set_pod(bound("x", "n0", '{"main":[0,1]}', 2))
+    state.set_pod(bound("x", "n0", '{"main":[4,5]}', 2))
+    assert set(seated(state, pod(pod_json("a", 6)))[0].gpus) == {2, 3, 4, 5, 6, 7}
+
+
+def test_a_pod_that_cannot_be_read_closes_its_node() -> None:
+    state = state_of(2)
+    state.close_for("strange", "n0")
+    assert seated(state, pod(pod_json("a")))[0].node == "n1"
+    state.remove_pod("strange")
+    assert len(seated(state, *[pod(pod_json(f"a{i}", 8)) for i in range(2)])) == 2
+
+
+def test_an_assumed_pod_survives_older_news_and_yields_to_truth() -> None:
+    state = state_of(1)
+    waiting = pod(pod_json("a", 2))
+    assumed = state.assume(waiting, "n0", (0, 3))
+    assert assumed.annotations[GPUS] == '{"main":[0,3]}'
+    state.set_pod(waiting)  # what the server said before it was bound
+    assert state.cluster.gpus_of(waiting.job_id) == (0, 3)
+    state.set_pod(bound("a", "n0", '{"main":[5,6]}', 2))  # somebody else has bound it
+    assert state.cluster.gpus_of(waiting.job_id) == (5, 6)
+
+
+def test_a_node_that_offers_fewer_gpus_than_it_has_gets_none() -> None:
+    state = state_of(2)
+    state.set_node(node(node_json("n0", 7)))
+    assert {seat.node for seat in seated(state, *[pod(pod_json(f"a{i}")) for i in range(8)])} == {"n1"}
+    state.remove_node("n1")
+    assert isinstance(decide(POLICY, state, [pod(pod_json("b"))]), Refusal)
+
+
+def test_unhealthy_gpus_of_the_topology_are_never_given() -> None:
+    machine = tp.machines.get("dgx1-v100").with_unhealthy([0, 5])
+    state = ClusterState(tp.Topology.cluster(machine, 2, names=["n0", "n1"]))
+    for name in ("n0", "n1"):
+        state.set_node(node(node_json(name, 6)))
+    for _ in range(2):
+        seat = seated(state, pod(pod_json("a", 6)))[0]
+        assert not {0, 5, 8, 13} & set(seat.gpus)
+        state.assume(*seat)
+        state.remove_pod("uid-a")
+
+
+def test_pods_without_gpus_go_where_fewest_gpus_are_free() -> None:
+    state = state_of(2)
+    state.set_pod(bound("x", "n1", '{"main":[0,1]}', 2))
+    assert seated(state, pod(pod_json("a", 0)))[0] == (pod(pod_json("a", 0)), "n1", ())
+    state.set_node(node(node_json("cpus", 0)))
+    assert seated(state, pod(pod_json("a", 0)))[0].node == "cpus"
+    assert isinstance(decide(POLICY, state, [pod(pod_json("a", 0, nodeSelector={"pool": "x"}))]), Refusal)
+
+
+def test_reasons_are_counted() -> None:
+    state = state_of(3)
+    state.set_node(node(node_json("n0", unschedulable=True)))
+    state.set_node(node(node_json("n1", ready=False)))
+    assert (
+        refused(state, pod(pod_json("a", cpu="200")))
+        == "0 of 3 nodes: 1 cordoned, 1 not ready, 1 too little cpu"
+    )
+
+
+# ---- groups --------------------------------------------------------------------------------------------------------
+
+
+def members(count: int, gpus: int, **fields: Any) -> list[Pod]:
+    return [pod(pod_json(f"g{i}", gpus, **fields)) for i in range(count)]
+
+
+def test_a_group_gets_whole_pods_on_nodes() -> None:
+    state = state_of(3)
+    seats = seated(state, *members(6, 4))
+    assert sorted(seat.node for seat in seats) == ["n0", "n0", "n1", "n1", "n2", "n2"]
+    assert sorted(gpu for seat in seats for gpu in seat.gpus) == list(range(24))
+
+
+def test_a_group_starts_wholly_or_not_at_all_and_leaves_no_trace() -> None:
+    state = state_of(3)
+    assert refused(state, *members(7, 4)).startswith("6 of 7 pods of the group fit")
+    assert not state.pods
+    state.focus(state.eligible(pod(pod_json("a"))))
+    assert state.cluster.num_free == 24
+    assert state.cluster.allocations == {}
+
+
+def test_a_group_that_the_policy_would_split_inside_a_pod_is_placed_pod_by_pod() -> None:
+    state = state_of(3)
+    for i in range(3):
+        state.set_pod(bound(f"x{i}", f"n{i}", '{"main":[0,1]}', 2))
+    seats = seated(state, *members(3, 5))
+    assert {seat.node for seat in seats} == {"n0", "n1", "n2"}
+
+
+def test_a_group_keeps_to_what_nodes_have_left() -> None:
+    state = state_of(3, cpu="3")
+    seats = seated(state, *members(3, 2, cpu="2"))
+    assert {seat.node for seat in seats} == {"n0", "n1", "n2"}
+    assert "too little cpu" in refused(state, *members(4, 2, cpu="2"))
+
+
+def test_different_pods_of_a_group() -> None:
+    state = state_of(2)
+    seats = seated(state, *members(1, 8), pod(pod_json("small", 1)), pod(pod_json("none", 0)))
+    assert [len(seat.gpus) for seat in seats] == [8, 1, 0]
+
+
+# ---- at random -----------------------------------------------------------------------------------------------------
+
+
+def random_pod(name: str, generator: random.Random) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if generator.random() < 0.3:
+        fields["nodeSelector"] = {"pool": generator.choice("ab")}
+    if generator.random() < 0.3:
+        fields["tolerations"] = [{"key": "t", "operator": "Exists"}]
+    return pod_json(
+        name, generator.choice((0, 1, 1, 2, 4, 8)), cpu=generator.choice(("1", "4", "20")), **fields
+    )
+
+
+def allowed(state: ClusterState, one: Pod, where: str, used: dict[str, int]) -> bool:
+    """Say independently of the table whether a node may run a pod."""
+    there = state.table.nodes[state.table.row_of[where]]
+    if there is None or why_not(one.place, there):
+        return False
+    asked = dict(one.requests.amounts)
+    return all(used.get(name, 0) + asked[name] <= there.allocatable.get(name, 0) for name in asked)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories_give_no_gpu_twice_and_obey_the_nodes(seed: int) -> None:
+    generator = random.Random(seed)
+    state = state_of(6)
+    for i in range(6):
+        taints = [{"key": "t", "effect": "NoSchedule"}] if i == 0 else []
+        state.set_node(node(node_json(f"n{i}", cpu="24", labels={"pool": "ab"[i % 2]}, taints=taints)))
+    for step in range(150):
+        if state.pods and generator.random() < 0.4:
+            state.remove_pod(generator.choice(sorted(state.pods)))
+        pods = [pod(random_pod(f"p{step}-{i}", generator)) for i in range(generator.choice((1, 1, 3)))]
+        found = decide(POLICY, state, pods)
+        held = list(state.pods.values())
+        if isinstance(found, Refusal):
+            if len(pods) == 1 and not pods[0].requests.gpus:
+                assert not any(
+                    allowed(state, pods[0], name, usage(held, name)) for name in state.table.row_of
+                )
+            continue
+        for seat in found:
+            assert allowed(state, seat.pod, seat.node, usage(held, seat.node))
+            held.append(state.assume(*seat))
+        numbers = [(one.node, gpu) for one in state.pods.values() for gpu in one.gpus or ()]
+        assert len(numbers) == len(set(numbers)) == sum(one.requests.gpus for one in state.pods.values())
+
+
+def usage(pods: list[Pod], where: str) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for one in pods:
+        if one.node == where:
+            for name, amount in one.requests.amounts:
+                used[name] = used.get(name, 0) + amount
+    return used
+
+
+def test_reservations_take_gpus_as_their_holders_leave() -> None:
+    state = state_of(1)
+    state.set_pod(bound("x", "n0", '{"main":[0,1]}', 2))
+    state.reserve("late", (0, 1, 2))
+    assert not state.is_there("late")
+    assert "too little" not in refused(
+        state, pod(pod_json("a", 6))
+    )  # five are free, and the pod x holds two of eight
+    assert len(seated(state, pod(pod_json("a", 5)))[0].gpus) == 5
+    state.remove_pod("uid-x")
+    assert state.is_there("late")
+    assert not {0, 1, 2} & set(seated(state, pod(pod_json("a", 5)))[0].gpus)
+    state.unreserve("late")
+    assert len(seated(state, pod(pod_json("a", 8)))[0].gpus) == 8

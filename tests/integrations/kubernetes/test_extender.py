@@ -1,0 +1,313 @@
+"""The extender: kube-scheduler's questions over HTTP, and what bad clients may send."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from kubernetes_objects import node_json, pod_json
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
+from topoplace.integrations.kubernetes.extender.running import server_tls
+from topoplace.testing.kubernetes import ApiServer
+
+WAIT = 15.0
+GPUS = "topoplace.io/gpus"
+
+
+def call(port: int, path: str, body: object, **headers: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
+    try:
+        connection.request("POST", path, body if isinstance(body, bytes) else json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+@contextmanager
+def extending(policy: str = "topo-aware") -> Iterator[tuple[ApiServer, ExtenderServer, RunningExtender]]:
+    """Three nodes: n0 is idle, n1 has pairs of slow GPUs left, n2 is full; n3 is not in the topology."""
+    names = [f"n{i}" for i in range(3)]
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 3, names=names)
+    with ApiServer() as api:
+        for name in (*names, "n3"):
+            api.store.add("nodes", node_json(name))
+        api.store.add("pods", pod_json("x1", 6, nodeName="n1", annotations={GPUS: '{"main":[0,1,2,3,4,6]}'}))
+        api.store.add(
+            "pods", pod_json("x2", 8, nodeName="n2", annotations={GPUS: '{"main":[0,1,2,3,4,5,6,7]}'})
+        )
+        running = RunningExtender(topology, tp.policies.get(policy), Access("127.0.0.1", api.port))
+        stop, ready = Event(), Event()
+        thread = Thread(target=running.follow, args=(stop, ready))
+        thread.start()
+        assert ready.wait(WAIT)
+        with ExtenderServer(running.answers()) as server:
+            yield api, server, running
+        stop.set()
+        thread.join(WAIT)
+
+
+NAMES = ["n3", "n2", "n1", "n0", "n9"]
+
+
+def test_filter_prioritize_and_bind() -> None:
+    with extending() as (api, server, _):
+        pod = pod_json("a", 2, schedulerName="default-scheduler")
+        api.store.add("pods", pod)
+        status, found = call(server.port, "/filter", {"Pod": pod, "NodeNames": NAMES})
+        assert (status, found["NodeNames"], found["Nodes"], found["Error"]) == (200, ["n1", "n0"], None, "")
+        assert set(found["FailedNodes"]) == {"n3", "n2", "n9"}
+        assert found["FailedNodes"]["n2"] == "it has no such GPUs free"
+        _, scores = call(server.port, "/prioritize", {"Pod": pod, "NodeNames": NAMES})
+        by_host = {one["Host"]: one["Score"] for one in scores}
+        assert [one["Host"] for one in scores] == NAMES
+        assert (by_host["n2"], by_host["n3"], by_host["n9"]) == (0, 0, 0)
+        assert sorted((by_host["n0"], by_host["n1"])) == [0, 10]
+        best = max(by_host, key=lambda name: by_host[name])
+        binding = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
+        assert call(server.port, "/bind", binding) == (200, {"Error": ""})
+        bound = api.store.pods()["a"]
+        assert bound["spec"]["nodeName"] == "n1"
+        assert sorted(json.loads(bound["metadata"]["annotations"][GPUS])["main"]) == [5, 7]
+        _, found = call(server.port, "/filter", {"Pod": pod, "NodeNames": ["n1"]})
+        assert found["NodeNames"] == []
+        assert best in ("n0", "n1")
+
+
+def test_the_best_node_is_the_one_that_the_policy_would_choose() -> None:
+    with extending() as (_, server, running):
+        for gpus in (1, 2, 3, 6):
+            pod = pod_json("a", gpus)
+            _, scores = call(server.port, "/prioritize", {"Pod": pod, "NodeNames": ["n0", "n1", "n2"]})
+            best = max(scores, key=lambda one: one["Score"])["Host"]
+            job = tp.JobGraph.ring(gpus).with_(bandwidth_sensitive=True, single_machine=True)
+            with running.extender.lock:
+                state = running.extender.state
+                placed = tp.policies.get("topo-aware").place(job, state.focus(state.known_gpus()))
+            assert placed is not None
+            assert best == state.topology.gpus[placed.gpus[0]].machine
+
+
+def test_whole_nodes_come_back_as_they_were() -> None:
+    with extending() as (_, server, _):
+        items = [{**node_json("n0"), "extra": 1}, node_json("n2")]
+        status, found = call(server.port, "/filter", {"Pod": pod_json("a", 1), "Nodes": {"items": items}})
+        assert status == 200
+        assert found["Nodes"] == {"items": items[:1]}
+        assert found["NodeNames"] is None
+
+
+def test_pods_without_gpus_and_policies_by_search() -> None:
+    with extending("mapa-preserve") as (_, server, _):
+        _, found = call(server.port, "/filter", {"Pod": pod_json("a", 0), "NodeNames": NAMES})
+        assert found["NodeNames"] == NAMES
+        _, found = call(server.port, "/filter", {"Pod": pod_json("a", 2), "NodeNames": NAMES})
+        assert found["NodeNames"] == ["n1", "n0"]
+
+
+def test_bindings_that_are_not_possible_say_why_and_hold_nothing() -> None:
+    with extending() as (api, server, running):
+        api.store.add("pods", pod_json("a", 4))
+        binding = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
+        assert "has no such GPUs free" in call(server.port, "/bind", binding)[1]["Error"]
+        assert "not known" in call(server.port, "/bind", {**binding, "Node": "n9"})[1]["Error"]
+        assert (
+            "another one"
+            in call(server.port, "/bind", {**binding, "Node": "n0", "PodUID": "old"})[1]["Error"]
+        )
+        assert call(server.port, "/bind", {**binding, "PodName": "gone"})[0] == 400
+        api.fail("a/binding", 409)
+        assert "409" in call(server.port, "/bind", {**binding, "Node": "n0"})[1]["Error"]
+        assert "uid-a" not in running.extender.state.pods
+        assert call(server.port, "/bind", {**binding, "Node": "n0"})[1] == {"Error": ""}
+        assert not api.store.twice
+
+
+# ---- bad clients ---------------------------------------------------------------------------------------------------
+
+
+def refusing(arguments: Any) -> Any:
+    raise KubernetesError(f"no {arguments}")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{", 400), (b"\xff\xfe", 400), (b"[" * 100_000, 400), (b"3", 400), (b"", 400)],
+)
+def test_malformed_bodies(body: bytes, status: int) -> None:
+    with ExtenderServer({"/filter": refusing}) as server:
+        assert call(server.port, "/filter", body)[0] == status
+
+
+POD = pod_json("a")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(None, [], {}, {"Pod": 3}, {"Pod": POD}),
+        {"Pod": POD, "NodeNames": [3]},
+        {"Pod": POD, "Nodes": {"items": 3}},
+    ],
+)
+def test_wrong_questions(arguments: Any) -> None:
+    with extending() as (_, server, _):
+        for path in ("/filter", "/prioritize"):
+            status, found = call(server.port, path, arguments)
+            assert status == 400
+            assert found["Error"]
+
+
+def connected(server: ExtenderServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), WAIT)
+
+
+def test_a_body_of_100_mb_is_refused_unread() -> None:
+    with (
+        ExtenderServer({"/filter": lambda _: {}}) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as peer,
+    ):
+        peer.sendall(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n")
+        assert b"413" in peer.recv(4096)
+
+
+@pytest.mark.parametrize("length", ["", "-1", "x", "1e9", "٣"])
+def test_lengths_that_are_none(length: str) -> None:
+    with (
+        ExtenderServer({"/filter": lambda _: {}}) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as peer,
+    ):
+        peer.sendall(f"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert b"411" in peer.recv(4096)
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"POST /filter HT", b"POST /filter HTTP/1.1\r\nContent-Length: 50\r\n\r\n{"]
+)
+def test_slow_clients_are_cut_off_however_they_drip(start: bytes) -> None:
+    with ExtenderServer({"/filter": lambda _: {}}, request_s=0.3) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as peer:
+            peer.settimeout(WAIT)
+            peer.sendall(start)
+            try:
+                for _ in range(100):
+                    peer.sendall(b" ")
+                    time.sleep(0.02)
+                closed = peer.recv(1) == b""
+            except OSError:
+                closed = True
+            assert closed
+        assert call(server.port, "/filter", {})[0] == 200
+
+
+def test_connections_are_limited_and_freed() -> None:
+    with ExtenderServer({"/filter": lambda _: {}}, connections=3) as server:
+        peers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(3)]
+        time.sleep(0.05)
+        with socket.create_connection(("127.0.0.1", server.port)) as late:
+            late.settimeout(WAIT)
+            assert late.recv(1) == b""
+        for peer in peers:
+            peer.close()
+        end = time.monotonic() + WAIT
+        while time.monotonic() < end:
+            try:
+                assert call(server.port, "/filter", {})[0] == 200
+                break
+            except OSError:
+                time.sleep(0.01)
+        else:
+            pytest.fail("no connection became free")
+
+
+def test_a_token_is_needed_where_there_is_one() -> None:
+    with ExtenderServer({"/filter": lambda _: {}}, token="secret") as server:
+        assert call(server.port, "/filter", {})[0] == 401
+        assert call(server.port, "/filter", {}, Authorization="Bearer wrong")[0] == 401
+        assert call(server.port, "/filter", {}, Authorization="Bearer secret")[0] == 200
+
+
+def test_it_does_not_leave_this_host_without_tls_and_a_check_of_clients() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1"):
+        with pytest.raises(ValueError, match="needs TLS"):
+            ExtenderServer({}, host, token="secret")
+    with pytest.raises(ValueError, match="is not an address"):
+        ExtenderServer({}, "localhost")
+
+
+def certificates(folder: Path) -> None:
+    """Write an authority, and a certificate of it for 127.0.0.1, with openssl."""
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    for words in (
+        f"req -x509 {key} -keyout ca.key -out ca.crt -subj /CN=ca -days 2",
+        f"req {key} -keyout a.key -out a.csr -subj /CN=a",
+    ):
+        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
+    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1", "utf-8")
+    words = "x509 -req -in a.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out a.crt -days 2 -extfile ext"
+    subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
+
+
+def test_tls_with_client_certificates(tmp_path: Path) -> None:
+    try:
+        certificates(tmp_path)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    files = [str(tmp_path / name) for name in ("a.crt", "a.key", "ca.crt")]
+    with ExtenderServer({"/filter": lambda _: {"ok": 1}}, tls=server_tls(*files), request_s=1.0) as server:
+        context = ssl.create_default_context(cafile=files[2])
+
+        def asked() -> Any:
+            connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=WAIT, context=context)
+            try:
+                connection.request("POST", "/filter", "{}")
+                return json.loads(connection.getresponse().read())
+            finally:
+                connection.close()
+
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            asked()  # without a certificate
+        context.load_cert_chain(files[0], files[1])
+        assert asked() == {"ok": 1}
+        with socket.create_connection(("127.0.0.1", server.port)) as silent:  # it never begins the handshake
+            silent.settimeout(WAIT)
+            assert asked() == {"ok": 1}
+            assert silent.recv(1) == b""
+
+
+def test_the_command_answers_until_it_is_told_to_end(tmp_path: Path) -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    (tmp_path / "topology.json").write_text(topology.to_json(), "utf-8")
+    (tmp_path / "token").write_text("secret", "utf-8")
+    with ApiServer() as api:
+        api.store.add("nodes", node_json("n0"))
+        (tmp_path / "kubeconfig").write_text(api.kubeconfig(), "utf-8")
+        words = "kubernetes extender topology.json --kubeconfig kubeconfig --listen 127.0.0.1:0 --token-file token"
+        command = [sys.executable, "-m", "topoplace", *words.split()]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                port = json.loads(process.stderr.readline())["port"]
+                question = {"Pod": pod_json("a", 2), "NodeNames": ["n0"]}
+                assert call(port, "/filter", question)[0] == 401
+                assert call(port, "/filter", question, Authorization="Bearer secret")[1]["NodeNames"] == [
+                    "n0"
+                ]
+            finally:
+                process.terminate()
+        assert process.returncode == 0

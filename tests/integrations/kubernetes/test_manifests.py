@@ -1,0 +1,205 @@
+"""The manifests in examples/kubernetes: complete, consistent, and with no more rights than the programs use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from kubernetes_objects import node_json, pod_json
+from topoplace import cli
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
+from topoplace.integrations.kubernetes.extender import RunningExtender
+from topoplace.integrations.kubernetes.scheduler import Scheduler
+from topoplace.testing.kubernetes import ApiServer
+
+yaml = pytest.importorskip("yaml", reason="the extra discovery is not installed")
+
+FOLDER = Path(__file__).parents[3] / "examples/kubernetes"
+FILES = ("device-plugin.yaml", "extender.yaml", "scheduler.yaml")
+FIELDS = {
+    "ServiceAccount": set(),
+    "ClusterRole": {"rules"},
+    "ClusterRoleBinding": {"roleRef", "subjects"},
+    "ConfigMap": {"data"},
+    "Deployment": {"spec"},
+    "DaemonSet": {"spec"},
+}
+VERSIONS = {"ServiceAccount": "v1", "ConfigMap": "v1", "Deployment": "apps/v1", "DaemonSet": "apps/v1"}
+EXTENDER = {
+    *(
+        "urlPrefix",
+        "filterVerb",
+        "prioritizeVerb",
+        "bindVerb",
+        "preemptVerb",
+        "weight",
+        "enableHTTPS",
+        "tlsConfig",
+    ),
+    *("httpTimeout", "nodeCacheCapable", "managedResources", "ignorable"),
+}
+WAIT = 15.0
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all((FOLDER / name).read_text("utf-8")) if one]
+
+
+def of_kind(name: str, *kinds: str) -> list[dict[str, Any]]:
+    return [one for one in documents(name) if one["kind"] in kinds]
+
+
+def test_every_manifest_is_looked_at() -> None:
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_objects_have_the_fields_of_their_kind(name: str) -> None:
+    for one in documents(name):
+        kind = one["kind"]
+        assert one["apiVersion"] == VERSIONS.get(kind, "rbac.authorization.k8s.io/v1")
+        assert set(one) - {"apiVersion", "kind", "metadata"} == FIELDS[kind]
+        assert one["metadata"]["name"].startswith("topoplace-")
+        assert ("namespace" in one["metadata"]) is not kind.startswith("Cluster")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_pods_are_selected_locked_down_and_have_what_they_mount(name: str) -> None:
+    (workload,) = of_kind(name, "Deployment", "DaemonSet")
+    spec = workload["spec"]
+    pod = spec["template"]["spec"]
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    mounted = {mount["name"] for container in pod["containers"] for mount in container["volumeMounts"]}
+    assert mounted == volumes
+    for container in pod["containers"]:
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert container["image"].partition(":")[2] not in ("", "latest")
+        assert set(container["resources"]) == {"requests", "limits"}
+        if container["args"][0] == "kubernetes":
+            cli._parser().parse_args(container["args"])
+    if workload["kind"] == "Deployment":
+        assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+        assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_accounts_roles_and_bindings_belong_together(name: str) -> None:
+    (account,) = of_kind(name, "ServiceAccount")
+    (role,) = of_kind(name, "ClusterRole")
+    (workload,) = of_kind(name, "Deployment", "DaemonSet")
+    bindings = of_kind(name, "ClusterRoleBinding")
+    own = {key: account["metadata"][key] for key in ("name", "namespace")}
+    assert all(binding["subjects"] == [{"kind": "ServiceAccount", **own}] for binding in bindings)
+    assert role["metadata"]["name"] in [binding["roleRef"]["name"] for binding in bindings]
+    assert workload["spec"]["template"]["spec"]["serviceAccountName"] == own["name"]
+
+
+def test_the_configuration_of_kube_scheduler() -> None:
+    (config,) = of_kind("extender.yaml", "ConfigMap")
+    settings = yaml.safe_load(config["data"]["scheduler.yaml"])
+    assert settings["kind"] == "KubeSchedulerConfiguration"
+    (extender,) = settings["extenders"]
+    assert set(extender) <= EXTENDER
+    assert extender["nodeCacheCapable"] is True
+    verbs = {f"/{extender[f'{verb}Verb']}" for verb in ("filter", "prioritize", "bind")}
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    running = RunningExtender(topology, tp.policies.get("topo-aware"), Access("127.0.0.1", 1))
+    assert verbs == set(running.answers())
+    (workload,) = of_kind("extender.yaml", "Deployment")
+    arguments = workload["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert extender["urlPrefix"] == f"http://{arguments[arguments.index('--listen') + 1]}"
+
+
+# ---- rights --------------------------------------------------------------------------------------------------------
+
+
+def granted(name: str) -> set[tuple[str, str]]:
+    (role,) = of_kind(name, "ClusterRole")
+    return {(verb, one) for rule in role["rules"] for one in rule["resources"] for verb in rule["verbs"]}
+
+
+def used(requests: Iterable[str]) -> set[tuple[str, str]]:
+    """Return the verbs and resources of requests that a server has noted."""
+    found: set[tuple[str, str]] = set()
+    for line in requests:
+        method, path = line.split(" ")
+        words = path.removesuffix("?watch").split("/")[3:]
+        if words[0] == "namespaces":
+            words = words[2:]
+        resource = f"{words[0]}/{words[2]}" if len(words) == 3 else words[0]
+        verb = (
+            "create"
+            if method == "POST"
+            else "get"
+            if len(words) == 2
+            else "watch"
+            if "?watch" in line
+            else "list"
+        )
+        found.add((verb, resource))
+    return found
+
+
+def wait(done: Any) -> None:
+    event = Event()
+    for _ in range(int(WAIT / 0.01)):
+        if done():
+            return
+        event.wait(0.01)
+    raise AssertionError("it took too long")
+
+
+def test_the_scheduler_uses_all_of_its_rights_and_no_others() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    with ApiServer() as api:
+        api.store.add("nodes", node_json("n0"))
+        scheduler = Scheduler(topology, tp.policies.get("topo-aware"), Access("127.0.0.1", api.port))
+        stop = Event()
+        thread = Thread(target=scheduler.run, args=(stop,))
+        thread.start()
+        api.fail("low/binding", 503)
+        api.store.add("pods", pod_json("low", 8))
+        wait(lambda: not api.store.waiting())
+        api.store.add("pods", pod_json("high", 8, priority=9))
+        wait(lambda: set(api.store.pods()) == {"high"} and not api.store.waiting())
+        wait(lambda: len(api.store.events) >= 3)
+        wait(lambda: sum(line.endswith("?watch") for line in api.requests) >= 2)
+        stop.set()
+        thread.join(WAIT)
+        assert used(api.requests) == granted("scheduler.yaml")
+
+
+def test_the_extender_uses_all_of_its_rights_and_no_others() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    with ApiServer() as api:
+        api.store.add("nodes", node_json("n0"))
+        api.store.add("pods", pod_json("a", 2))
+        running = RunningExtender(topology, tp.policies.get("topo-aware"), Access("127.0.0.1", api.port))
+        stop, ready = Event(), Event()
+        thread = Thread(target=running.follow, args=(stop, ready))
+        thread.start()
+        assert ready.wait(WAIT)
+        binding = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n0"}
+        assert running.answers()["/bind"](binding) == {"Error": ""}
+        wait(lambda: sum(line.endswith("?watch") for line in api.requests) >= 2)
+        stop.set()
+        thread.join(WAIT)
+        assert used(api.requests) == granted("extender.yaml")
+
+
+def test_the_device_plugin_uses_all_of_its_rights_and_no_others() -> None:
+    with ApiServer() as api:
+        decided = DecidedPods(Access("127.0.0.1", api.port), "n0", ["0", "1"])
+        assert decided.choose(["0", "1"], [], 1) is None
+        decided.close()
+        assert used(api.requests) == granted("device-plugin.yaml")

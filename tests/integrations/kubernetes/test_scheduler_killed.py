@@ -1,0 +1,121 @@
+"""The command as a process that is killed again and again while pods come and go and the API server fails.
+
+With TOPOPLACE_KUBERNETES_DEEP=1: 2,000 pods, killed 50 times. Otherwise 1,000 pods, killed 3 times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import topoplace as tp
+from kubernetes_objects import node_json, pod_json
+from topoplace.testing.kubernetes import ApiServer
+
+DEEP = os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1"
+PODS, KILLS = (2000, 50) if DEEP else (1000, 3)
+NODES = 16
+WAIT = 600.0 if DEEP else 90.0
+FAULTS = (("/binding", 409), ("/binding", 503), ("/binding", 0), ("/api/v1/pods", 500), ("/events", 500))
+
+
+class Process:
+    """The scheduler as a process that can be killed and started again."""
+
+    def __init__(self, api: ApiServer, folder: Path) -> None:
+        topology = tp.Topology.cluster(
+            tp.machines.get("dgx1-v100"), NODES, names=[f"n{i}" for i in range(NODES)]
+        )
+        (folder / "topology.json").write_text(topology.to_json())
+        (folder / "kubeconfig").write_text(api.kubeconfig())
+        self._folder = folder
+        self.start()
+
+    def start(self) -> None:
+        words = [
+            "kubernetes",
+            "scheduler",
+            "topology.json",
+            "--kubeconfig",
+            "kubeconfig",
+            "--journal",
+            "journal",
+        ]
+        with open(self._folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "topoplace", *words], cwd=self._folder, stderr=log
+            )
+
+    def end(self, number: int) -> None:
+        assert self._process.poll() is None, (self._folder / "log").read_text("utf-8")[-3000:]
+        self._process.send_signal(number)
+        self._process.wait(30.0)
+
+    def log(self) -> str:
+        return (self._folder / "log").read_text("utf-8")
+
+
+def jobs(generator: random.Random) -> list[list[dict[str, Any]]]:
+    """Return all pods, in the lists in which they are created."""
+    found: list[list[dict[str, Any]]] = []
+    count = 0
+    while count < PODS:
+        if generator.random() < 0.1 and count + 4 <= PODS:
+            labels = {"topoplace.io/group": f"g{count}", "topoplace.io/group-size": "4"}
+            found.append([pod_json(f"g{count}-{i}", 2, labels=labels) for i in range(4)])
+        else:
+            found.append([pod_json(f"p{count}", generator.choice((0, 1, 1, 2, 2, 4, 8)))])
+        count += len(found[-1])
+    return found
+
+
+def test_churn_faults_and_kills_give_no_gpu_twice_and_lose_no_pod(tmp_path: Path) -> None:
+    generator = random.Random(5)
+    todo = jobs(generator)
+    total = sum(map(len, todo))
+    end = time.monotonic() + WAIT
+    kill_at = [round((i + 1) * total / (KILLS + 1)) for i in range(KILLS)]
+    finished: set[str] = set()
+    with ApiServer() as api:
+        for i in range(NODES):
+            api.store.add("nodes", node_json(f"n{i}"))
+        process = Process(api, tmp_path)
+        while len(finished) < total:
+            assert time.monotonic() < end, (len(finished), api.store.waiting()[:5], process.log()[-2000:])
+            waiting = len(api.store.waiting())
+            while todo and waiting < 60:
+                batch = todo.pop()
+                waiting += len(batch)
+                for one in batch:
+                    api.store.add("pods", one)
+            running = [
+                name
+                for name, pod in api.store.pods().items()
+                if pod["spec"].get("nodeName") and name not in finished
+            ]
+            for name in running:
+                if generator.random() < 0.3:
+                    finished.add(name)
+                    if generator.random() < 0.5:
+                        api.store.finish(name)
+                    else:
+                        api.store.remove("pods", name)
+            if generator.random() < 0.05:
+                generator.choice(
+                    (api.cut_watches, api.store.forget_history, lambda: api.fail(*generator.choice(FAULTS)))
+                )()
+            if kill_at and len(api.store.bound) >= kill_at[0]:
+                del kill_at[0]
+                process.end(signal.SIGKILL)
+                process.start()
+            time.sleep(0.02)
+        process.end(signal.SIGTERM)
+        assert api.store.twice == []
+        assert sorted(api.store.bound) == sorted(finished)  # each was bound once
+    assert '"event": "ready"' in process.log()
