@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.py"))
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
@@ -23,5 +23,5 @@ def test_example_runs(script: Path, tmp_path: Path) -> None:
     assert done.stdout
 
 
-def test_there_are_six() -> None:
-    assert len(EXAMPLES) == 6
+def test_there_are_seven() -> None:
+    assert len(EXAMPLES) == 7

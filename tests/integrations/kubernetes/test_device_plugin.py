@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from topoplace.testing.kubernetes import ApiServer  # noqa: E402
 
 WAIT = 30.0
 """Seconds after which a test gives up."""
+QUESTIONS = 2500 if os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1" else 40
+"""Random questions about each of four machines."""
 
 
 def node(name: str = "dgx1-v100", numa_nodes: int = 2) -> tp.Topology:
@@ -153,7 +156,7 @@ def test_the_preferred_allocation_is_the_best_set(name: str) -> None:
     assert isinstance(policy, tp.policies.Preserve)
     preferred = PreferredAllocation(topology, policy)
     chance = random.Random(7)
-    for _ in range(40):
+    for _ in range(QUESTIONS):
         free = chance.sample(range(topology.num_gpus), chance.randint(1, min(8, topology.num_gpus)))
         size = chance.randint(1, len(free))
         required = chance.sample(free, chance.randint(0, min(2, size)))
