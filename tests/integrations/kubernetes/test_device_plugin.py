@@ -149,11 +149,12 @@ def test_broken_gpus_are_reported_and_repaired_ones_too(tmp_path: Path) -> None:
             assert [one for one, (is_healthy, _) in next(lists).items() if not is_healthy] == ids(0)
 
 
+@pytest.mark.parametrize(
+    "policy", [tp.policies.Collective(), tp.policies.Preserve()], ids=lambda one: one.name
+)
 @pytest.mark.parametrize("name", ["dgx1-v100", "dgx-a100", "summit", "cubemesh-16"])
-def test_the_preferred_allocation_is_the_best_set(name: str) -> None:
+def test_the_preferred_allocation_is_the_best_set(name: str, policy: tp.engine.policy.SearchPolicy) -> None:
     topology = node(name)
-    policy = tp.policies.get("mapa-preserve")
-    assert isinstance(policy, tp.policies.Preserve)
     preferred = PreferredAllocation(topology, policy)
     chance = random.Random(7)
     for _ in range(QUESTIONS):
@@ -179,6 +180,19 @@ def test_the_preferred_allocation_is_the_best_set(name: str) -> None:
 
         sets = [some for some in combinations(sorted(free), size) if set(required) <= set(some)]
         assert value(gpus) == min(map(value, sets))
+
+
+@pytest.mark.parametrize("name", ["dgx1-v100", "dgx1-p100", "summit"])
+def test_no_other_set_carries_more_by_ten_percent(name: str) -> None:
+    topology = tp.machines.get(name)
+    preferred = PreferredAllocation(topology)
+    chance = random.Random(3)
+    for _ in range(QUESTIONS):
+        free = chance.sample(range(topology.num_gpus), chance.randint(2, topology.num_gpus))
+        size = chance.randint(2, len(free))
+        chosen = [int(one) for one in preferred.choose([str(gpu) for gpu in free], [], size)]
+        most = max(tp.collective.ring_bandwidth(topology, some) for some in combinations(free, size))
+        assert tp.collective.ring_bandwidth(topology, chosen) >= 0.9 * most
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class DevicePlugin:
         topology: Topology,
         *,
         resource_name: str = "nvidia.com/gpu",
-        policy: Policy | str = "mapa-preserve",
+        policy: Policy | str = "collective",
         passing: Passing = "environment",
         directory: Path | str = DIRECTORY,
         endpoint: str = "topoplace.sock",
