@@ -87,9 +87,8 @@ class ToyScheduler:
         gpus = named(self.cluster.topology, placement.gpus)
         self._journal.append(Entry(job.job_id, Stage.INTENT, gpus, f"priority {job.priority}"))
         self.cluster.allocate(job.job_id, placement)
-        self._start(
-            job.job_id, placement.gpus
-        )  # a crash before this line leaves an intent, and `reconcile` sees it
+        # A crash here leaves an intent, and `reconcile` sees it.
+        self._start(job.job_id, placement.gpus)
         self._journal.append(Entry(job.job_id, Stage.CONFIRMED, gpus))
 
     def _release(self, job_id: str) -> None:
@@ -105,12 +104,7 @@ def main() -> None:
 
     def start(job_id: str, gpus: Sequence[int]) -> None:
         really[job_id] = gpus
-        print(
-            "start",
-            job_id,
-            "on",
-            *[f"{topology.gpus[gpu].machine}:{topology.gpus[gpu].name}" for gpu in gpus],
-        )
+        print("start", job_id, "on", *named(topology, gpus))
 
     def stop(job_id: str, gpus: Sequence[int]) -> None:
         del really[job_id]
@@ -126,9 +120,8 @@ def main() -> None:
             toy.submit(Job("urgent", JobGraph.ring(4), priority=5))
         with Journal(Path(folder) / "journal") as journal:  # killed and started again
             again = ToyScheduler(topology, journal, start, stop, dict(really))
-            print(
-                "after a restart:", sorted(again.cluster.allocations), "differences:", len(again.differences)
-            )
+            print("after a restart:", sorted(again.cluster.allocations))
+            print("differences:", len(again.differences))
             for job in toy.jobs.values():
                 again.submit(job)
             again.end("gang")
