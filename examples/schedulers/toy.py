@@ -46,13 +46,15 @@ class ToyScheduler:
         self.differences = reconcile(self.cluster, running, journal)
 
     def submit(self, job: Job) -> None:
-        """Take a job; one that runs already, as after a restart, goes on."""
+        """Take a job; one that runs already, as after a restart, goes on. A job that cannot be asked for raises."""
+        self._policy.place(job.graph, self.cluster)
         self.jobs[job.job_id] = job
         self.decide()
 
     def end(self, job_id: str) -> None:
-        """Note that a job has ended; others may start."""
-        self._release(job_id)
+        """Note that a job has ended, or was cancelled; others may start."""
+        if self.cluster.runs(job_id):
+            self._release(job_id)
         del self.jobs[job_id]
         self.decide()
 

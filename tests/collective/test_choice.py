@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,3 +142,22 @@ def test_steps_of_bandwidths():
 
 def test_bits():
     assert members_of(0b101001) == (0, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("free", "message"),
+    [([8], r"free\[0\] = 8"), ([0, 0], r"free\[1\] = 0 appears twice"), ([-1], "free"), ([0.5], "free")],
+)
+def test_wrong_free_gpus_are_named(free: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        collective.left_bandwidth(DGX1, free)
+
+
+def test_rates_are_checked_and_may_lack_a_cpu() -> None:
+    with pytest.raises(ValueError, match="gb_per_s"):
+        collective.Rates("mine", {"nvlink2": -1.0})
+    with pytest.raises(ValueError, match="intel_overhead"):
+        replace(collective.PRESETS["nccl-2.30"], intel_overhead=float("nan"))
+    known = collective.PRESETS["nccl-2.30"]
+    without = {name: rate for name, rate in known.gb_per_s.items() if not name.startswith("socket")}
+    assert collective.ring_bandwidth(DGX1, [0, 3], rates=replace(known, gb_per_s=without)) == 40

@@ -100,3 +100,14 @@ def test_after_a_crash_it_holds_what_runs_and_starts_what_does_not(journal: Jour
     assert sorted(running) == ["a", "b"]
     assert {one.stage for one in journal.latest().values()} == {Stage.CONFIRMED}
     assert not set(running["a"]) & set(running["b"])
+
+
+def test_a_job_that_cannot_be_asked_for_leaves_no_trace(journal: Journal) -> None:
+    running: dict[str, Sequence[int]] = {}
+    scheduling = scheduler(journal, running)
+    with pytest.raises(ValueError, match="within"):
+        scheduling.submit(toy.Job("bad", tp.JobGraph.ring(2).with_(within="rack")))
+    scheduling.submit(job("big", 16))
+    scheduling.submit(job("late", 4))
+    scheduling.end("late")  # cancelled before it runs
+    assert set(running) == {"big"}

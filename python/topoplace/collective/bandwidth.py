@@ -51,9 +51,10 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     """Return GB/s that the rings through `gpus` carry together: the bus bandwidth of a ring collective.
 
     Rings are searched as NCCL does it: at the rates of its table, over NVLinks alone where they connect all GPUs,
-    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. 0 if they are not connected. On several
-    machines, the network ports of the chosen GPUs and the levels of the fabric count, too (`several_machines`).
-    ValueError names a wrong argument.
+    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. 0 if they are not connected, or only by links
+    slower than every rate that the table gives a channel: 3 GB/s, and 18 for B200. On several machines, the network
+    ports of the chosen GPUs and the levels of the fabric count, too (`several_machines`). ValueError names a wrong
+    argument.
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)

@@ -16,7 +16,10 @@ from topoplace.topology.links.link_catalogue import SPEEDS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself."""
+    """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself.
+
+    ValueError for a rate that is not positive and finite, or an overhead below 1.
+    """
 
     name: str
     gb_per_s: Mapping[str, float]
@@ -25,6 +28,14 @@ class Rates:
     """What a path through the host bridge of an Intel CPU takes of PCIe links, times its rate."""
     channel_gb_per_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict[int, tuple[float, ...]])
     """The rates that a channel may have, descending, by the least compute capability that they are for."""
+
+    def __post_init__(self) -> None:
+        for name, rate in self.gb_per_s.items():
+            _checks.positive(rate, f"gb_per_s[{name!r}]", ValueError, high=1e6)
+        _checks.real(self.intel_overhead, "intel_overhead", ValueError, low=1.0, high=100.0)
+        for capability, steps in self.channel_gb_per_s.items():
+            for i, rate in enumerate(steps):
+                _checks.positive(rate, f"channel_gb_per_s[{capability}][{i}]", ValueError, high=1e6)
 
     def of(self, name: str) -> float | None:
         """Return GB/s of a link called `name` in the link catalogue; None if there is no such figure."""

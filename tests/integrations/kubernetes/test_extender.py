@@ -89,6 +89,54 @@ def test_filter_prioritize_and_bind() -> None:
         assert best in ("n0", "n1")
 
 
+def bind(server: ExtenderServer, pod: str, node: str) -> str:
+    body = {"PodName": pod, "PodNamespace": "default", "PodUID": f"uid-{pod}", "Node": node}
+    status, found = call(server.port, "/bind", body)
+    assert status == 200
+    return str(found["Error"])
+
+
+def test_a_repeated_binding_frees_nothing() -> None:
+    with extending() as (api, server, running):
+        api.store.add("pods", pod_json("a", 4))
+        api.store.add("pods", pod_json("b", 8))
+        assert bind(server, "a", "n0") == ""
+        assert bind(server, "a", "n0") == ""  # it is there
+        assert bind(server, "a", "n1") == "the pod is bound to n0, or has ended"
+        assert bind(server, "x2", "n0") == "the pod is bound to n2, or has ended"
+        assert running.extender.state.free_by_row()[:3].tolist() == [4, 2, 0]
+        assert bind(server, "b", "n0") == "node n0 has no such GPUs free any more"
+        assert not api.store.twice
+
+
+def test_a_binding_whose_answer_is_lost_holds_its_gpus() -> None:
+    with extending() as (api, server, _):
+        api.store.add("pods", pod_json("a", 4))
+        api.store.add("pods", pod_json("b", 8))
+        api.fail("/api/v1/pods", 500, 3)
+        api.cut_watches()  # what happens is not seen for a moment
+        api.fail("a/binding", 0)  # done, and the answer is lost
+        assert bind(server, "a", "n0") == ""
+        assert bind(server, "b", "n0") == "node n0 has no such GPUs free any more"
+        assert not api.store.twice
+
+
+def test_a_request_has_its_time_from_its_first_byte() -> None:
+    """The connection was idle for most of the limit before; the answer takes half of it."""
+
+    def slowly(_: Any) -> dict[str, Any]:
+        time.sleep(0.6)
+        return {}
+
+    with ExtenderServer({"/filter": slowly}, request_s=1.2) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT)
+        for _ in range(2):
+            connection.request("POST", "/filter", "{}")
+            assert connection.getresponse().read() == b"{}"
+            time.sleep(0.9)
+        connection.close()
+
+
 def test_the_best_node_is_the_one_that_the_policy_would_choose() -> None:
     with extending() as (_, server, running):
         for gpus in (1, 2, 3, 6):
@@ -131,9 +179,10 @@ def test_bindings_that_are_not_possible_say_why_and_hold_nothing() -> None:
             in call(server.port, "/bind", {**binding, "Node": "n0", "PodUID": "old"})[1]["Error"]
         )
         assert call(server.port, "/bind", {**binding, "PodName": "gone"})[0] == 400
-        api.fail("a/binding", 409)
-        assert "409" in call(server.port, "/bind", {**binding, "Node": "n0"})[1]["Error"]
+        api.fail("a/binding", 403)
+        assert "403" in call(server.port, "/bind", {**binding, "Node": "n0"})[1]["Error"]
         assert "uid-a" not in running.extender.state.pods
+        api.fail("a/binding", 409)  # the pod has changed: it is asked for again
         assert call(server.port, "/bind", {**binding, "Node": "n0"})[1] == {"Error": ""}
         assert not api.store.twice
 
@@ -302,6 +351,7 @@ def test_the_command_answers_until_it_is_told_to_end(tmp_path: Path) -> None:
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
+                assert json.loads(process.stderr.readline())["event"] == "listing nodes and pods"
                 port = json.loads(process.stderr.readline())["port"]
                 question = {"Pod": pod_json("a", 2), "NodeNames": ["n0"]}
                 assert call(port, "/filter", question)[0] == 401

@@ -205,8 +205,10 @@ def test_a_disruption_budget_is_waited_for_and_the_reservation_ends() -> None:
 
 
 def test_a_cordoned_node_gets_nothing_more() -> None:
-    with cluster(2) as (api, _):
+    with cluster(2) as (api, running):
+        changes = running.scheduler.state.freed
         api.store.change("nodes", "n0", lambda node: node["spec"].update(unschedulable=True))
+        until(lambda: running.scheduler.state.freed > changes)  # it has seen this before the pods
         for i in range(3):
             api.store.add("pods", pod_json(f"a{i}", 4))
         until(lambda: len(api.store.waiting()) == 1)
@@ -352,6 +354,9 @@ def test_unreadable_objects_close_nodes_and_stop_nothing() -> None:
             api.store.add("pods", pod_json(f"a{i}", 1))
         until(lambda: api.store.waiting() == ["unread"])
         assert {node for node, _, _ in api.store.held()} == {"n1"}
+        until(lambda: any("cannot be honoured" in event["message"] for event in api.store.events))
+        api.store.add("pods", pod_json("without", 0, cpu="1"))
+        until(lambda: where(api, "without") == "n1")  # nobody knows which CPUs are left on n0
         api.store.change("nodes", "n1", lambda node: node["status"].update(allocatable={"cpu": "many"}))
         until(lambda: any(event == "node_unreadable" for event, _ in running.logged))
         api.store.remove("pods", "strange")

@@ -43,7 +43,7 @@ def _add_device_plugin(which: Any) -> None:
         help="the node's machine, as for `topoplace show` (default: what is found on this host)",
     )
     options.add_assumptions(parser)
-    options.add_policy(parser, what="policy that compares sets of GPUs")
+    options.add_policy(parser, what="policy that compares sets of GPUs", default="collective")
     parser.add_argument(
         "--resource",
         default="nvidia.com/gpu",
@@ -186,16 +186,20 @@ def _extender(arguments: argparse.Namespace) -> None:
         topology, policy, _access(arguments), gpu_resource=resource, write_log=log.to_stderr
     )
     stop, ready = _until_told(), Event()
-    server = ExtenderServer(extender.answers(), host, port, tls=tls, token=token)
     follower = Thread(target=extender.follow, args=(stop, ready))
     follower.start()
-    while not ready.wait(0.1) and not stop.is_set():
-        pass
-    with server:
-        log.to_stderr("ready", port=server.port)
-        while not stop.wait(_SIGNALS_S):
-            pass  # a signal that another thread gets wakes nobody
-    follower.join()
+    log.to_stderr("listing nodes and pods")
+    try:
+        while not ready.wait(0.1) and not stop.is_set():
+            pass
+        if ready.is_set():
+            with ExtenderServer(extender.answers(), host, port, tls=tls, token=token) as server:
+                log.to_stderr("ready", port=server.port)
+                while not stop.wait(_SIGNALS_S):
+                    pass  # a signal that another thread gets wakes nobody
+    finally:
+        stop.set()
+        follower.join()
 
 
 def _listened(text: str) -> tuple[str, int]:

@@ -82,6 +82,7 @@ class Watcher:
                 pause = max(error.retry_after_s, _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
                 failures += 1
                 self._stop.wait(pause * random.uniform(0.5, 1.0))
+        self._connection.close()
 
     def _list(self) -> None:
         """Tell the list of all objects, and note its version."""

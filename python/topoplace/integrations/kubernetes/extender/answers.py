@@ -16,6 +16,7 @@ from topoplace.integrations.kubernetes.objects.fields import mapping, text
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.calls import Outcome
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.deciding import job_graph
 from topoplace.jobs.job_graph import JobGraph
@@ -23,8 +24,8 @@ from topoplace.jobs.job_graph import JobGraph
 MOST_SCORE: Final = 10
 """The largest score of a node in an extender's answer."""
 _MOST_NODES = 1 << 20
-Bind = Callable[[Pod], str]
-"""Binds a pod to its node, with its annotations; returns an error, or ""."""
+Bind = Callable[[Pod], Outcome | None]
+"""Binds a pod to its node, with its annotations, and returns how that ended; None if it is not known."""
 
 
 class Extender:
@@ -79,18 +80,32 @@ class Extender:
         if uid and pod.uid != uid:
             return {"Error": f"pod {namespace}/{name} is another one by now"}
         with self.lock:
+            if pod.node or pod.ended:
+                self.state.set_pod(pod)  # the watch may be late
+                return {"Error": "" if pod.node == node else f"the pod is bound to {pod.node}, or has ended"}
+            if pod.uid in self.state.pods:
+                return {"Error": "the pod is being bound"}
             gpus = self._chosen(pod, node)
             if isinstance(gpus, str):
                 return {"Error": gpus}
             bound = self.state.assume(pod, node, gpus)
-        error = self._bind(bound)
-        if error:
-            with self.lock:
-                if not self.state.is_confirmed(pod.uid):
-                    self.state.remove_pod(pod.uid)
-        return {"Error": error}
+        return {"Error": self._error_of(bound, self._bind(bound))}
 
     # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _error_of(self, bound: Pod, outcome: Outcome | None) -> str:
+        """Return the error of a binding, or ""; a pod that is not bound frees its GPUs."""
+        if outcome is None:
+            return "the extender ends, and does not know whether the pod is bound"
+        if outcome.result == "bound":
+            return ""
+        with self.lock:
+            if not self.state.is_confirmed(bound.uid):  # else a watch has told the truth meanwhile
+                self.state.remove_pod(bound.uid)
+                if outcome.result == "refused":
+                    self.state.set_pod(read_pod(outcome.truth, self.state.gpu_resource))
+            now = self.state.pods.get(bound.uid)
+        return "" if now and (now.node, now.gpus) == (bound.node, bound.gpus) else outcome.error
 
     def _question(self, arguments: Any) -> tuple[Pod, list[str], dict[str, Any]]:
         """Return the pod, the names of the nodes, and the nodes themselves where they are told."""

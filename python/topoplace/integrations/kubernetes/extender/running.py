@@ -11,13 +11,14 @@ from topoplace.engine.policy import Policy
 from topoplace.integrations import log
 from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
-from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+from topoplace.integrations.kubernetes.client.connection import Connection
 from topoplace.integrations.kubernetes.client.watch import News, Watcher
 from topoplace.integrations.kubernetes.extender.answers import Extender
 from topoplace.integrations.kubernetes.extender.server import Answer
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
+from topoplace.integrations.kubernetes.scheduler.calls import Outcome, bind
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.intake import Intake
@@ -43,6 +44,7 @@ class RunningExtender:
         self._access = access
         self._log = write_log
         self._news: Queue[News] = Queue(_MOST_NEWS)
+        self._stopped = Event()
         state = ClusterState(topology, gpu_resource)
         self._intake = Intake(state, WaitingPods(""), Decisions(state, None), write_log)
         self.extender = Extender(state, policy, self._bound)
@@ -71,6 +73,7 @@ class RunningExtender:
                 if self._intake.is_complete:
                     ready.set()
         finally:
+            self._stopped.set()
             for watcher in watchers:
                 watcher.stop()
 
@@ -80,16 +83,15 @@ class RunningExtender:
         with closing(Connection(self._access)) as connection:
             return read_pod(api.read_pod(connection, namespace, name), self.extender.state.gpu_resource)
 
-    def _bound(self, pod: Pod) -> str:
+    def _bound(self, pod: Pod) -> Outcome | None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
-        try:
-            with closing(Connection(self._access)) as connection:
-                api.bind(connection, pod.namespace, pod.name, pod.uid, pod.node, told)
-        except ApiError as error:
-            self._log("not_bound", pod=f"{pod.namespace}/{pod.name}", node=pod.node, error=str(error))
-            return str(error)
-        self._log("bound", pod=f"{pod.namespace}/{pod.name}", node=pod.node, gpus=told.get(GPUS, ""))
-        return ""
+        with closing(Connection(self._access)) as connection:
+            outcome = bind(connection, pod, told, self._stopped)
+        event = "bound" if outcome and outcome.result == "bound" else "not_bound"
+        error = outcome.error if outcome else "stopped"
+        name = f"{pod.namespace}/{pod.name}"
+        self._log(event, pod=name, node=pod.node, gpus=told.get(GPUS, ""), error=error)
+        return outcome
 
 
 def server_tls(certificate: str, key: str, client_authority: str | None) -> ssl.SSLContext:

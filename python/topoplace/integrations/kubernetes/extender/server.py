@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader
 from ipaddress import ip_address
 from threading import BoundedSemaphore, Thread, Timer
 from typing import Any, Final, Self, cast
@@ -163,7 +164,14 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug(format, *args)
 
     def handle_one_request(self) -> None:
-        """Serve one request, for which the time begins with its first line."""
+        """Serve one request, for which the time begins with its first byte."""
+        try:
+            begun = cast("BufferedReader", self.rfile).peek(1)
+        except OSError:
+            begun = b""
+        if not begun:
+            self.close_connection = True
+            return
         with _Deadline(self.connection, self._limits.request_s):
             super().handle_one_request()
 

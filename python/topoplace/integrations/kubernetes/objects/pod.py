@@ -140,6 +140,30 @@ def pod(value: object, gpu_resource: str = GPU) -> Pod:
     )
 
 
+def unreadable(uid: str, namespace: str, name: str, scheduler: str, why: str) -> Pod:
+    """Return a pod that waits and of which nothing else can be read, so that it is refused."""
+    return Pod(
+        uid,
+        namespace,
+        name,
+        scheduler,
+        node="",
+        ended=False,
+        deleting=False,
+        created="",
+        priority=0,
+        may_preempt=False,
+        labels={},
+        annotations={},
+        requests=Requests((), 0, (), 0),
+        place=Place((), None, ()),
+        host_ports=(),
+        repulsions=(),
+        gated=False,
+        refused=f"what it asks for ({why})",
+    )
+
+
 def _ours(value: object) -> dict[str, str]:
     """Return the annotations of topoplace; those of others are large and of no interest."""
     found = mapping(value, "metadata.annotations")

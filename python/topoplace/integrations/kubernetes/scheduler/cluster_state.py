@@ -94,7 +94,7 @@ class ClusterState:
         self._assumed.discard(pod.uid)
 
     def close_for(self, uid: str, node: str) -> None:
-        """Give a node no more pods with GPUs while a pod runs there that cannot be read."""
+        """Give a node no more pods while one runs there that cannot be read."""
         self._unread[uid] = self.table.row(node)
         self._untold.setdefault(self._unread[uid], set()).add(uid)
 
@@ -171,6 +171,7 @@ class ClusterState:
     def eligible(self, pod: Pod) -> Mask:
         """Return True for each row of the table where the pod may run now."""
         mask = self.table.mask(pod)
+        mask[list(self._unread.values())] = False  # nobody knows what is left there
         return self._with_known_gpus(mask) if pod.requests.gpus else mask
 
     def eligible_but_for_gpus(self, pod: Pod) -> Mask:

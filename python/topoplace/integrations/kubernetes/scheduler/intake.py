@@ -9,6 +9,7 @@ from topoplace.integrations import log
 from topoplace.integrations.kubernetes.client.watch import News
 from topoplace.integrations.kubernetes.objects.node import node as read_node
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
+from topoplace.integrations.kubernetes.objects.pod import unreadable
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.waiting import WaitingPods
@@ -51,7 +52,7 @@ class Intake:
             pod = read_pod(value, self._state.gpu_resource)
         except KubernetesError as error:
             self._log("pod_unreadable", pod=name, error=str(error))
-            self._take_unreadable(uid, value)
+            self._take_unreadable(uid, value, str(error))
             return
         if pod.ended:
             self.forget(uid)
@@ -103,12 +104,22 @@ class Intake:
                 self._log("node_unreadable", node=name, error=str(error))
         self._state.remove_node(name)
 
-    def _take_unreadable(self, uid: str, value: Any) -> None:
-        """Close the node of a bound pod that cannot be read; one that waits is left alone."""
+    def _take_unreadable(self, uid: str, value: Any, error: str) -> None:
+        """Close the node of a bound pod that cannot be read; one that waits is refused for what is wrong."""
         self.forget(uid)
-        node, phase = _part(value, "spec").get("nodeName"), _part(value, "status").get("phase")
-        if isinstance(node, str) and node and phase not in _ENDED:
+        spec, phase = _part(value, "spec"), _part(value, "status").get("phase")
+        node = spec.get("nodeName")
+        if phase in _ENDED:
+            return
+        if isinstance(node, str) and node:
             self._state.close_for(uid, node)
+        elif not node:
+            metadata = _part(value, "metadata")
+            namespace, name, scheduler = (
+                str(one)[:253]
+                for one in (metadata.get("namespace"), metadata.get("name"), spec.get("schedulerName"))
+            )
+            self._waiting.set_pod(unreadable(uid, namespace, name, scheduler, error))
 
 
 def _part(value: Any, name: str) -> dict[str, Any]:
