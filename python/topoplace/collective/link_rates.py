@@ -38,6 +38,11 @@ def pcie_rate(gb_per_s: float, rates: Rates) -> float:
     return gb_per_s
 
 
+def rate_between(cpu: str, rates: Rates) -> float:
+    """Return the rate between two CPUs of a make, that of the catalogue where `rates` has none."""
+    return rates.of(cpu) or SPEEDS[cpu].gb_per_s
+
+
 def socket_rate(gb_per_s: float, cpus: tuple[str | None, str | None], rates: Rates) -> float:
     """Return the rate between two CPUs of these makes, where the topology gives the speed `gb_per_s`."""
     told = [(SPEEDS[cpu].gb_per_s, rates.of(cpu)) for cpu in cpus if cpu]

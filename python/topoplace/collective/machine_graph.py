@@ -16,7 +16,6 @@ from topoplace.collective.rates import Rates
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import ComponentKind
 from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS
 from topoplace.topology.topology import Topology
 
 UNITS_PER_GB = 1_000_000
@@ -196,7 +195,7 @@ def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
             for gpu in group:
                 parts.connect(gpu, above, Wire.PCIE, pcie)
     for a, b in combinations(cpu_of.values(), 2):
-        parts.connect(a, b, Wire.SYSTEM, rates.of(cpu_make) or SPEEDS[cpu_make].gb_per_s)
+        parts.connect(a, b, Wire.SYSTEM, link_rates.rate_between(cpu_make, rates))
     vertex = [parts.nvswitch() if part.kind is ComponentKind.NVSWITCH else -1 for part in topology.components]
     for a, b, link in topology.component_links:
         if a < topology.num_gpus and vertex:
