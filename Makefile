@@ -5,6 +5,7 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+TESTED := --constraint constraints.txt
 FUZZ_SECONDS ?= 60
 MUTANTS ?= python/topoplace/policies python/topoplace/engine python/topoplace/cluster --count 20
 FUZZ_PARSERS ?= hwloc_xml system_xml topo_matrix kubernetes_labels kfd gres topology_conf
@@ -15,7 +16,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks newest clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -44,13 +45,13 @@ $(VENV)/.modules: $(VENV)/.pip always
 	@find python -name '*.py' | sort | cmp -s - $@ || find python -name '*.py' | sort >$@
 
 # What running needs, then what developing needs on top.
-$(VENV)/.extension: $(VENV)/.pip $(VENV)/.modules pyproject.toml $(LIBRARY_SOURCES)
-	$(PIP) --group build
-	$(PIP) --no-build-isolation --editable '.[all]'
+$(VENV)/.extension: $(VENV)/.pip $(VENV)/.modules pyproject.toml constraints.txt $(LIBRARY_SOURCES)
+	$(PIP) $(TESTED) --group build
+	$(PIP) $(TESTED) --no-build-isolation --editable '.[all]'
 	@touch $@
 
-$(VENV)/.dependencies: $(VENV)/.pip pyproject.toml
-	$(PIP) --group dev
+$(VENV)/.dependencies: $(VENV)/.pip pyproject.toml constraints.txt
+	$(PIP) $(TESTED) --group dev
 	@touch $@
 
 lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes of functions, the stub
@@ -133,6 +134,12 @@ build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/
 	python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel .
 	python tools/check_wheel.py build/wheel
 	@touch $@
+
+newest:  ## the newest release of every dependency, into constraints.txt; then `make test`
+	rm -rf $(VENV)
+	: >constraints.txt
+	$(MAKE) $(VENV)/.extension $(VENV)/.dependencies
+	$(VENV)/bin/python -m pip freeze --exclude-editable >constraints.txt
 
 clean:  ## remove what these commands made
 	rm -rf $(VENV) build
