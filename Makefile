@@ -16,7 +16,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks newest clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -140,6 +140,9 @@ newest:  ## the newest release of every dependency, into constraints.txt; then `
 	: >constraints.txt
 	$(MAKE) $(VENV)/.extension $(VENV)/.dependencies
 	$(VENV)/bin/python -m pip freeze --exclude-editable >constraints.txt
+
+docs: $(VENV)/.extension $(VENV)/.dependencies  ## the site, in build/site; it needs no network
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
 
 clean:  ## remove what these commands made
 	rm -rf $(VENV) build

@@ -203,7 +203,7 @@ def options_of(parser: argparse.ArgumentParser, command: str = "") -> Iterator[t
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
-    for command, option in options_of(cli._parser()):
+    for command, option in options_of(cli.command_parser()):
         if command == "papers mapa" and option in ARTIFACT_WRONG:
             yield from ((ARTIFACT, option, value) for value in ARTIFACT_WRONG[option])
             continue
@@ -251,9 +251,9 @@ def test_the_option_or_its_file_is_named(here: Path, call: Call, base: str, opti
 
 @pytest.mark.parametrize("base", [*dict.fromkeys(BASES.values()), ARTIFACT])
 def test_every_command_line_above_is_understood(base: str) -> None:
-    cli._parser().parse_args(base.split())
+    cli.command_parser().parse_args(base.split())
 
 
 def test_every_command_with_an_option_is_tried() -> None:
-    commands = {command for command, _ in options_of(cli._parser())}
+    commands = {command for command, _ in options_of(cli.command_parser())}
     assert commands == {base.split(" --")[0] for base in BASES}

@@ -52,11 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises SystemExit instead for `--help`, `--version` and wrong arguments.
     """
     _prepare_output()
+    if "" not in sys.path:
+        sys.path.append(
+            ""
+        )  # `--policy module:Class` finds modules of the current directory, after installed ones
     try:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
-                parsed = _parser().parse_args(arguments)
+                parsed = command_parser().parse_args(arguments)
                 code: int = parsed.run(parsed) or 0
         finally:
             sys.stdout.flush()
@@ -74,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> Parser:
+def command_parser() -> Parser:
+    """Return the parser of all commands."""
     parser = Parser(prog="topoplace", description="Choose GPUs for jobs by the links between them.")
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
