@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from topoplace._similar_names import did_you_mean, not_one_of
 
 if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
@@ -20,7 +22,25 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports a wrong argument in one line instead of printing the usage text."""
+    """An argument parser that reports a wrong argument in one line, with the name that may be meant."""
+
+    def parse_known_args(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        """Return the arguments that this parser knows; unlike the base class, refuse all others."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            flag = next((text for text in unknown if text.startswith("-")), unknown[0]).partition("=")[0]
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            hint = did_you_mean(flag, known) if flag.startswith("--") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {hint}" if hint else ""))
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {value!r}, {not_one_of(str(value), map(str, action.choices))}"
+            )
 
     def error(self, message: str) -> NoReturn:
         """Print `message` in one line to standard error, and exit with code 2."""

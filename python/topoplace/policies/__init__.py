@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, cast
 
 from topoplace import _checks
+from topoplace._similar_names import did_you_mean
 from topoplace.engine.admission import GpuSet
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
@@ -134,5 +134,4 @@ def _class_of(name: str) -> Callable[..., Policy]:
 
 def _hint(name: str) -> str:
     """Return which policies the unknown `name` may mean, as the end of a sentence."""
-    close = [known for known in _POLICIES if name in known] or get_close_matches(name, _POLICIES, n=2)
-    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(_POLICIES)}"
+    return did_you_mean(name, _POLICIES) or f"known: {', '.join(_POLICIES)}"
