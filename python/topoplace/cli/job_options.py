@@ -72,7 +72,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="share of each GPU, 0.001 to 1 (default: 1)",
     )
-    parser.add_argument("--mig", metavar="PROFILE", help="a MIG slice of each GPU, such as 1g.10gb")
+    parser.add_argument("--mig", metavar="SLICE", help="a MIG slice of each GPU, such as 1g.10gb")
     parser.add_argument(
         "--min-utility",
         type=float,

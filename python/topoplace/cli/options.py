@@ -6,7 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from topoplace._similar_names import did_you_mean, not_one_of
 
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
 
 WRONG_INPUT = 2
+EXIT_CODES: Final = {
+    0: "success",
+    1: "a negative answer, such as no placement; the help of each command says which",
+    WRONG_INPUT: "wrong input, which one line on standard error names",
+    130: "ended by Ctrl-C",
+    141: "the reader of the output stopped reading",
+}
+"""What the exit codes of all commands mean."""
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
@@ -21,8 +29,35 @@ _MAX_MESSAGE_LENGTH = 400
 Run = Callable[[argparse.Namespace], int | None]
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps descriptions, and keeps the lines of what stands below the options."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports a wrong argument in one line, with the name that may be meant."""
+
+    examples: tuple[str, ...] = ()
+    """Command lines that the help text shows."""
+    negative: str = ""
+    """What exit code 1 means, if the command has it."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, **arguments)
+
+    def all_actions(self) -> tuple[argparse.Action, ...]:
+        """Return all arguments and options, in their order."""
+        return tuple(self._actions)
+
+    def explain(self, examples: Sequence[str], negative: str = "") -> None:
+        """Show examples, and what exit code 1 means, below the options of the help text."""
+        self.examples, self.negative = tuple(examples), negative
+        lines = ["examples:", *(f"  {example}" for example in examples)]
+        if negative:
+            lines += ["", f"exit code 1: {negative}"]
+        self.epilog = "\n".join(lines)
 
     def parse_known_args(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -54,11 +89,29 @@ def one_line(message: str) -> str:
     return line if len(line) <= _MAX_MESSAGE_LENGTH else f"{line[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 
-def command(commands: Any, name: str, summary: str, run: Run | None = None) -> argparse.ArgumentParser:
-    """Add a command called `name` to the subparsers `commands`, and return its parser; `run` executes the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
+def command(
+    commands: Any,
+    name: str,
+    summary: str,
+    run: Run,
+    *,
+    examples: Sequence[str],
+    negative: str = "",
+) -> argparse.ArgumentParser:
+    """Add a command called `name` to the subparsers `commands`, and return its parser.
+
+    run: executes the command. examples: command lines for the help text. negative: what exit code 1 means.
+    """
+    parser: Parser = commands.add_parser(name, help=summary, description=summary)
+    parser.explain(examples, negative)
     parser.set_defaults(run=run)
     return parser
+
+
+def group(commands: Any, name: str, summary: str, metavar: str) -> Any:
+    """Add a command called `name` to the subparsers `commands`, and return the subparsers of its own commands."""
+    parser: Parser = commands.add_parser(name, help=summary, description=summary)
+    return parser.add_subparsers(metavar=metavar, required=True)
 
 
 def add_topology(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:

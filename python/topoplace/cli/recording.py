@@ -24,7 +24,14 @@ _MAX_INTERVAL_S = 60.0
 def add(actions: Any) -> None:
     """Add the action `record` to `topoplace profile`."""
     record = options.command(
-        actions, "record", "record what this host's GPUs send each other, and a run of a program", _record
+        actions,
+        "record",
+        "record what this host's GPUs send each other, and a run of a program",
+        _record,
+        examples=[
+            "topoplace profile record --seconds 60 -o traffic.json",
+            "topoplace profile record -o traffic.csv --runs runs.csv --name vgg/64 -- python train.py",
+        ],
     )
     record.add_argument(
         "program", nargs="*", metavar="PROGRAM", help="after --: run this program, and record until it ends"

@@ -10,7 +10,7 @@ from topoplace.cli import options
 
 def add(commands: Any) -> None:
     """Add `topoplace machines` and its arguments to the command line."""
-    options.command(commands, "machines", "list the built-in machines", _run)
+    options.command(commands, "machines", "list the built-in machines", _run, examples=["topoplace machines"])
 
 
 def _run(_: argparse.Namespace) -> None:

@@ -22,6 +22,8 @@ def add(commands: Any) -> None:
         "partition",
         "split a graph's vertices into two sides with little edge weight between them",
         _run,
+        examples=["topoplace partition mesh.graph --imbalance 0.01 -o sides.txt"],
+        negative="no balanced split was found",
     )
     options.add_problem_file(parser, "graph", "graph in METIS' format")
     parser.add_argument(

@@ -15,6 +15,7 @@ def add(commands: Any) -> None:
         "show",
         "print a topology's links by kind and speed, or a network as a tree; with -o draw it",
         _run,
+        examples=["topoplace show dgx1-v100", "topoplace show topo.txt --svg -o pictures"],
     )
     options.add_topology(show)
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
