@@ -157,10 +157,19 @@ def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
 
 
 def add_count(
-    parser: argparse.ArgumentParser, name: str, default: int, what: str, most: int = _MAX_COUNT
+    parser: argparse.ArgumentParser,
+    name: str,
+    default: int,
+    what: str,
+    most: int = _MAX_COUNT,
+    *,
+    default_text: str = "",
 ) -> None:
-    """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text."""
-    help_text = f"{what} (default: {default})"
+    """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text.
+
+    default_text: what the help says of the default, if that differs between hosts.
+    """
+    help_text = f"{what} (default: {default_text or default})"
     parser.add_argument(
         name, type=lambda text: _whole(text, 1, most), default=default, metavar="N", help=help_text
     )

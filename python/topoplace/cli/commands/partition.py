@@ -72,7 +72,10 @@ def _run(arguments: argparse.Namespace) -> int:
                 timeout=arguments.timeout,
             )
     except (InfeasibleError, SearchTimeoutError) as error:
-        print(f"not split: {error}")
+        if arguments.json:
+            writing.as_json({"reason": str(error)})
+        else:
+            print(f"not split: {error}")
         return _NOT_FOUND
     facts = _facts(file, found, time.perf_counter() - before)
     if output:

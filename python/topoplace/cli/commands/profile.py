@@ -43,6 +43,7 @@ def add(commands: Any) -> None:
         default=95.0,
         help="take this percentile of the runs of a kind (default: 95, as in SC'17)",
     )
+    options.add_json(build)
     show = options.command(
         actions,
         "show",
@@ -72,7 +73,17 @@ def _build(arguments: argparse.Namespace) -> None:
     with flags.named(percentile="--percentile"):
         profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
     output.write_text(profile.to_csv() if output.suffix == ".csv" else profile.to_json(), encoding="utf-8")
-    print(f"wrote {output}: {profile!r}")
+    if arguments.json:
+        writing.as_json(
+            {
+                "wrote": str(output),
+                "runs": len(runs),
+                "solo": len(profile.solo),
+                "pairs": len(profile.colocation),
+            }
+        )
+    else:
+        print(f"wrote {output}: {profile!r}")
 
 
 def _show(arguments: argparse.Namespace) -> None:

@@ -61,6 +61,7 @@ def _add_release(which: Any) -> None:
     )
     _add_journal(parser)
     _add_patience(parser, "do so for jobs older than SECONDS, if the journal's writer was silent as long")
+    options.add_json(parser)
 
 
 def _add_replay(which: Any) -> None:
@@ -117,6 +118,7 @@ def _add_gres(which: Any) -> None:
         metavar="PATH",
         help="device file of a GPU, with {number} on its machine, and {node} (default: %(default)s)",
     )
+    options.add_json(parser)
 
 
 def _add_file(which: Any) -> None:
@@ -180,7 +182,10 @@ def _release(arguments: argparse.Namespace) -> None:
     count = release_waiting(
         SlurmCommands(), alive, patience_s=patience, now=time.time(), write_log=log.to_stderr
     )
-    print(f"{count} jobs given back to Slurm")
+    if arguments.json:
+        writing.as_json({"released": count})
+    else:
+        print(f"{count} jobs given back to Slurm")
 
 
 def _replay(arguments: argparse.Namespace) -> None:
@@ -237,6 +242,9 @@ def _gres(arguments: argparse.Namespace) -> None:
     topology = reading.topology(arguments)
     with flags.named(device_file="--device-file"):
         text = gres.gres_conf(topology, device_file=arguments.device_file)
+    if arguments.json:
+        writing.as_json({"gres_conf": text, "node_gres": gres.node_gres(topology)})
+        return
     print("# gres.conf: a type for each device", text, sep="\n")
     print("# slurm.conf: add to the lines of these nodes")
     by_gres: dict[str, list[str]] = {}
