@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks newest docs clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs manual messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -66,6 +66,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	lint-imports --no-logo
 	python tools/check_stub.py
 	python tools/check_messages.py
+	python tools/write_manual.py --check
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .
@@ -77,6 +78,9 @@ check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint,
 
 stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a change in cpp/bindings
 	python tools/check_stub.py --write
+
+manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate the manual page and docs/command-line.md
+	python tools/write_manual.py
 
 messages: $(VENV)/.dependencies  ## regenerate the descriptors of messages after a change in a .proto file
 	python tools/check_messages.py --write

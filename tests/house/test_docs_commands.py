@@ -60,7 +60,7 @@ def test_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     (tmp_path / "topo.txt").write_text(NVIDIA_SMI, "utf-8")
     (tmp_path / "jobs.csv").write_text(TRACE, "utf-8")
     found = commands(tutorial)
-    assert len(found) == 5
+    assert len(found) == 8
     for arguments in found:
         done = run(*arguments, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), arguments

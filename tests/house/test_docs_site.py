@@ -43,11 +43,6 @@ def test_each_public_name_has_an_entry(site: Path) -> None:
         assert missing == [], module.__name__
 
 
-def test_commands_have_their_help(site: Path) -> None:
-    page = (site / "reference/command-line.html").read_text("utf-8")
-    assert {"topoplace place", "topoplace slurm run"} <= set(re.findall(r"usage: ([a-z -]+?) \[", page))
-
-
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     elsewhere = re.compile(
         r"<(?:script|img|iframe)\b[^>]*\bsrc=.https?:|<link\b[^>]*\bstylesheet\b[^>]*\bhref=.https?:"

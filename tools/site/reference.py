@@ -1,15 +1,12 @@
-"""The reference of the Python API, of the command line and of the C++ headers, made from the code."""
+"""The reference of the Python API and of the C++ headers, made from the code."""
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import topoplace
-from topoplace.cli import command_parser
 
 _ROOT = Path(__file__).parents[2]
 _EXTRAS = {
@@ -19,7 +16,6 @@ _EXTRAS = {
     "testing.strategies": "Hypothesis strategies for topologies, jobs, hosts and clusters.",
 }
 """Public modules that need an optional package, and for which `topoplace` has no attribute."""
-_COLUMNS = 100
 _CPP = """\
 # C++
 
@@ -73,30 +69,6 @@ def public_names(module: ModuleType) -> list[str]:
 
 def _entries(module: str, names: list[str]) -> list[str]:
     return [f"::: {module}.{name}" for name in names]
-
-
-# ---- command line --------------------------------------------------------------------------------------------------
-
-
-def command_line() -> str:
-    """Return Markdown with the help of each command."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = str(_COLUMNS)  # where argparse looks
-    try:
-        parts = [f"## {name}\n\n```text\n{one.format_help()}```" for name, one in _commands(command_parser())]
-    finally:
-        os.environ.pop("COLUMNS")
-        if before is not None:
-            os.environ["COLUMNS"] = before
-    return "\n\n".join(["# Command line", *parts])
-
-
-def _commands(one: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    yield one.prog, one
-    for action in one._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _commands(command)
 
 
 # ---- C++ -----------------------------------------------------------------------------------------------------------

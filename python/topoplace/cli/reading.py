@@ -11,10 +11,10 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from topoplace._similar_names import did_you_mean
 from topoplace.cli import flags, options
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ def described_object(source: str, arguments: argparse.Namespace) -> Any:
     if is_built_in(source):
         return machines.get(source)
     if source != "-" and not os.path.exists(source):
-        close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
+        hint = did_you_mean(source, machines.names())
+        raise ValueError(f"{source}: no such file, and no built-in machine{hint and f'; {hint}'}")
     return parsed(source, arguments)
 
 

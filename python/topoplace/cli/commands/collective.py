@@ -19,6 +19,7 @@ def add(commands: Any) -> None:
         "collective",
         "print which GPUs of a machine carry the most in collective operations such as all-reduce",
         _run,
+        examples=["topoplace collective dgx1-v100 --gpus 4"],
     )
     options.add_topology(parser)
     parser.add_argument("--one", metavar="MACHINE", help="only this machine of the topology")

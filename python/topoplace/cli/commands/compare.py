@@ -31,7 +31,14 @@ _ABOUT_EQUAL = 0.01
 def add(commands: Any) -> None:
     """Add `topoplace compare` and its arguments to the command line."""
     parser = options.command(
-        commands, "compare", "run the same jobs under several policies, side by side", _run
+        commands,
+        "compare",
+        "run the same jobs under several policies, side by side",
+        _run,
+        examples=[
+            "topoplace compare torus2d-16 -o pictures",
+            "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
+        ],
     )
     options.add_topology(parser)
     parser.add_argument(

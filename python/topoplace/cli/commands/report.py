@@ -16,6 +16,10 @@ def add(commands: Any) -> None:
         "report",
         "write one HTML page about saved results: policies, time, machines, decisions",
         _run,
+        examples=[
+            "topoplace report topo-aware.csv -o page.html",
+            "topoplace report topo-aware-1.csv topo-aware-2.csv fcfs.csv -o page.html --title 'Our cluster'",
+        ],
     )
     parser.add_argument(
         "results",
