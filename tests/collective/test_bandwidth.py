@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 import topoplace as tp
@@ -197,6 +198,8 @@ def test_threads_get_the_same_answers():
         ([0, 1, 0], r"gpus\[2\] = 0 appears twice"),
         ([0, 1.5], r"gpus\[1\] = 1\.5 is not"),
         ([0, "1"], r"gpus\[1\] = '1' is not"),
+        ([True, False], r"gpus\[0\] = True is not an integer"),
+        ([0, np.True_], r"gpus\[1\] = .*True_? is not an integer"),
     ],
 )
 def test_wrong_gpus_are_named(gpus, message):
@@ -220,3 +223,7 @@ def test_what_is_kept_does_not_hide_wrong_gpus():
         collective.ring_bandwidth(DGX1, [0, 3, 3])
     with pytest.raises(ValueError, match=r"gpus\[1\] = \[3\] is not"):
         collective.ring_bandwidth(DGX1, [0, [3]])
+    assert collective.ring_bandwidth(DGX1, [1, 0]) == 20
+    with pytest.raises(ValueError, match=r"gpus\[0\] = True is not an integer"):
+        collective.ring_bandwidth(DGX1, [True, False])
+    assert collective.ring_bandwidth(DGX1, np.array([0, 3])) == 40

@@ -18,6 +18,7 @@ from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
 Relay = Literal["chosen", "all"]
+_ONLY_INTEGERS = frozenset({int})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,17 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)
-        try:
-            return machine.ring_bandwidth(tuple(gpus))
-        except (IndexError, TypeError, ValueError):
-            pass  # the checks below say what is wrong
+        chosen = _checks.sequence(gpus, "gpus", ValueError)
+        if _ONLY_INTEGERS.issuperset(map(type, chosen)):  # True and False would pass for GPUs 1 and 0
+            try:
+                return machine.ring_bandwidth(chosen)
+            except (IndexError, ValueError):
+                pass  # the checks below say what is wrong
     numbers = checked_gpus(topology, gpus)
     if not are_on_one_machine(topology, numbers):
         return several_machines.ring_bandwidth_over(topology, numbers, rates)
-    local, chosen = one_machine(topology, numbers)
-    return prepared(local, rates).ring_bandwidth(tuple(chosen))
+    local, own = one_machine(topology, numbers)
+    return prepared(local, rates).ring_bandwidth(tuple(own))
 
 
 def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> RingPlan:

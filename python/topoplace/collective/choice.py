@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.collective.prepared import gpu_numbers
 from topoplace.collective.rated_sets import (
     Choice,
     Masks,
@@ -32,16 +32,11 @@ _MOST_SETS = 13_000
 def left_bandwidth(topology: Topology, free: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
     """Return GB/s that sets of the GPUs in `free` can carry, added up over sizes, on a machine of up to 64 GPUs.
 
-    For each size from 2 on, the `ring_bandwidth` of the best set of so many GPUs counts. Sizes end where the machine
+    For each size from 2 on, the `ring_bandwidth` of the best set of this size counts. Sizes end where the machine
     has more than 4,096 sets of these sizes: machines of up to 12 GPUs count all sizes, those of 16 sizes 2 to 4, and
     those of 64 pairs alone. ValueError names a wrong GPU.
     """
-    numbers: dict[int, None] = {}
-    for i, value in enumerate(_checks.sequence(free, "free", ValueError)):
-        gpu = _checks.integer(value, f"free[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
-        if gpu in numbers:
-            raise ValueError(f"free[{i}] = {gpu} appears twice")
-        numbers[gpu] = None
+    numbers = gpu_numbers(topology, free, "free")
     return float(rated_sets(topology, rates).left(mask_of(numbers), np.zeros(1, np.uint64))[0])
 
 

@@ -74,18 +74,23 @@ def _nothing_yet(_: Topology) -> dict[Rates, Prepared]:
     return {}
 
 
-def checked_gpus(topology: Topology, gpus: Collection[int]) -> Sequence[int]:
-    """Return the numbers of GPUs; ValueError for fewer than two, and for one that is not a GPU's or appears twice."""
-    listed = _checks.sequence(gpus, "gpus", ValueError)
+def gpu_numbers(topology: Topology, gpus: Collection[int], what: str) -> list[int]:
+    """Return the numbers of GPUs; ValueError for one that is not a GPU's or appears twice. what: its name in errors."""
     numbers: dict[int, None] = {}
-    for i, value in enumerate(listed):
-        gpu = _checks.integer(value, f"gpus[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
+    for i, value in enumerate(_checks.sequence(gpus, what, ValueError)):
+        gpu = _checks.integer(value, f"{what}[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
         if gpu in numbers:
-            raise ValueError(f"gpus[{i}] = {gpu} appears twice")
+            raise ValueError(f"{what}[{i}] = {gpu} appears twice")
         numbers[gpu] = None
-    if len(listed) < 2:
-        raise ValueError(f"gpus has {len(listed)} entries; a collective operation needs at least 2")
     return list(numbers)
+
+
+def checked_gpus(topology: Topology, gpus: Collection[int]) -> list[int]:
+    """Return the numbers of GPUs as `gpu_numbers` does; ValueError also for fewer than two."""
+    numbers = gpu_numbers(topology, gpus, "gpus")
+    if len(numbers) < 2:
+        raise ValueError(f"gpus has {len(numbers)} entries; a collective operation needs at least 2")
+    return numbers
 
 
 def are_on_one_machine(topology: Topology, gpus: Sequence[int]) -> bool:
