@@ -57,7 +57,7 @@ class TreePlan:
 
     trees: tuple[SpanningTree, ...]
     trees_per_gpu: int
-    """Each GPU divides its data into so many equal parts, one for each tree with it as the root."""
+    """The number of trees with a GPU as the root, and of the equal parts into which it divides its data."""
     gb_per_s_of_tree: Fraction
     assumed: bool
     """True if the topology does not tell its host, which is then assumed."""

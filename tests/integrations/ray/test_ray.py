@@ -89,7 +89,7 @@ def free_gpus() -> int:
 
 
 def wait_for(number: int) -> None:
-    """Wait until so many GPUs are free in Ray."""
+    """Wait until `number` GPUs are free in Ray."""
     end = time.monotonic() + 30
     while free_gpus() != number:
         assert time.monotonic() < end, f"{free_gpus()} GPUs are free, not {number}"
