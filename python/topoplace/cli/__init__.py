@@ -19,6 +19,7 @@ from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
     collective,
+    collective_measure,
     compare,
     defragment,
     demo,
@@ -84,6 +85,7 @@ def _parser() -> Parser:
         diff,
         machines,
         collective,
+        collective_measure,
         place,
         make_room,
         defragment,

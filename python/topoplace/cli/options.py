@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,12 +16,21 @@ WRONG_INPUT = 2
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
+_TWO_WORDS = ("collective measure",)
+"""Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports a wrong argument in one line instead of printing the usage text."""
+
+    def parse_known_args(self, *arguments: Any, **more: Any) -> Any:
+        """Parse arguments as `ArgumentParser` does; the name of a command may be two of them."""
+        given = list(sys.argv[1:] if not arguments or arguments[0] is None else arguments[0])
+        if " ".join(given[:2]) in _TWO_WORDS:
+            given[:2] = [" ".join(given[:2])]
+        return super().parse_known_args(given, *arguments[1:], **more)
 
     def error(self, message: str) -> NoReturn:
         """Print `message` in one line to standard error, and exit with code 2."""
@@ -143,6 +153,17 @@ def reslicing(policy: Policy) -> Policy:
     if not isinstance(policy, MachinePolicy):
         raise ValueError(f"--reslice: {policy.name} does not slice GPUs")
     return policy.with_reslicing()
+
+
+def add_rates(parser: argparse.ArgumentParser) -> None:
+    """Add the option --rates, which `reading.rates` reads."""
+    parser.add_argument(
+        "--rates",
+        default="nccl-2.30",
+        metavar="NAME",
+        help="the rates of links: a library and version, or a file of `topoplace collective measure` "
+        "(default: %(default)s)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """What collective operations among GPUs can carry: rings as a collective library plans them, and the optimum.
 
-Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes.
+Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes. The
+subpackage `measuring` compares them with nccl-tests, and corrects the rates where that is asked for.
 """
 
 from __future__ import annotations

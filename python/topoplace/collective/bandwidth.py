@@ -11,8 +11,7 @@ from topoplace import _checks, kernels
 from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
-from topoplace.collective.rates import Rates
-from topoplace.collective.routes import PathType
+from topoplace.collective.rates import PathType, Rates
 from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
@@ -76,12 +75,11 @@ def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEF
     """Return the rings whose bandwidth is `ring_bandwidth`, of GPUs of one machine; other arguments are the same."""
     local, chosen = one_machine(topology, gpus)
     machine = prepared(local, rates)
-    found = kernels.best_channels(machine.network, chosen, machine.rules(chosen))
+    found, gb_per_s = machine.channels(chosen)
     number = dict(zip(chosen, (int(gpu) for gpu in gpus), strict=True))
-    gb_per_s = found.rate / UNITS_PER_GB
     return RingPlan(
         tuple(Ring(tuple(number[gpu] for gpu in order), count, gb_per_s) for order, count in found.rings),
-        found.num_rings * found.rate / UNITS_PER_GB,
+        found.num_rings * gb_per_s,
         PathType(found.level).name if found.num_rings else None,
         machine.graph.assumed,
         found.complete,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, machine_graph
-from topoplace.collective.rates import PRESETS, Rates, rates_of
-from topoplace.collective.routes import AMD_CPU, PathType, ring_network
-from topoplace.kernels import MAX_LEVEL, ChannelRules, RingNetwork, TerminalGraph, channel_rate
+from topoplace.collective.rates import PRESETS, PathType, Rates, rates_of
+from topoplace.collective.routes import AMD_CPU, ring_network
+from topoplace.kernels import (
+    MAX_LEVEL,
+    ChannelRules,
+    Channels,
+    RingNetwork,
+    TerminalGraph,
+    best_channels,
+    channel_rate,
+)
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import capability_of
 from topoplace.topology.topology import Topology
@@ -41,6 +49,8 @@ class Prepared:
     """How channels are searched among GPUs of a least compute capability."""
     same_rules: ChannelRules | None
     """The rules, if all GPUs have one compute capability."""
+    achieved: Mapping[int, float]
+    """What channels carry, divided by their plan, by the level of their routes; empty if they carry what is planned."""
     kept: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
     """Ring bandwidths computed before, in GB/s."""
 
@@ -52,11 +62,22 @@ class Prepared:
         """Return GB/s of the channels among `gpus`; what was computed before is kept."""
         found = self.kept.get(gpus)
         if found is None:
-            found = channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+            found = self._rated(gpus)
             if len(self.kept) >= _MAX_KEPT:
                 self.kept.clear()
             self.kept[gpus] = found
         return found
+
+    def channels(self, gpus: Sequence[int]) -> tuple[Channels, float]:
+        """Return the channels among `gpus`, and GB/s that one of them carries."""
+        found = best_channels(self.network, gpus, self.rules(gpus))
+        return found, found.rate / UNITS_PER_GB * self.achieved.get(found.level, 1.0)
+
+    def _rated(self, gpus: tuple[int, ...]) -> float:
+        if not self.achieved:
+            return channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+        found, gb_per_s = self.channels(gpus)
+        return found.num_rings * gb_per_s
 
 
 def prepared(topology: Topology, rates: Rates | str) -> Prepared:
@@ -131,6 +152,7 @@ def _prepare(topology: Topology, rates: Rates) -> Prepared:
         capabilities,
         rules_of,
         next(iter(rules_of.values())) if len(rules_of) == 1 else None,
+        {int(PathType[name]): share for name, share in rates.achieved.items()},
     )
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from topoplace.collective.machine_graph import MachineGraph, Vertex, Wire
 from topoplace.collective.prepared import Prepared, prepared
-from topoplace.collective.rates import Rates
-from topoplace.collective.routes import PathType
+from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import best_channels
 from topoplace.topology.topology import Topology
 
@@ -147,7 +146,7 @@ class RatedSets:
     def left(self, free: int, taken: Masks) -> NDArray[np.float64]:
         """Return what the GPUs of `free` that are not in each set of `taken` can carry, GB/s.
 
-        It is the sum, over the sizes of `listed_sizes`, of the most that a set of so many of them carries.
+        It is the sum, over the sizes of `listed_sizes`, of the most that a set of this size carries.
         """
         masks, gb_per_s, sizes = self._all_listed()
         inside = np.flatnonzero((masks & np.uint64(~free & (1 << 64) - 1)) == 0)

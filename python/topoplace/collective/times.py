@@ -9,8 +9,7 @@ from typing import Literal
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, optimal_bandwidth, ring_bandwidth, rings
 from topoplace.collective.prepared import checked_gpus
-from topoplace.collective.rates import Rates
-from topoplace.collective.routes import PathType
+from topoplace.collective.rates import PathType, Rates
 from topoplace.collective.several_machines import parts_of
 from topoplace.collective.trees import trees
 from topoplace.topology.topology import Topology
