@@ -15,6 +15,7 @@ from topoplace.collective.bandwidth import (
     optimal_bandwidth,
     ring_bandwidth,
     rings,
+    why_no_rings,
 )
 from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
 from topoplace.collective.rated_sets import Choice, Wanted, grades
@@ -51,4 +52,5 @@ __all__ = [
     "rings",
     "survey",
     "trees",
+    "why_no_rings",
 ]

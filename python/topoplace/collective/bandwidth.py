@@ -11,7 +11,7 @@ from topoplace import _checks, kernels
 from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
-from topoplace.collective.rates import PathType, Rates
+from topoplace.collective.rates import PathType, Rates, rates_of
 from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
@@ -84,6 +84,23 @@ def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEF
         machine.graph.assumed,
         found.complete,
     )
+
+
+def why_no_rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> str:
+    """Return in words why `ring_bandwidth` is 0; "" if it is not. Arguments and errors are the same."""
+    numbers = checked_gpus(topology, gpus)
+    if ring_bandwidth(topology, numbers, rates=rates):
+        return ""
+    for part in several_machines.parts_of(topology, numbers):
+        if len(part.gpus) < 2 or ring_bandwidth(topology, part.gpus, rates=rates):
+            continue
+        if not broadcast_bandwidth(topology, part.gpus, rates=rates):
+            return f"there is no path between all of the GPUs {_checks.shown(part.gpus)}"
+        table = rates_of(rates)
+        slowest = table.channels(prepared(part.topology, rates).least_capability(part.local))[-1]
+        channel = f"{slowest:g} GB/s, the slowest channel of {table.name}"
+        return f"no ring of {channel}, fits the links among the GPUs {_checks.shown(part.gpus)}"
+    return f"there is no path between the machines of the GPUs {_checks.shown(tuple(numbers))}"
 
 
 def optimal_bandwidth(

@@ -56,7 +56,11 @@ class Prepared:
 
     def rules(self, gpus: Iterable[int]) -> ChannelRules:
         """Return how channels among `gpus` are searched."""
-        return self.same_rules or self.rules_of[min(self.capabilities[gpu] for gpu in gpus)]
+        return self.same_rules or self.rules_of[self.least_capability(gpus)]
+
+    def least_capability(self, gpus: Iterable[int]) -> int:
+        """Return the least compute capability among `gpus`, times ten; it decides which channels there are."""
+        return min(self.capabilities[gpu] for gpu in gpus)
 
     def ring_bandwidth(self, gpus: tuple[int, ...]) -> float:
         """Return GB/s of the channels among `gpus`; what was computed before is kept."""
