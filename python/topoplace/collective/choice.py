@@ -59,7 +59,8 @@ def ranked_sets(
 ) -> Iterator[Choice]:
     """Yield the sets that `best_set` compares, best first."""
     sets = rated_sets(topology, rates)
-    masks, found, exact = _candidates(sets, topology.num_gpus, wanted)
+    masks, known, exact = _candidates(sets, topology.num_gpus, wanted)
+    found = sets.gb_per_s(masks) if known is None else known
     graded = grades(found) if wanted.by_rings else np.zeros(len(masks))
     for grade in np.unique(graded)[::-1].tolist():
         tied = np.flatnonzero(graded == grade)
@@ -73,19 +74,25 @@ def _best(sets: RatedSets, num_gpus: int, wanted: Wanted) -> Choice | None:
     if not len(masks):
         return None
     if wanted.by_rings:
-        tied = found >= grade_floor(float(found.max()))
-        masks, found = masks[tied], found[tied]
+        if found is None:
+            masks, found = sets.fastest(masks)
+        else:
+            tied = found >= grade_floor(float(found.max()))
+            masks, found = masks[tied], found[tied]
     lost = sets.lost(wanted.stays, masks)
     i = int(lost.argmin())
-    return Choice(members_of(int(masks[i])), float(found[i]), float(lost[i]), exact)
+    gb_per_s = sets.gb_per_s(masks[i : i + 1])[0] if found is None else found[i]
+    return Choice(members_of(int(masks[i])), float(gb_per_s), float(lost[i]), exact)
 
 
-def _candidates(sets: RatedSets, num_gpus: int, wanted: Wanted) -> tuple[Masks, NDArray[np.float64], bool]:
-    """Return sets in the order of their GPU lists with their GB/s, and True if these are all."""
+def _candidates(
+    sets: RatedSets, num_gpus: int, wanted: Wanted
+) -> tuple[Masks, NDArray[np.float64] | None, bool]:
+    """Return sets in the order of their GPU lists, their GB/s if these are known, and True if these are all sets."""
     size, free, required = wanted.size, wanted.free, wanted.required
     spare, others = size - required.bit_count(), free & ~required
     if spare < 0 or required & ~free or others.bit_count() < spare:
-        return np.zeros(0, np.uint64), np.zeros(0), True
+        return np.zeros(0, np.uint64), None, True
     if size in sets.listed_sizes:
         masks, rates = sets.listed(size)
         inside = np.flatnonzero((masks | np.uint64(free)) == np.uint64(free))
@@ -93,12 +100,9 @@ def _candidates(sets: RatedSets, num_gpus: int, wanted: Wanted) -> tuple[Masks, 
             inside = inside[(masks[inside] & np.uint64(required)) == np.uint64(required)]
         return masks[inside], rates[inside], True
     members = members_of(others)
-    exact = math.comb(len(members), spare) <= _MOST_SETS
-    if exact:
-        masks = masks_of(members, spare) | np.uint64(required)
-    else:
-        masks = _near_sets(sets, members, spare, required, num_gpus)
-    return masks, sets.gb_per_s(masks), exact
+    if math.comb(len(members), spare) <= _MOST_SETS:
+        return masks_of(members, spare) | np.uint64(required), None, True
+    return _near_sets(sets, members, spare, required, num_gpus), None, False
 
 
 def _near_sets(sets: RatedSets, members: tuple[int, ...], spare: int, required: int, num_gpus: int) -> Masks:
