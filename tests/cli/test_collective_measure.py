@@ -88,6 +88,14 @@ def test_nothing_measured_leaves_no_file(folder: Path, call: Call) -> None:
     assert not Path("measured.json").exists()
 
 
+def test_a_single_gpu_has_no_rings(folder: Path, call: Call) -> None:
+    fake_nccl_tests.install(folder, {"else": 5.0})
+    Path("topo.txt").write_text("\tGPU0\nGPU0\t X \n", encoding="utf-8")
+    done = call("collective", "measure", "topo.txt")
+    assert (done.code, done.out) == (2, "")
+    assert "topo: there are no rings among its GPUs" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -44,6 +44,7 @@ def _run(arguments: argparse.Namespace) -> None:
     rows = [_row(topology, name, one, rates) for name, one in _named(found)]
     if arguments.json:
         facts = {
+            "rates": rates.name,
             "sets": found.num_sets,
             "all_sets": found.all_sets,
             "assumed": found.assumed,

@@ -11,6 +11,7 @@ from topoplace.cli import flags, gpu_list, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.collective.measuring import MeasuredSet, Measurements
+    from topoplace.collective.rates import Rates
     from topoplace.discovery.live.nccl_tests import AllReducePerf
     from topoplace.topology.topology import Topology
 
@@ -75,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
     rates = measuring.planning_rates(reading.rates(arguments.rates))
     benchmark = _benchmark(arguments)
     topology = _topology(arguments)
-    sets = _sets(arguments, topology)
+    sets = _sets(arguments, topology, rates)
     found: list[MeasuredSet] = []
     try:
         with flags.named(gpus="--on"):
@@ -109,7 +110,7 @@ def _topology(arguments: argparse.Namespace) -> Topology:
     return found
 
 
-def _sets(arguments: argparse.Namespace, topology: Topology) -> list[tuple[int, ...]]:
+def _sets(arguments: argparse.Namespace, topology: Topology, rates: Rates) -> list[tuple[int, ...]]:
     from topoplace.collective import measuring
 
     if arguments.on:
@@ -118,9 +119,10 @@ def _sets(arguments: argparse.Namespace, topology: Topology) -> list[tuple[int, 
         return [_set(text, topology.num_gpus) for text in arguments.on]
     sizes = None if arguments.sizes is None else _numbers(arguments.sizes)
     with flags.named(sizes="--sizes"):
-        return measuring.sets_to_measure(
-            topology, sizes=sizes, most=arguments.most, rates=reading.rates(arguments.rates)
-        )
+        found = measuring.sets_to_measure(topology, sizes=sizes, most=arguments.most, rates=rates)
+    if not found:
+        raise ValueError(f"{topology.name}: there are no rings among its GPUs")
+    return found
 
 
 def _set(text: str, num_gpus: int) -> tuple[int, ...]:

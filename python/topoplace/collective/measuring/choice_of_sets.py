@@ -37,7 +37,7 @@ def sets_to_measure(
 
 def _usual_sizes(num_gpus: int) -> tuple[int, ...]:
     powers = [1 << i for i in range(1, num_gpus.bit_length()) if 1 << i < num_gpus]
-    return (*powers, num_gpus)
+    return (*powers, num_gpus) if num_gpus > 1 else ()
 
 
 def _by_path_type(
