@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import fake_nccl_tests
 from command_line import Call
 from topoplace import cli
 from topoplace.state import Journal
@@ -18,6 +19,7 @@ BASES = {
     "show": "show topo.txt",
     "diff": "diff topo.txt topo.txt",
     "collective": "collective summit",
+    "collective measure": "collective measure summit --program ./all_reduce_perf",
     "place": "place summit",
     "place --assume": "place topo.txt",
     "make-room --assume": "make-room topo.txt --running two.csv",
@@ -121,7 +123,14 @@ WRONG = {
     "profile record --name": ("", "net/1"),
     "partition -o": ("", "topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
     "flow -o": ("", "topo.txt/x", "folder.json", LONG),
-    "--rates": ("", "nccl", "nccl-1"),
+    "--rates": ("", "nccl", "nccl-1", "topo.txt", "empty"),
+    "--program": ("", "nowhere/none"),
+    "--sizes": ("", "x", "1", "9", "2,", "2,2.5"),
+    "--most": COUNT,
+    "--message": COUNT,
+    "collective measure --on": ("", "x", "0", "0,0", "0,9", "1-0"),
+    "collective measure --timeout": (*SECONDS, "0"),
+    "collective measure -o": ("", "topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
     "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
     "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),
@@ -236,6 +245,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "folder.json").mkdir()
+    fake_nccl_tests.install(tmp_path, {})
     Journal(tmp_path / "decisions.journal").close()
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import fake_nccl_tests
 import topoplace as tp
 from command_line import Call
 from fake_counters import Library, put_nvml
@@ -36,6 +37,10 @@ COMMANDS = {
     "machines": {"machines": 0},
     "policies": {"policies": 0},
     "collective": {"collective summit": 0, "collective l40s-8 --gpus 2": 0},
+    "collective-measure": {
+        "collective measure summit --program ./all_reduce_perf --on 0,1": 0,
+        "collective measure summit --program ./all_reduce_perf --on 0,5": 1,
+    },
     "place": {
         "place summit --gpus 2": 0,
         "place summit --gpus 7": 1,
@@ -107,6 +112,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "worn.json").write_text(tp.Topology.from_links(8, [(*e[:2], e[2]) for e in worn]).to_json())
     with Journal(tmp_path / "decisions.journal") as journal:
         journal.append(Entry("7", Stage.INTENT, gpus=(("n1", "g0"),), why="free"))
+    fake_nccl_tests.install(tmp_path, {"0,1": 45.0, "else": "fail"})
     put_nvml(monkeypatch, Library())
     monkeypatch.setattr("topoplace.discovery.live.discover.discover", lambda: tp.machines.get("minsky"))
     monkeypatch.setattr("topoplace.integrations.slurm.fallback.release_waiting", lambda *_, **__: 2)

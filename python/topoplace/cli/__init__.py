@@ -18,6 +18,7 @@ from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
     collective,
+    collective_measure,
     compare,
     completion,
     defragment,
@@ -95,6 +96,7 @@ def command_parser() -> Parser:
         machines,
         policies,
         collective,
+        collective_measure,
         place,
         make_room,
         defragment,
