@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from certificates import write_certificates
 from kubernetes_objects import node_json, pod_json
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client.access import Access
@@ -299,24 +300,8 @@ def test_it_does_not_leave_this_host_without_tls_and_a_check_of_clients() -> Non
         ExtenderServer({}, "localhost")
 
 
-def certificates(folder: Path) -> None:
-    """Write an authority, and a certificate of it for 127.0.0.1, with openssl."""
-    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-    for words in (
-        f"req -x509 {key} -keyout ca.key -out ca.crt -subj /CN=ca -days 2",
-        f"req {key} -keyout a.key -out a.csr -subj /CN=a",
-    ):
-        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
-    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1", "utf-8")
-    words = "x509 -req -in a.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out a.crt -days 2 -extfile ext"
-    subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
-
-
 def test_tls_with_client_certificates(tmp_path: Path) -> None:
-    try:
-        certificates(tmp_path)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
+    write_certificates(tmp_path, {"a": "/CN=a"})
     files = [str(tmp_path / name) for name in ("a.crt", "a.key", "ca.crt")]
     with ExtenderServer({"/filter": lambda _: {"ok": 1}}, tls=server_tls(*files), request_s=1.0) as server:
         context = ssl.create_default_context(cafile=files[2])
