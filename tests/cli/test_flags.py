@@ -58,6 +58,9 @@ BASES = {
     "kubernetes device-plugin": "kubernetes device-plugin summit --directory .",
     "kubernetes scheduler": "kubernetes scheduler summit",
     "kubernetes extender": "kubernetes extender summit",
+    "kubernetes label": "kubernetes label summit --node n0",
+    "kubernetes scheduler --namespace": "kubernetes scheduler",
+    "kubernetes extender --namespace": "kubernetes extender",
     "kubernetes extender --client-ca": "kubernetes extender summit --tls topo.txt,topo.txt",
 }
 
@@ -170,6 +173,8 @@ WRONG = {
     "--kubeconfig": (*NO_FILE, "topo.txt"),
     "--name": ("",),
     "--node": ("",),
+    "--namespace": ("", "A", "a/b", "a" * 64),
+    "--every": SECONDS,
     "--listen": ("", "x", ":80", "a:", "a:x", "127.0.0.1:65536", "localhost:1", "0.0.0.0:0"),
     "--tls": ("", "topo.txt", "nowhere/none,empty", "empty,empty"),
     "--client-ca": NO_FILE,

@@ -23,6 +23,7 @@ from kubernetes_objects import node_json, pod_json
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
+from topoplace.integrations.kubernetes.extender import running as running_module
 from topoplace.integrations.kubernetes.extender.running import server_tls
 from topoplace.testing.kubernetes import ApiServer
 
@@ -298,6 +299,35 @@ def test_it_does_not_leave_this_host_without_tls_and_a_check_of_clients() -> Non
             ExtenderServer({}, host, token="secret")
     with pytest.raises(ValueError, match="is not an address"):
         ExtenderServer({}, "localhost")
+
+
+def test_finishing_waits_for_bindings_and_lets_no_other_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = Event(), Event()
+    bind = running_module.bind
+
+    def slow(*arguments: Any) -> Any:
+        begun.set()
+        assert go_on.wait(WAIT)
+        return bind(*arguments)
+
+    monkeypatch.setattr(running_module, "bind", slow)
+    with extending() as (api, _, running):
+        for name in "ab":
+            api.store.add("pods", pod_json(name, 2))
+        answer = running.answers()["/bind"]
+        binding = Thread(target=answer, args=({"PodName": "a", "PodNamespace": "default", "Node": "n0"},))
+        binding.start()
+        assert begun.wait(WAIT)
+        finishing = Thread(target=running.finish)
+        finishing.start()
+        late = answer({"PodName": "b", "PodNamespace": "default", "Node": "n0"})
+        assert "the extender ends" in late["Error"]
+        assert finishing.is_alive()
+        go_on.set()
+        finishing.join(WAIT)
+        binding.join(WAIT)
+        assert not finishing.is_alive()
+        assert api.store.bound == ["a"]
 
 
 def test_tls_with_client_certificates(tmp_path: Path) -> None:

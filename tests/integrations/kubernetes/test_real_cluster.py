@@ -28,10 +28,13 @@ EXAMPLES = Path(__file__).parents[3] / "examples/kubernetes"
 GPUS = "topoplace.io/gpus"
 NODES, PODS = 40, 200
 PATHS = {
-    "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
-    "ConfigMap": "/api/v1/namespaces/kube-system/configmaps",
-    "Deployment": "/apis/apps/v1/namespaces/kube-system/deployments",
-    "DaemonSet": "/apis/apps/v1/namespaces/kube-system/daemonsets",
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 }
@@ -42,7 +45,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     with RealCluster(binaries(), tmp_path_factory.mktemp("kubernetes")) as found:
         for file in sorted(EXAMPLES.glob("*.yaml")):
             for value in yaml.safe_load_all(file.read_text("utf-8")):
-                made = found.create(PATHS[value["kind"]], value)
+                path = PATHS[value["kind"]].format(value["metadata"].get("namespace"))
+                made = found.create(path, value)
                 assert is_part(value, made), f"{file.name}: {value['kind']} is not as it was written"
         yield found
 
@@ -61,7 +65,16 @@ def is_part(value: object, whole: object) -> bool:
 class Program:
     """A command of topoplace with the rights of a service account, as a process."""
 
-    def __init__(self, cluster: RealCluster, account: str, prefix: str, count: int, *words: str) -> None:
+    def __init__(
+        self,
+        cluster: RealCluster,
+        account: str,
+        prefix: str,
+        count: int,
+        *words: str,
+        described: bool = False,
+    ) -> None:
+        """described: nodes have described their machines themselves."""
         names = [f"{prefix}{i}" for i in range(count)]
         cluster.create_nodes([node_json(name) for name in names])
         topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count, names=names)
@@ -69,7 +82,8 @@ class Program:
         (cluster.folder / f"{account}.token").write_text(cluster.token(account), "utf-8")
         kubeconfig = cluster.kubeconfig(account, tokenFile=f"{account}.token")
         self._log = cluster.folder / f"{prefix}.log"
-        self._words = [words[0], f"{prefix}.json", "--kubeconfig", str(kubeconfig), *words[1:]]
+        machines = [] if described else [f"{prefix}.json"]
+        self._words = [words[0], *machines, "--kubeconfig", str(kubeconfig), *words[1:]]
         self._folder = cluster.folder
         self.start()
 
@@ -184,6 +198,20 @@ def reported(cluster: RealCluster, reason: str) -> set[str]:
     """Return the names of the pods about which there is an event."""
     events = cluster.admin.call("GET", "/api/v1/namespaces/default/events")["items"]
     return {one["involvedObject"]["name"] for one in events if one["reason"] == reason}
+
+
+def test_nodes_describe_their_machines_with_the_rights_of_their_account(cluster: RealCluster) -> None:
+    (cluster.folder / "label.token").write_text(cluster.token("topoplace-label", "topoplace"), "utf-8")
+    kubeconfig = cluster.kubeconfig("label", tokenFile="label.token")
+    command = [sys.executable, "-m", "topoplace", "kubernetes", "label", "dgx1-v100", "--node", "d0"]
+    for _ in range(2):
+        subprocess.run([*command, "--kubeconfig", kubeconfig], check=True, capture_output=True)
+    with Program(cluster, "topoplace-scheduler", "d", 1, "scheduler", described=True) as program:
+        until(lambda: program.events("ready"))
+        cluster.create_pod(pod_json("d", 8))
+        until(lambda: bound(cluster, "d"))
+        check_as_decided(bound(cluster, "d"), program.events("bound"), "d0")
+        program.end()
 
 
 def test_a_pod_of_higher_priority_gets_the_gpus_once_the_others_have_ended(cluster: RealCluster) -> None:

@@ -1,4 +1,4 @@
-"""The calls of the API server that change something: bind, evict, report; and one that reads a pod."""
+"""The calls of the API server that change something: bind, evict, describe, report; and one that reads a pod."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import quote
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 
 _BAD_REQUEST = 400
+_NOT_FOUND = 404
 
 
 def _pod_path(namespace: str, name: str) -> str:
@@ -46,6 +47,17 @@ def evict(connection: Connection, namespace: str, name: str, uid: str) -> None:
         if error.status != _BAD_REQUEST:
             raise
         connection.call("POST", path, {**body, "apiVersion": "policy/v1beta1"})  # Kubernetes before 1.22
+
+
+def put_config_map(connection: Connection, namespace: str, value: Mapping[str, Any]) -> None:
+    """Write a ConfigMap, whether it is there already or not."""
+    listed = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+    try:
+        connection.call("PUT", f"{listed}/{quote(value['metadata']['name'], safe='')}", value)
+    except ApiError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        connection.call("POST", listed, value)
 
 
 def report(

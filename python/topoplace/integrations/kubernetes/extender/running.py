@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from queue import Empty, Queue
-from threading import Event
+from threading import Condition, Event
 
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
@@ -45,6 +46,8 @@ class RunningExtender:
         self._log = write_log
         self._news: Queue[News] = Queue(_MOST_NEWS)
         self._stopped = Event()
+        self._bindings = 0
+        self._binding_ended = Condition()
         state = ClusterState(topology, gpu_resource)
         self._intake = Intake(state, WaitingPods(""), Decisions(state, None), write_log)
         self.extender = Extender(state, policy, self._bound)
@@ -77,6 +80,12 @@ class RunningExtender:
             for watcher in watchers:
                 watcher.stop()
 
+    def finish(self) -> None:
+        """Wait until no binding is under way, and let none begin: what comes next can rely on what is bound."""
+        self._stopped.set()
+        with self._binding_ended:
+            self._binding_ended.wait_for(lambda: not self._bindings)
+
     # ---- inside ----------------------------------------------------------------------------------------------
 
     def _read(self, namespace: str, name: str) -> Pod:
@@ -85,13 +94,25 @@ class RunningExtender:
 
     def _bound(self, pod: Pod) -> Outcome | None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
-        with closing(Connection(self._access)) as connection:
-            outcome = bind(connection, pod, told, self._stopped)
+        with self._counted(), closing(Connection(self._access)) as connection:
+            outcome = None if self._stopped.is_set() else bind(connection, pod, told, self._stopped)
         event = "bound" if outcome and outcome.result == "bound" else "not_bound"
         error = outcome.error if outcome else "stopped"
         name = f"{pod.namespace}/{pod.name}"
         self._log(event, pod=name, node=pod.node, gpus=told.get(GPUS, ""), error=error)
         return outcome
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        """Count a binding while it is under way."""
+        with self._binding_ended:
+            self._bindings += 1
+        try:
+            yield
+        finally:
+            with self._binding_ended:
+                self._bindings -= 1
+                self._binding_ended.notify_all()
 
 
 def server_tls(certificate: str, key: str, client_authority: str | None) -> ssl.SSLContext:
