@@ -110,6 +110,7 @@ def test_warnings_of_the_library_are_one_line(here: Path) -> None:
     [
         ("scheduler summit --namespace x", "--namespace has an effect only without TOPO"),
         ("extender summit --namespace x", "--namespace has an effect only without TOPO"),
+        ("scheduler summit --token-file log.pbs", "--token-file has an effect only with --metrics"),
         ("scheduler --gpu-model V100", "--gpu-model has an effect only with TOPO"),
         ("extender --assume a=b", "--assume has an effect only with TOPO"),
         ("label summit --node a --print --every 3", "--every has no effect with --print"),

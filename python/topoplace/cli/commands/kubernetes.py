@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, reading
 from topoplace.cli.kubernetes import arguments as shared
-from topoplace.cli.kubernetes import label
+from topoplace.cli.kubernetes import label, serving
 
 if TYPE_CHECKING:
-    import ssl
-
     from topoplace.engine.policy import Policy
     from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.integrations.kubernetes.device_plugin import Unhealthy
+    from topoplace.integrations.kubernetes.extender import ExtenderServer
+    from topoplace.integrations.kubernetes.figures import PodFigures
     from topoplace.topology.topology import Topology
 
 
@@ -92,6 +92,10 @@ def _add_scheduler(which: Any) -> None:
         metavar="SECONDS",
         help="how long the GPUs of pre-empted pods are kept for others (default: %(default)g)",
     )
+    parser.add_argument(
+        "--metrics", metavar="ADDRESS:PORT", help="where to answer GET /metrics, for Prometheus"
+    )
+    serving.add_protection(parser)
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:
@@ -100,6 +104,7 @@ def _scheduler(arguments: argparse.Namespace) -> None:
 
     from topoplace import _checks
     from topoplace.integrations import log
+    from topoplace.integrations.kubernetes.figures import PodFigures
     from topoplace.integrations.kubernetes.scheduler import Scheduler
     from topoplace.state import Journal
 
@@ -107,6 +112,8 @@ def _scheduler(arguments: argparse.Namespace) -> None:
         reserve_s = _checks.positive(arguments.reserve, "reserve", ValueError)
         name = _checks.text(arguments.name, "name", ValueError)
     resource, topology, policy = _cluster_and_policy(arguments)
+    figures = PodFigures() if arguments.metrics is not None else None
+    serve = _metrics_server(arguments, figures)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(arguments.journal)) if arguments.journal else None
         reached = shared.access(arguments)
@@ -121,11 +128,38 @@ def _scheduler(arguments: argparse.Namespace) -> None:
                 gpu_resource=resource,
                 journal=journal,
                 reserve_s=reserve_s,
+                figures=figures,
                 write_log=log.to_stderr,
             )
             scheduler.run(stop, gc.freeze)  # what was listed stays: collections need not look at it
 
+        if serve is not None:
+            log.to_stderr("metrics", port=stack.enter_context(serve()).port)
         _work_on(topology, work, reached, arguments)
+
+
+def _metrics_server(
+    arguments: argparse.Namespace, figures: PodFigures | None
+) -> Callable[[], ExtenderServer] | None:
+    """Return what makes the server of the metrics; None without --metrics."""
+    from functools import partial
+
+    from topoplace.integrations import metrics
+    from topoplace.integrations.kubernetes.extender import ExtenderServer
+    from topoplace.integrations.kubernetes.extender.server import check_host
+    from topoplace.integrations.kubernetes.figures import SCHEDULER
+
+    tls, token = serving.tls(arguments), serving.token(arguments)
+    if figures is None:
+        for flag, value in (("--tls", tls), ("--token-file", token)):
+            if value:
+                raise ValueError(f"{flag} has an effect only with --metrics")
+        return None
+    host, port = serving.listened(arguments.metrics, "--metrics")
+    with flags.named(host="--metrics"):
+        check_host(host, tls, token)
+    pages = {"/metrics": metrics.page(lambda: figures, SCHEDULER)}
+    return partial(ExtenderServer, {}, host, port, tls=tls, token=token, pages=pages)
 
 
 def _add_extender(which: Any) -> None:
@@ -142,27 +176,36 @@ def _add_extender(which: Any) -> None:
         metavar="ADDRESS:PORT",
         help="where to answer (default: %(default)s)",
     )
-    parser.add_argument("--tls", metavar="CERT,KEY", help="PEM files of the server's certificate and its key")
-    parser.add_argument("--client-ca", metavar="FILE", help="clients need a certificate of this authority")
-    parser.add_argument("--token-file", metavar="FILE", help="requests must bear the token in this file")
+    serving.add_protection(parser)
+    parser.add_argument(
+        "--metrics", action="store_true", help="also answer GET /metrics there, for Prometheus"
+    )
 
 
 def _extender(arguments: argparse.Namespace) -> None:
     from threading import Thread
 
-    from topoplace.integrations import log
+    from topoplace.integrations import log, metrics
     from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
-    from topoplace.integrations.kubernetes.extender.server import check_host
+    from topoplace.integrations.kubernetes.extender.server import Page, check_host
+    from topoplace.integrations.kubernetes.figures import EXTENDER, PodFigures
 
-    host, port = _listened(arguments.listen)
-    tls, token = _tls(arguments), _token(arguments.token_file)
+    host, port = serving.listened(arguments.listen, "--listen")
+    tls, token = serving.tls(arguments), serving.token(arguments)
     with flags.named(host="--listen"):
         check_host(host, tls, token)
     resource, topology, policy = _cluster_and_policy(arguments)
+    figures, current = PodFigures(), list[RunningExtender]()
+    pages: dict[str, Page] = {}
+    if arguments.metrics:
+        pages["/metrics"] = metrics.page(lambda: current[-1].figures(), EXTENDER)
     reached = shared.access(arguments)
 
     def work(machines: Topology, stop: Event) -> None:
-        extender = RunningExtender(machines, policy, reached, gpu_resource=resource, write_log=log.to_stderr)
+        extender = RunningExtender(
+            machines, policy, reached, gpu_resource=resource, figures=figures, write_log=log.to_stderr
+        )
+        current[:] = [extender]
         ready = Event()
         follower = Thread(target=extender.follow, args=(stop, ready))
         follower.start()
@@ -171,7 +214,9 @@ def _extender(arguments: argparse.Namespace) -> None:
             while not ready.wait(0.1) and not stop.is_set():
                 pass
             if ready.is_set():
-                with ExtenderServer(extender.answers(), host, port, tls=tls, token=token) as server:
+                with ExtenderServer(
+                    extender.answers(), host, port, tls=tls, token=token, pages=pages
+                ) as server:
                     log.to_stderr("ready", port=server.port)
                     while not stop.wait(_SIGNALS_S):
                         pass  # a signal that another thread gets wakes nobody
@@ -181,42 +226,6 @@ def _extender(arguments: argparse.Namespace) -> None:
             extender.finish()
 
     _work_on(topology, work, reached, arguments)
-
-
-def _listened(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 1 << 16 and host):
-        raise ValueError(f"--listen = {text[:60]!r} is not an address and a port, as in 127.0.0.1:8888")
-    return host.strip("[]"), int(port)
-
-
-def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
-    from topoplace.integrations.kubernetes.extender.running import server_tls
-
-    if arguments.tls is None:
-        if arguments.client_ca is not None:
-            raise ValueError("--client-ca has an effect only with --tls")
-        return None
-    certificate, comma, key = arguments.tls.partition(",")
-    if not comma:
-        raise ValueError(f"--tls = {arguments.tls[:60]!r} is not a certificate and a key, as in a.crt,a.key")
-    try:
-        return server_tls(certificate, key, arguments.client_ca)
-    except OSError as error:
-        raise ValueError(f"--tls or --client-ca cannot be used: {error}") from None
-
-
-def _token(path: str | None) -> str:
-    if path is None:
-        return ""
-    try:
-        with open(path, encoding="utf-8") as file:
-            token = file.read(1 << 16).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"--token-file: {error}") from None
-    if not token or not token.isascii():
-        raise ValueError(f"--token-file: {path} has no token of ASCII characters")
-    return token
 
 
 def _add_cluster_and_policy(parser: argparse.ArgumentParser) -> None:
