@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, reading
 from topoplace.cli.kubernetes import arguments as shared
-from topoplace.cli.kubernetes import label, serving
+from topoplace.cli.kubernetes import label, resource_slices, serving
 
 if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
     _add_scheduler(which)
     _add_extender(which)
     label.add(which)
+    resource_slices.add(which)
 
 
 def _add_device_plugin(which: Any) -> None:
