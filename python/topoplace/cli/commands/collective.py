@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, gpu_list, options, reading, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.collective.survey import RatedSet, Survey
@@ -42,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> None:
             topology = topology.machine(arguments.one)
     elif topology.num_machines > 1:
         raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
-    with flags.named(rates="--rates", size="--gpus"):
+    with flags.named(rates="--rates", size="--gpus"), Waiting("rating sets of GPUs"):
         found = survey(topology, arguments.gpus, rates=arguments.rates)
     rows = [_row(topology, name, one, arguments.rates) for name, one in _named(found)]
     if arguments.json:
