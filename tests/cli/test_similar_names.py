@@ -40,6 +40,7 @@ def test_arguments_of_the_library() -> None:
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
+        ("plac dgx1-v100", "did you mean place? (see topoplace --help)"),
         ("plcae dgx1-v100", "did you mean place or policies? (see topoplace --help)"),
         ("papers mpa", "did you mean mapa? (see topoplace papers --help)"),
         ("place summit --polcy fcfs", "did you mean --policy? (see topoplace place --help)"),

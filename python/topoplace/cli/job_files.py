@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from topoplace.cli import flags, options, reading
+from topoplace.cli.terminal import waiting
 
 if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import PerformanceProfile
@@ -68,7 +69,12 @@ def jobs_of(
     """
     from topoplace.simulate import read_workload
 
-    with reading.errors_of(source), flags.named(**_FLAGS), reading.seekable(source) as file:
+    with (
+        reading.errors_of(source),
+        flags.named(**_FLAGS),
+        reading.seekable(source) as file,
+        waiting.reading(file, source),
+    ):
         read = read_workload(
             file,
             pattern=arguments.pattern,

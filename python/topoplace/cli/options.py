@@ -48,7 +48,8 @@ class Parser(argparse.ArgumentParser):
     """What exit code 1 means, if the command has it."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(formatter_class=_HelpFormatter, **arguments)
+        arguments.setdefault("formatter_class", _HelpFormatter)
+        super().__init__(**arguments)
 
     def all_actions(self) -> tuple[argparse.Action, ...]:
         """Return all arguments and options, in their order."""

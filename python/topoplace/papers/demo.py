@@ -5,6 +5,7 @@ It ends with what the figures of this run say.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from topoplace.papers.sc17.scenarios import five_jobs
 from topoplace.report import measures, plots, tables
 from topoplace.report.page import write_page
 from topoplace.simulate import MapaSlowdown, ProfiledTime, Result, Workload, simulate
+from topoplace.simulate.processes import Runner
 
 _MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
 _BUSY: Final = {8: (0, 5), 16: (0, 5, 6, 11)}
@@ -46,17 +48,15 @@ def run(output: Path) -> None:
         "1. A bandwidth-sensitive ring of 4 on machines with some GPUs busy",
     )
     workload = Workload.mapa(120)
-    results = [
-        simulate(machines.get(name), workload, policies.get(policy), performance=MapaSlowdown())
-        for name in _MACHINES
-        for policy in policies.names(sharing=False)
-    ]
+    runner = Runner(progress=sys.stderr is not None and sys.stderr.isatty())
+    cases = [(name, policy, workload) for name in _MACHINES for policy in policies.names(sharing=False)]
+    results = runner.results(_simulated, cases)
     print()
     _show_queues(results)
     print()
     six = _six_jobs()
     print()
-    claims = {claim.id: claim for claim in mapa.reproduce(quick=True)}
+    claims = {claim.id: claim for claim in mapa.reproduce(quick=True, runner=runner)}
     tables.show(
         ("quantity", "paper", "ours", "verdict"),
         [
@@ -77,6 +77,10 @@ def run(output: Path) -> None:
     print("\nWhat to take home:")
     for sentence in _conclusions(placements, results, six):
         print(f"- {sentence}")
+
+
+def _simulated(machine: str, policy: str, workload: Workload) -> Result:
+    return simulate(machines.get(machine), workload, policies.get(policy), performance=MapaSlowdown())
 
 
 def _show_queues(results: Sequence[Result]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Lock, Timer
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,13 +15,17 @@ class Progress:
     """A progress bar on standard error that appears once a simulation has taken a second.
 
     total: number of jobs (or simulations) to finish. enabled: False, or a missing package rich, shows nothing. every:
-    number of updates per look at the clock.
+    number of updates per look at the clock; with 1, each step may be long, and in a `with` block the bar appears after
+    a second even if none is finished. done: how many were finished before.
     """
 
-    def __init__(self, total: int, *, enabled: bool, every: int = _UPDATES_PER_CHECK) -> None:
+    def __init__(self, total: int, *, enabled: bool, every: int = _UPDATES_PER_CHECK, done: int = 0) -> None:
         self._total = total
         self._enabled = enabled
         self._every = every
+        self._done = done
+        self._lock = Lock()
+        self._timer: Timer | None = None
         self._updates = 0
         self._started = time.monotonic() if enabled else 0.0
         self._bar: Any = None
@@ -33,10 +38,17 @@ class Progress:
         self._updates += 1
         if self._updates % self._every:
             return
-        if self._bar is None and time.monotonic() - self._started > _DELAY_SECONDS:
-            self._open(done)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done)
+        with self._lock:
+            if self._bar is None and time.monotonic() - self._started > _DELAY_SECONDS:
+                self._open(done)
+            self._done = done
+            if self._bar is not None:
+                self._bar.update(self._task, completed=done)
+
+    def _open_in_time(self) -> None:
+        with self._lock:
+            if self._bar is None and self._timer is not None:
+                self._open(self._done)
 
     def _open(self, done: int = 0) -> None:
         """Show the bar; the time left follows from what is finished after the first `done` jobs."""
@@ -51,10 +63,18 @@ class Progress:
         self._bar.start()
 
     def __enter__(self) -> Self:
+        if self._enabled and self._every == 1:
+            self._timer = Timer(max(0.0, _DELAY_SECONDS), self._open_in_time)
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._bar is not None:
+                self._bar.stop()

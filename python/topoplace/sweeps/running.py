@@ -38,7 +38,7 @@ def run(
     finished = FinishedCells(folder / CELLS, plan)
     missing = [index for index in range(len(plan.cells)) if index not in finished.outcomes]
     calls = [(plan.cells[index],) for index in missing]
-    bar = Progress(len(plan.cells), enabled=progress, every=1)
+    bar = Progress(len(plan.cells), enabled=progress, every=1, done=len(finished.outcomes))
     with bar as shown, closing(runner.completed(simulate, calls)) as completed:
         for call, outcome in completed:
             finished.add(missing[call], outcome)

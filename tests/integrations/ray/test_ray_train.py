@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ ray: Any = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytest.importorskip("pydantic", reason="the extra ray-train is not installed")
 pytest.importorskip("fsspec", reason="the extra ray-train is not installed")
 
-from ray.train import RunConfig  # noqa: E402
+from ray.train import RunConfig, WorkerGroupError  # noqa: E402
 from ray.train.backend import Backend, BackendConfig  # noqa: E402
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer  # noqa: E402
 
@@ -190,10 +191,34 @@ def test_ranks_communicate_as_tasks_do(
         assert {frozenset(tasks[rank] for rank in edge) for edge in edges} == edges
 
 
-def test_a_dead_node_is_named(nodes: Nodes) -> None:
+def say_hello_and_wait(config: dict[str, Any]) -> None:
+    ray.get(config["board"].put.remote("hello"))
+    time.sleep(600)
+
+
+def test_training_ends_with_its_node_and_the_job_is_placed_again(
+    nodes: Nodes, board: Any, tmp_path: Path
+) -> None:
     gang = RayPlacer(TOPOLOGY, Chosen(0, 8)).place(tp.JobGraph.ring(2))
     workers = TrainWorkers(gang)
-    nodes.kill(TOPOLOGY.machine_names[1])
+
+    def kill_when_both_train() -> None:
+        while len(ray.get(board.get.remote())) < 2:
+            time.sleep(0.1)
+        nodes.kill(TOPOLOGY.machine_names[1])
+
+    killer = Thread(target=kill_when_both_train)
+    killer.start()
+    trainer = DataParallelTrainer(
+        say_hello_and_wait,
+        train_loop_config={"board": board},
+        scaling_config=workers.scaling_config(),
+        backend_config=workers.backend_config(),
+        run_config=RunConfig(storage_path=str(tmp_path)),
+    )
+    with pytest.raises(WorkerGroupError, match="Rank 1 Error"):
+        trainer.fit()
+    killer.join()
     end = time.monotonic() + 60
     while node_ids().keys() & {8}:
         assert time.monotonic() < end, "Ray does not notice"
@@ -201,3 +226,6 @@ def test_a_dead_node_is_named(nodes: Nodes) -> None:
     with pytest.raises(ValueError, match=r"^task 1: the node of topoplace:machine1:0 is not alive$"):
         workers.scaling_config()
     gang.release()
+    with RayPlacer(TOPOLOGY).place(tp.JobGraph.ring(2)) as again:
+        assert TOPOLOGY.machine_names[1] not in {TOPOLOGY.gpus[gpu].machine for gpu in again.placement.gpus}
+        assert len(TrainWorkers(again).scaling_config().label_selector) == 2

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, gpu_list, options, reading, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
@@ -42,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> None:
     elif topology.num_machines > 1:
         raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
     rates = reading.rates(arguments.rates)
-    with flags.named(size="--gpus"):
+    with flags.named(size="--gpus"), Waiting("rating sets of GPUs"):
         found = survey(topology, arguments.gpus, rates=rates)
     rows = [_row(topology, name, one, rates) for name, one in _named(found)]
     if arguments.json:

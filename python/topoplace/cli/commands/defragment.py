@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from topoplace.cli import flags, job_options, options, running_jobs, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 _NO_GAIN = 1
 
@@ -36,7 +37,10 @@ def _run(arguments: argparse.Namespace) -> int:
     largest = max(len(gpus) for gpus in cluster.topology.gpus_of.values())
     job = job_options.job(arguments, default_size=str(largest))
     search = running_jobs.search(arguments)
-    with flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"):
+    with (
+        flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
+        Waiting("searching", limit_s=arguments.timeout),
+    ):
         plan = defragment(
             cluster,
             job if arguments.gpus is not None else job.with_(single_machine=True),

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import options, reading, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.kernels import FlowSolution
@@ -44,17 +45,18 @@ def _run(arguments: argparse.Namespace) -> int:
     with reading.errors_of(arguments.network):
         file = dimacs.parse(data)
         before = time.perf_counter()
-        found = kernels.min_cost_flow(
-            file.num_nodes,
-            file.tail,
-            file.head,
-            file.capacity,
-            file.cost,
-            file.supply,
-            lower=file.lower,
-            algorithm=arguments.algorithm,
-            timeout=arguments.timeout,
-        )
+        with Waiting("solving", limit_s=arguments.timeout):
+            found = kernels.min_cost_flow(
+                file.num_nodes,
+                file.tail,
+                file.head,
+                file.capacity,
+                file.cost,
+                file.supply,
+                lower=file.lower,
+                algorithm=arguments.algorithm,
+                timeout=arguments.timeout,
+            )
         seconds = time.perf_counter() - before
     solved = found.status == "optimal"
     if output and solved:

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, gpu_list, job_options, options, running_jobs, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -52,7 +53,10 @@ def _run(arguments: argparse.Namespace) -> int:
     job = job_options.job(arguments)
     search = running_jobs.search(arguments)
     costs = _costs(arguments, running.factors)
-    with flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"):
+    with (
+        flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
+        Waiting("searching", limit_s=arguments.timeout),
+    ):
         plan = make_room(
             job,
             running.cluster,

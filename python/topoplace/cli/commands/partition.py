@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, reading, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.kernels import Bipartition
@@ -60,7 +61,10 @@ def _run(arguments: argparse.Namespace) -> int:
     output = writing.file(arguments.output) if arguments.output else None
     before = time.perf_counter()
     try:
-        with flags.named(fraction="--fraction", imbalance="--imbalance", cycles="--cycles"):
+        with (
+            flags.named(fraction="--fraction", imbalance="--imbalance", cycles="--cycles"),
+            Waiting("splitting", limit_s=arguments.timeout),
+        ):
             found = kernels.bipartition(
                 file.graph,
                 fraction=arguments.fraction,

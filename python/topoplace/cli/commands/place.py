@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, gpu_list, job_options, options, reading, writing
+from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -60,7 +61,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.reslice:
         policy = options.reslicing(policy)
     picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
-    explained = policy.explain(job, cluster, top=arguments.top)
+    with Waiting("searching"):
+        explained = policy.explain(job, cluster, top=arguments.top)
     placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:
         writing.as_json(_as_dict(cluster.topology, explained, placed))
