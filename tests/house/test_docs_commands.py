@@ -74,7 +74,9 @@ def test_there_are_transcripts() -> None:
     assert len(transcripts()) >= 2
 
 
-@pytest.mark.parametrize("block", [pytest.param(block, id=page.name) for page, block in transcripts()])
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, id=f"{page.name} {block[:40]}") for page, block in transcripts()]
+)
 def test_transcripts(block: str, tmp_path: Path) -> None:
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
@@ -83,6 +85,8 @@ def test_transcripts(block: str, tmp_path: Path) -> None:
             (tmp_path / arguments[0]).write_text(shown, "utf-8")
             continue
         assert program == "topoplace"
+        if arguments[:2] == ["collective", "measure"]:
+            pytest.skip("collective measure needs GPUs")
         done = run(*arguments, cwd=tmp_path)
         printed = [line.rstrip() for line in done.stdout.rstrip().splitlines()]
         assert printed == shown.rstrip().splitlines(), command
