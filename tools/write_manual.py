@@ -123,7 +123,7 @@ def _roff(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write both files, or check them; return 1 if one is not up to date."""
-    tree = command_tree(cli._parser())
+    tree = command_tree(cli.command_parser())
     texts = {
         REPOSITORY / "docs" / "command-line.md": markdown(tree),
         REPOSITORY / "docs" / "topoplace.1": page(tree),

@@ -33,6 +33,8 @@ WORDS = {
     "topoplace capacity a b --planner s": {"search", "shares"},
     "topoplace profile show to": {"topo.txt"},
     "topoplace show summit -o fol": {"folder/"},
+    "topoplace collective dgx1-v": {"dgx1-v100"},
+    "topoplace collective measure --prog": {"--program"},
     "topoplace place --gpus ": set(),
     "topoplace slurm file job": {"job_submit.lua"},
 }

@@ -24,7 +24,7 @@ def leaves(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[st
     yield path, parser
 
 
-COMMANDS = dict(leaves(cli._parser()))
+COMMANDS = dict(leaves(cli.command_parser()))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -35,7 +35,7 @@ def test_every_command_has_examples_that_are_understood(command: str) -> None:
         words = shlex.split(example.partition(" > ")[0])  # the shell writes files
         assert words[0] == "topoplace"
         assert example.startswith(f"topoplace {command}")
-        cli._parser().parse_args(words[1:])
+        cli.command_parser().parse_args(words[1:])
 
 
 @pytest.mark.parametrize("command", COMMANDS)

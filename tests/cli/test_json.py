@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import fake_nccl_tests
 import topoplace as tp
 from command_line import Call
 from fake_counters import Library, put_nvml
@@ -17,6 +18,7 @@ from topoplace.cli.reference.command_tree import command_tree, leaves
 from topoplace.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
+    "report",
     *("demo", "completion", "slurm run", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
 }
@@ -35,6 +37,10 @@ COMMANDS = {
     "machines": {"machines": 0},
     "policies": {"policies": 0},
     "collective": {"collective summit": 0, "collective l40s-8 --gpus 2": 0},
+    "collective-measure": {
+        "collective measure summit --program ./all_reduce_perf --on 0,1": 0,
+        "collective measure summit --program ./all_reduce_perf --on 0,5": 1,
+    },
     "place": {
         "place summit --gpus 2": 0,
         "place summit --gpus 7": 1,
@@ -106,6 +112,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "worn.json").write_text(tp.Topology.from_links(8, [(*e[:2], e[2]) for e in worn]).to_json())
     with Journal(tmp_path / "decisions.journal") as journal:
         journal.append(Entry("7", Stage.INTENT, gpus=(("n1", "g0"),), why="free"))
+    fake_nccl_tests.install(tmp_path, {"0,1": 45.0, "else": "fail"})
     put_nvml(monkeypatch, Library())
     monkeypatch.setattr("topoplace.discovery.live.discover.discover", lambda: tp.machines.get("minsky"))
     monkeypatch.setattr("topoplace.integrations.slurm.fallback.release_waiting", lambda *_, **__: 2)
@@ -128,7 +135,7 @@ def test_the_output_is_as_documented(
 
 
 def test_every_command_with_results_has_a_schema_that_is_tried(repository: Path) -> None:
-    found = {" ".join(leaf.path): leaf for leaf in leaves(command_tree(cli._parser()))}
+    found = {" ".join(leaf.path): leaf for leaf in leaves(command_tree(cli.command_parser()))}
     with_json = {name for name, leaf in found.items() if any("--json" in one.flags for one in leaf.arguments)}
     assert set(found) - with_json == WITHOUT_RESULTS
     names = {"papers" if name.startswith("papers ") else name.replace(" ", "-") for name in with_json}

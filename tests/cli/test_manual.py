@@ -36,7 +36,7 @@ def test_the_page_names_every_command_and_option(repository: Path) -> None:
     assert done.stderr == ""
     sections = re.split(r"\n   (?=topoplace)", done.stdout)
     by_name = {section.partition("\n")[0]: section for section in sections}
-    for leaf in leaves(command_tree(cli._parser())):
+    for leaf in leaves(command_tree(cli.command_parser())):
         section = by_name[" ".join(("topoplace", *leaf.path))]
         flags = [flag for one in leaf.arguments for flag in one.flags if "--help" not in one.flags]
         assert [flag for flag in flags if not re.search(rf"^ +.*{flag}\b", section, re.MULTILINE)] == []

@@ -18,6 +18,7 @@ from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
     collective,
+    collective_measure,
     compare,
     completion,
     defragment,
@@ -33,6 +34,7 @@ from topoplace.cli.commands import (
     place,
     policies,
     profile,
+    report,
     show,
     simulate,
     slurm,
@@ -53,11 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises SystemExit instead for `--help`, `--version` and wrong arguments.
     """
     _prepare_output()
+    if "" not in sys.path:
+        sys.path.append(
+            ""
+        )  # `--policy module:Class` finds modules of the current directory, after installed ones
     try:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
-                parsed = _parser().parse_args(arguments)
+                parsed = command_parser().parse_args(arguments)
                 code: int = parsed.run(parsed) or 0
         finally:
             sys.stdout.flush()
@@ -75,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> Parser:
+def command_parser() -> Parser:
+    """Return the parser of all commands."""
     parser = Parser(prog="topoplace", description="Choose GPUs for jobs by the links between them.")
     codes = "".join(f"\n  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
@@ -89,6 +96,7 @@ def _parser() -> Parser:
         machines,
         policies,
         collective,
+        collective_measure,
         place,
         make_room,
         defragment,
@@ -97,6 +105,7 @@ def _parser() -> Parser:
         compare,
         sweep,
         suite,
+        report,
         profile,
         slurm,
         state,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -25,6 +26,8 @@ EXIT_CODES: Final = {
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
+_TWO_WORDS = ("collective measure",)
+"""Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -63,8 +66,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> Any:
-        """Return the arguments that this parser knows; unlike the base class, refuse all others."""
-        found, unknown = super().parse_known_args(args, namespace)
+        """Return the arguments that this parser knows, and refuse all others; a command's name may be two of them."""
+        given = list(sys.argv[1:] if args is None else args)
+        if " ".join(given[:2]) in _TWO_WORDS:
+            given[:2] = [" ".join(given[:2])]
+        found, unknown = super().parse_known_args(given, namespace)
         if unknown:
             flag = next((text for text in unknown if text.startswith("-")), unknown[0]).partition("=")[0]
             known = [name for name in self._option_string_actions if name.startswith("--")]
@@ -226,6 +232,17 @@ def reslicing(policy: Policy) -> Policy:
     if not isinstance(policy, MachinePolicy):
         raise ValueError(f"--reslice: {policy.name} does not slice GPUs")
     return policy.with_reslicing()
+
+
+def add_rates(parser: argparse.ArgumentParser) -> None:
+    """Add the option --rates, which `reading.rates` reads."""
+    parser.add_argument(
+        "--rates",
+        default="nccl-2.30",
+        metavar="NAME",
+        help="the rates of links: a library and version, or a file of `topoplace collective measure` "
+        "(default: %(default)s)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,7 @@ from topoplace.cli import flags, options
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts, HostResources
+    from topoplace.collective.rates import Rates
     from topoplace.discovery import Format
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.simulate import Workload
@@ -308,6 +309,19 @@ def profile(source: str) -> PerformanceProfile:
     form = PerformanceProfile.from_json if described.lstrip().startswith("{") else PerformanceProfile.from_csv
     with errors_of(source):
         return form(described)
+
+
+def rates(source: str) -> Rates:
+    """Return the rates called `source`, or those of a file: of rates, or of measurements that correct them."""
+    from topoplace.collective import PRESETS, measuring
+
+    if source in PRESETS:
+        return PRESETS[source]
+    if not os.path.exists(source):
+        raise ValueError(f"--rates = {source[:60]!r} is no file, and not one of {', '.join(PRESETS)}")
+    described = text(source)
+    with errors_of(source):
+        return measuring.rates_from_json(described)
 
 
 def _unpacked(data: bytes, where: str) -> bytes:

@@ -73,9 +73,13 @@ def _run(arguments: argparse.Namespace) -> None:
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
         from topoplace.report import plots
+        from topoplace.report.page import write_page
 
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
+        about = picture.with_name("report.html")
+        write_page(results, about, title=f"Policies on {runs.topology.name}")
+        writing.wrote(about, beside_json=arguments.json)
 
 
 def _print(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str) -> None:

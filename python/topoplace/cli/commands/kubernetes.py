@@ -14,6 +14,7 @@ from topoplace.cli import flags, options, reading
 if TYPE_CHECKING:
     import ssl
 
+    from topoplace.engine.policy import Policy
     from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.integrations.kubernetes.device_plugin import Unhealthy
     from topoplace.topology.topology import Topology
@@ -87,17 +88,9 @@ def _add_scheduler(which: Any) -> None:
         _scheduler,
         examples=["topoplace kubernetes scheduler cluster.json --journal decisions.journal"],
     )
-    parser.add_argument(
-        "topology", metavar="TOPO", help="the machines, as for `topoplace show`; they have the names of nodes"
-    )
-    options.add_assumptions(parser)
-    options.add_policy(parser, what="policy that decides", default="topo-aware-p")
-    _add_kubeconfig(parser)
+    _add_cluster_and_policy(parser)
     parser.add_argument(
         "--name", default="topoplace", metavar="NAME", help="schedulerName of its pods (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
     )
     parser.add_argument(
         "--journal", metavar="FILE", help="where decisions are kept over a crash (default: nowhere)"
@@ -115,19 +108,15 @@ def _scheduler(arguments: argparse.Namespace) -> None:
     import gc
     from contextlib import ExitStack
 
-    from topoplace import _checks, policies
+    from topoplace import _checks
     from topoplace.integrations import log
-    from topoplace.integrations.kubernetes.objects.requests import checked_resource
     from topoplace.integrations.kubernetes.scheduler import Scheduler
     from topoplace.state import Journal
 
-    with flags.named(reserve="--reserve", name="--name", resource="--resource"):
+    with flags.named(reserve="--reserve", name="--name"):
         reserve_s = _checks.positive(arguments.reserve, "reserve", ValueError)
         name = _checks.text(arguments.name, "name", ValueError)
-        resource = checked_resource(arguments.resource, "resource")
-    topology = reading.topology(arguments)
-    with flags.named(name="--policy"):
-        policy = policies.get(arguments.policy)
+    resource, topology, policy = _cluster_and_policy(arguments)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(arguments.journal)) if arguments.journal else None
         reached = _access(arguments)
@@ -156,15 +145,7 @@ def _add_extender(which: Any) -> None:
             "--client-ca ca.crt",
         ],
     )
-    parser.add_argument(
-        "topology", metavar="TOPO", help="the machines, as for `topoplace show`; they have the names of nodes"
-    )
-    options.add_assumptions(parser)
-    options.add_policy(parser, what="policy that decides", default="topo-aware-p")
-    _add_kubeconfig(parser)
-    parser.add_argument(
-        "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
-    )
+    _add_cluster_and_policy(parser)
     parser.add_argument(
         "--listen",
         default="127.0.0.1:8888",
@@ -179,21 +160,15 @@ def _add_extender(which: Any) -> None:
 def _extender(arguments: argparse.Namespace) -> None:
     from threading import Thread
 
-    from topoplace import policies
     from topoplace.integrations import log
     from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
     from topoplace.integrations.kubernetes.extender.server import check_host
-    from topoplace.integrations.kubernetes.objects.requests import checked_resource
 
-    with flags.named(resource="--resource"):
-        resource = checked_resource(arguments.resource, "resource")
     host, port = _listened(arguments.listen)
     tls, token = _tls(arguments), _token(arguments.token_file)
     with flags.named(host="--listen"):
         check_host(host, tls, token)
-    topology = reading.topology(arguments)
-    with flags.named(name="--policy"):
-        policy = policies.get(arguments.policy)
+    resource, topology, policy = _cluster_and_policy(arguments)
     extender = RunningExtender(
         topology, policy, _access(arguments), gpu_resource=resource, write_log=log.to_stderr
     )
@@ -248,6 +223,32 @@ def _token(path: str | None) -> str:
     if not token or not token.isascii():
         raise ValueError(f"--token-file: {path} has no token of ASCII characters")
     return token
+
+
+def _add_cluster_and_policy(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a program that decides for a whole cluster; `_cluster_and_policy` reads them."""
+    parser.add_argument(
+        "topology", metavar="TOPO", help="the machines, as for `topoplace show`; they have the names of nodes"
+    )
+    options.add_assumptions(parser)
+    options.add_policy(parser, what="policy that decides", default="topo-aware-p")
+    _add_kubeconfig(parser)
+    parser.add_argument(
+        "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
+    )
+
+
+def _cluster_and_policy(arguments: argparse.Namespace) -> tuple[str, Topology, Policy]:
+    """Return the resource that counts GPUs, the machines, and the policy that decides."""
+    from topoplace import policies
+    from topoplace.integrations.kubernetes.objects.requests import checked_resource
+
+    with flags.named(resource="--resource"):
+        resource = checked_resource(arguments.resource, "resource")
+    topology = reading.topology(arguments)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    return resource, topology, policy
 
 
 def _add_kubeconfig(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ class Argument(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command, or a group of commands."""
+    """A command, or a group of commands; `collective` is both."""
 
     path: tuple[str, ...]
     """The words after `topoplace`."""
@@ -43,21 +43,29 @@ def command_tree(parser: Parser, path: tuple[str, ...] = (), summary: str = "") 
     for action in parser.all_actions():
         if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
             below = cast("Mapping[str, Parser]", action.choices)  # pyright: ignore[reportUnknownMemberType]
-            commands += [
-                command_tree(one, (*path, name), one.description or "") for name, one in below.items()
-            ]
+            for name, one in below.items():
+                _add(commands, command_tree(one, (*path, *name.split()), one.description or ""))
         else:
             arguments.append(_argument(action))
     described = (summary or parser.description or "", tuple(arguments), tuple(commands))
     return Command(path, *described, parser.examples, parser.negative)
 
 
+def _add(commands: list[Command], command: Command) -> None:
+    """Append a command, or add it to that one of `commands` whose name begins its own."""
+    for i, one in enumerate(commands):
+        if command.path[: len(one.path)] == one.path:
+            commands[i] = one._replace(commands=(*one.commands, command))
+            return
+    commands.append(command)
+
+
 def leaves(command: Command) -> Iterator[Command]:
     """Yield the commands that do something, in their order."""
+    if command.examples or not command.commands:
+        yield command
     for below in command.commands:
         yield from leaves(below)
-    if not command.commands:
-        yield command
 
 
 def _argument(action: argparse.Action) -> Argument:

@@ -33,17 +33,25 @@ def _functions(command: Command, names: Names) -> Iterator[str]:
     for below in command.commands:
         yield from _functions(below, names)
     specs = [_spec(argument, names) for argument in command.arguments]
-    if command.commands:
+    has_own = bool(command.examples)
+    if command.commands and not has_own:
         specs += ["'1: :->command'", "'*:: :->rest'"]
     lines = [
         f"{_name(command)}() {{",
         "    local curcontext=$curcontext state line ret=1",
         "    typeset -A opt_args",
+        *(_handed_on(below) for below in command.commands if has_own),
     ]
     lines += ["    _arguments -C \\"] + [f"        {spec} \\" for spec in specs] + ["        && ret=0"]
-    if command.commands:
+    if command.commands and not has_own:
         lines += _dispatch(command)
     yield "\n".join([*lines, "    return ret", "}", ""])
+
+
+def _handed_on(command: Command) -> str:
+    """Return what lets a command of a command that has arguments of its own complete the rest."""
+    shift = "shift words; (( CURRENT-- ))"
+    return f"    if [[ CURRENT -gt 2 && $words[2] == {command.path[-1]} ]]; then {shift}; {_name(command)}; return; fi"
 
 
 def _dispatch(command: Command) -> Iterator[str]:
