@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs manual messages format hooks newest docs clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs manual messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -107,6 +107,11 @@ thread-sanitizer: $(VENV)/.dependencies  ## kernels asked by several threads, un
 	cmake --preset thread --log-level=WARNING
 	cmake --build --preset thread
 	ctest --preset thread
+
+test-kubernetes: $(VENV)/.extension $(VENV)/.dependencies  ## a real API server and kube-scheduler, built once (7 CPU-minutes, Debian 12)
+	$(if $(TOPOPLACE_KUBERNETES_BINARIES),,python tools/kubernetes_binaries.py build/kubernetes)
+	TOPOPLACE_KUBERNETES_BINARIES=$${TOPOPLACE_KUBERNETES_BINARIES:-build/kubernetes/bin} \
+		python -m pytest tests/integrations/kubernetes/test_real_cluster.py -n 0
 
 mutants: $(VENV)/.extension $(VENV)/.dependencies  ## small faults, and which the tests find; MUTANTS="cpp/src/flow --count 50"
 	$(PIP) --group mutants

@@ -22,7 +22,7 @@ from command_line import Call, run
 WORDS = {
     "topoplace pla": {"place"},
     "topoplace papers ma": {"mapa"},
-    "topoplace kubernetes ": {"device-plugin", "scheduler", "extender"},
+    "topoplace kubernetes ": {"device-plugin", "scheduler", "extender", "label", "resource-slices"},
     "topoplace place dgx1-": {"dgx1-p100", "dgx1-v100"},
     "topoplace show to": {"topo.txt", "torus2d-16"},
     "topoplace place dgx1-v100 --polic": {"--policy"},

@@ -21,6 +21,7 @@ WITHOUT_RESULTS = {
     "report",
     *("demo", "completion", "slurm run", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
+    *("kubernetes label", "kubernetes resource-slices"),
 }
 """Commands that run until they are ended, or print a file or a page for people."""
 # The command lines for each schema, with their exit codes.

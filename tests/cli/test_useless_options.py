@@ -103,3 +103,25 @@ def test_warnings_of_the_library_are_one_line(here: Path) -> None:
         done.stderr
         == "topoplace: topology 'topo' has no sockets: mapa-topo-aware is the policy baseline on it\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("scheduler summit --namespace x", "--namespace has an effect only without TOPO"),
+        ("extender summit --namespace x", "--namespace has an effect only without TOPO"),
+        ("scheduler summit --token-file log.pbs", "--token-file has an effect only with --metrics"),
+        ("scheduler --gpu-model V100", "--gpu-model has an effect only with TOPO"),
+        ("extender --assume a=b", "--assume has an effect only with TOPO"),
+        ("label summit --node a --print --every 3", "--every has no effect with --print"),
+    ],
+)
+def test_options_of_kubernetes_that_would_change_nothing(call: Call, arguments: str, message: str) -> None:
+    done = call("kubernetes", *arguments.split())
+    assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
+
+
+def test_a_machine_is_printed_as_a_config_map(call: Call) -> None:
+    done = call("kubernetes", "label", "summit", "--node", "n0", "--print")
+    found = json.loads(done.out)
+    assert (done.code, found["kind"], found["metadata"]["name"]) == (0, "ConfigMap", "machine.n0")

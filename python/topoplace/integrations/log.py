@@ -15,7 +15,8 @@ Log = Callable[..., None]
 def to_stderr(event: str, **fields: Any) -> None:
     """Write one line to standard error; what is not ASCII, such as line breaks in names, is escaped."""
     line = {"time": round(time.time(), 3), "event": event, **fields}
-    print(json.dumps(line, default=str), file=sys.stderr, flush=True)
+    sys.stderr.write(f"{json.dumps(line, default=str)}\n")  # at once: other threads write, too
+    sys.stderr.flush()
 
 
 def nowhere(event: str, **fields: Any) -> None:

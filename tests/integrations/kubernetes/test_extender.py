@@ -18,10 +18,12 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from certificates import write_certificates
 from kubernetes_objects import node_json, pod_json
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
+from topoplace.integrations.kubernetes.extender import running as running_module
 from topoplace.integrations.kubernetes.extender.running import server_tls
 from topoplace.testing.kubernetes import ApiServer
 
@@ -299,24 +301,37 @@ def test_it_does_not_leave_this_host_without_tls_and_a_check_of_clients() -> Non
         ExtenderServer({}, "localhost")
 
 
-def certificates(folder: Path) -> None:
-    """Write an authority, and a certificate of it for 127.0.0.1, with openssl."""
-    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-    for words in (
-        f"req -x509 {key} -keyout ca.key -out ca.crt -subj /CN=ca -days 2",
-        f"req {key} -keyout a.key -out a.csr -subj /CN=a",
-    ):
-        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
-    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1", "utf-8")
-    words = "x509 -req -in a.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out a.crt -days 2 -extfile ext"
-    subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
+def test_finishing_waits_for_bindings_and_lets_no_other_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = Event(), Event()
+    bind = running_module.bind
+
+    def slow(*arguments: Any) -> Any:
+        begun.set()
+        assert go_on.wait(WAIT)
+        return bind(*arguments)
+
+    monkeypatch.setattr(running_module, "bind", slow)
+    with extending() as (api, _, running):
+        for name in "ab":
+            api.store.add("pods", pod_json(name, 2))
+        answer = running.answers()["/bind"]
+        binding = Thread(target=answer, args=({"PodName": "a", "PodNamespace": "default", "Node": "n0"},))
+        binding.start()
+        assert begun.wait(WAIT)
+        finishing = Thread(target=running.finish)
+        finishing.start()
+        late = answer({"PodName": "b", "PodNamespace": "default", "Node": "n0"})
+        assert "the extender ends" in late["Error"]
+        assert finishing.is_alive()
+        go_on.set()
+        finishing.join(WAIT)
+        binding.join(WAIT)
+        assert not finishing.is_alive()
+        assert api.store.bound == ["a"]
 
 
 def test_tls_with_client_certificates(tmp_path: Path) -> None:
-    try:
-        certificates(tmp_path)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
+    write_certificates(tmp_path, {"a": "/CN=a"})
     files = [str(tmp_path / name) for name in ("a.crt", "a.key", "ca.crt")]
     with ExtenderServer({"/filter": lambda _: {"ok": 1}}, tls=server_tls(*files), request_s=1.0) as server:
         context = ssl.create_default_context(cafile=files[2])

@@ -13,16 +13,23 @@ import topoplace as tp
 from kubernetes_objects import node_json, pod_json
 from topoplace import cli
 from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.api import put_config_map
+from topoplace.integrations.kubernetes.client.connection import Connection
 from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.extender import RunningExtender
+from topoplace.integrations.kubernetes.machines import NAMESPACE, FollowedMachines, config_map
 from topoplace.integrations.kubernetes.scheduler import Scheduler
 from topoplace.testing.kubernetes import ApiServer
 
 yaml = pytest.importorskip("yaml", reason="the extra discovery is not installed")
 
 FOLDER = Path(__file__).parents[3] / "examples/kubernetes"
-FILES = ("device-plugin.yaml", "extender.yaml", "scheduler.yaml")
+PROGRAMS = ("device-plugin.yaml", "extender.yaml", "scheduler.yaml")
+FILES = (*PROGRAMS, "machines.yaml")
 FIELDS = {
+    "Namespace": set(),
+    "Role": {"rules"},
+    "RoleBinding": {"roleRef", "subjects"},
     "ServiceAccount": set(),
     "ClusterRole": {"rules"},
     "ClusterRoleBinding": {"roleRef", "subjects"},
@@ -30,7 +37,13 @@ FIELDS = {
     "Deployment": {"spec"},
     "DaemonSet": {"spec"},
 }
-VERSIONS = {"ServiceAccount": "v1", "ConfigMap": "v1", "Deployment": "apps/v1", "DaemonSet": "apps/v1"}
+VERSIONS = {
+    "Namespace": "v1",
+    "ServiceAccount": "v1",
+    "ConfigMap": "v1",
+    "Deployment": "apps/v1",
+    "DaemonSet": "apps/v1",
+}
 EXTENDER = {
     *(
         "urlPrefix",
@@ -65,8 +78,8 @@ def test_objects_have_the_fields_of_their_kind(name: str) -> None:
         kind = one["kind"]
         assert one["apiVersion"] == VERSIONS.get(kind, "rbac.authorization.k8s.io/v1")
         assert set(one) - {"apiVersion", "kind", "metadata"} == FIELDS[kind]
-        assert one["metadata"]["name"].startswith("topoplace-")
-        assert ("namespace" in one["metadata"]) is not kind.startswith("Cluster")
+        assert one["metadata"]["name"].startswith("topoplace")
+        assert ("namespace" in one["metadata"]) is not kind.startswith(("Cluster", "Namespace"))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -75,8 +88,10 @@ def test_pods_are_selected_locked_down_and_have_what_they_mount(name: str) -> No
     spec = workload["spec"]
     pod = spec["template"]["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
-    volumes = {volume["name"] for volume in pod["volumes"]}
-    mounted = {mount["name"] for container in pod["containers"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"] for volume in pod.get("volumes", ())}
+    mounted = {
+        mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts", ())
+    }
     assert mounted == volumes
     for container in pod["containers"]:
         security = container["securityContext"]
@@ -92,7 +107,7 @@ def test_pods_are_selected_locked_down_and_have_what_they_mount(name: str) -> No
         assert pod["securityContext"]["runAsNonRoot"] is True
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_accounts_roles_and_bindings_belong_together(name: str) -> None:
     (account,) = of_kind(name, "ServiceAccount")
     (role,) = of_kind(name, "ClusterRole")
@@ -102,6 +117,28 @@ def test_accounts_roles_and_bindings_belong_together(name: str) -> None:
     assert all(binding["subjects"] == [{"kind": "ServiceAccount", **own}] for binding in bindings)
     assert role["metadata"]["name"] in [binding["roleRef"]["name"] for binding in bindings]
     assert workload["spec"]["template"]["spec"]["serviceAccountName"] == own["name"]
+
+
+def test_the_roles_for_machines_are_bound_to_those_who_write_and_read_them() -> None:
+    accounts = {
+        role: {(one["name"], one["namespace"]) for one in binding["subjects"]}
+        for binding in of_kind("machines.yaml", "RoleBinding")
+        for role in [binding["roleRef"]["name"]]
+    }
+    (writer,) = of_kind("machines.yaml", "ServiceAccount")
+    (workload,) = of_kind("machines.yaml", "DaemonSet")
+    readers = {
+        (account["metadata"]["name"], account["metadata"]["namespace"])
+        for name in ("scheduler.yaml", "extender.yaml")
+        for account in of_kind(name, "ServiceAccount")
+    }
+    own = writer["metadata"]["name"]
+    assert accounts == {
+        "topoplace-machine-writer": {(own, NAMESPACE)},
+        "topoplace-machine-reader": readers,
+    }
+    assert workload["spec"]["template"]["spec"]["serviceAccountName"] == own
+    assert {one["metadata"].get("namespace", NAMESPACE) for one in documents("machines.yaml")} == {NAMESPACE}
 
 
 def test_the_configuration_of_kube_scheduler() -> None:
@@ -123,13 +160,15 @@ def test_the_configuration_of_kube_scheduler() -> None:
 # ---- rights --------------------------------------------------------------------------------------------------------
 
 
-def granted(name: str) -> set[tuple[str, str]]:
-    (role,) = of_kind(name, "ClusterRole")
+def granted(name: str, role: str = "") -> set[tuple[str, str]]:
+    """Return the verbs and resources of a role: that of this name, or the only ClusterRole."""
+    (role,) = [one for one in of_kind(name, "Role", "ClusterRole") if role in ("", one["metadata"]["name"])]
     return {(verb, one) for rule in role["rules"] for one in rule["resources"] for verb in rule["verbs"]}
 
 
 def used(requests: Iterable[str]) -> set[tuple[str, str]]:
     """Return the verbs and resources of requests that a server has noted."""
+    verbs = {"POST": "create", "PUT": "update"}
     found: set[tuple[str, str]] = set()
     for line in requests:
         method, path = line.split(" ")
@@ -137,16 +176,8 @@ def used(requests: Iterable[str]) -> set[tuple[str, str]]:
         if words[0] == "namespaces":
             words = words[2:]
         resource = f"{words[0]}/{words[2]}" if len(words) == 3 else words[0]
-        verb = (
-            "create"
-            if method == "POST"
-            else "get"
-            if len(words) == 2
-            else "watch"
-            if "?watch" in line
-            else "list"
-        )
-        found.add((verb, resource))
+        read = "get" if len(words) == 2 else "watch" if "?watch" in line else "list"
+        found.add((verbs.get(method, read), resource))
     return found
 
 
@@ -203,3 +234,27 @@ def test_the_device_plugin_uses_all_of_its_rights_and_no_others() -> None:
         assert decided.choose(["0", "1"], [], 1) is None
         decided.close()
         assert used(api.requests) == granted("device-plugin.yaml")
+
+
+def test_machines_are_written_and_read_with_all_rights_of_their_roles_and_no_others() -> None:
+    with ApiServer() as api:
+        reached = Access("127.0.0.1", api.port)
+        connection = Connection(reached)
+        for _ in range(2):
+            put_config_map(connection, NAMESPACE, config_map("n0", tp.machines.get("summit")))
+        connection.close()
+        assert used(api.requests) == granted("machines.yaml", "topoplace-machine-writer")
+        api.requests.clear()
+        stop, there = Event(), Event()
+
+        def work(_: tp.Topology, end: Event) -> None:
+            there.set()
+            end.wait(WAIT)
+
+        thread = Thread(target=FollowedMachines(reached, NAMESPACE).run, args=(work, stop))
+        thread.start()
+        assert there.wait(WAIT)
+        wait(lambda: any(line.endswith("?watch") for line in api.requests))
+        stop.set()
+        thread.join(WAIT)
+        assert used(api.requests) == granted("machines.yaml", "topoplace-machine-reader")

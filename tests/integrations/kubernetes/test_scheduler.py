@@ -16,7 +16,7 @@ from kubernetes_objects import node_json, pod_json
 from topoplace.integrations.kubernetes.client import access
 from topoplace.integrations.kubernetes.scheduler import Scheduler
 from topoplace.state import Journal
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.testing.kubernetes import ApiServer, ObjectStore
 
 WAIT = 15.0
 
@@ -204,6 +204,24 @@ def test_a_disruption_budget_is_waited_for_and_the_reservation_ends() -> None:
         until(lambda: where(api, "high") != "")
 
 
+def test_an_api_server_that_knows_only_the_older_eviction(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    evict = ObjectStore.evict
+
+    def noted(store: ObjectStore, name: str, uid: str | None) -> None:
+        asked.append(name)
+        evict(store, name, uid)
+
+    monkeypatch.setattr(ObjectStore, "evict", noted)
+    with cluster(1) as (api, _):
+        api.store.add("pods", pod_json("low", 8, priority=0))
+        until(lambda: all_bound(api))
+        api.fail("low/eviction", 400)
+        api.store.add("pods", pod_json("high", 8, priority=9))
+        until(lambda: where(api, "high") != "")
+        assert (asked, sum("low/eviction" in line for line in api.requests)) == (["low"], 2)
+
+
 def test_a_cordoned_node_gets_nothing_more() -> None:
     with cluster(2) as (api, running):
         changes = running.scheduler.state.freed
@@ -243,12 +261,15 @@ def test_the_rest_of_a_group_starts_though_the_others_have_ended() -> None:
 
 @pytest.mark.parametrize("status", [0, 429, 500, 503])
 def test_a_binding_without_a_clear_answer_is_asked_for_again(status: int) -> None:
-    with cluster(1) as (api, _):
+    with cluster(1) as (api, running):
         api.fail("a/binding", status)
         api.store.add("pods", pod_json("a", 4))
         api.store.add("pods", pod_json("b", 4))
         until(lambda: all_bound(api))
         assert len(api.store.held()) == 8
+        until(lambda: sum(event == "bound" for event, _ in running.logged) == 2)
+        assert "not_bound" not in [event for event, _ in running.logged]
+        until(lambda: len(api.store.events) == 2)
 
 
 def test_a_pod_that_is_gone_before_it_is_bound_frees_its_gpus() -> None:

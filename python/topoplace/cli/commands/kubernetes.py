@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
+from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, reading
+from topoplace.cli.kubernetes import arguments as shared
+from topoplace.cli.kubernetes import label, resource_slices, serving
 
 if TYPE_CHECKING:
-    import ssl
-
     from topoplace.engine.policy import Policy
     from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.integrations.kubernetes.device_plugin import Unhealthy
+    from topoplace.integrations.kubernetes.extender import ExtenderServer
+    from topoplace.integrations.kubernetes.figures import PodFigures
     from topoplace.topology.topology import Topology
 
 
@@ -30,6 +32,8 @@ def add(commands: Any) -> None:
     _add_device_plugin(which)
     _add_scheduler(which)
     _add_extender(which)
+    label.add(which)
+    resource_slices.add(which)
 
 
 def _add_device_plugin(which: Any) -> None:
@@ -40,13 +44,7 @@ def _add_device_plugin(which: Any) -> None:
         _device_plugin,
         examples=["topoplace kubernetes device-plugin dgx-h100 --node gpu7 --passing cdi"],
     )
-    parser.add_argument(
-        "topology",
-        metavar="TOPO",
-        nargs="?",
-        help="the node's machine, as for `topoplace show` (default: what is found on this host)",
-    )
-    options.add_assumptions(parser)
+    shared.add_machine(parser)
     options.add_policy(parser, what="policy that compares sets of GPUs", default="collective")
     parser.add_argument(
         "--resource",
@@ -77,7 +75,7 @@ def _add_device_plugin(which: Any) -> None:
         metavar="NAME",
         help="name of this node: give pods what `topoplace kubernetes scheduler` decided",
     )
-    _add_kubeconfig(parser)
+    shared.add_kubeconfig(parser)
 
 
 def _add_scheduler(which: Any) -> None:
@@ -102,6 +100,10 @@ def _add_scheduler(which: Any) -> None:
         metavar="SECONDS",
         help="how long the GPUs of pre-empted pods are kept for others (default: %(default)g)",
     )
+    parser.add_argument(
+        "--metrics", metavar="ADDRESS:PORT", help="where to answer GET /metrics, for Prometheus"
+    )
+    serving.add_protection(parser)
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:
@@ -110,6 +112,7 @@ def _scheduler(arguments: argparse.Namespace) -> None:
 
     from topoplace import _checks
     from topoplace.integrations import log
+    from topoplace.integrations.kubernetes.figures import PodFigures
     from topoplace.integrations.kubernetes.scheduler import Scheduler
     from topoplace.state import Journal
 
@@ -117,20 +120,54 @@ def _scheduler(arguments: argparse.Namespace) -> None:
         reserve_s = _checks.positive(arguments.reserve, "reserve", ValueError)
         name = _checks.text(arguments.name, "name", ValueError)
     resource, topology, policy = _cluster_and_policy(arguments)
+    figures = PodFigures() if arguments.metrics is not None else None
+    serve = _metrics_server(arguments, figures)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(arguments.journal)) if arguments.journal else None
-        reached = _access(arguments)
-        scheduler = Scheduler(
-            topology,
-            policy,
-            reached,
-            name=name,
-            gpu_resource=resource,
-            journal=journal,
-            reserve_s=reserve_s,
-            write_log=log.to_stderr,
-        )
-        scheduler.run(_until_told(), gc.freeze)  # what was listed stays: collections need not look at it
+        reached = shared.access(arguments)
+
+        def work(machines: Topology, stop: Event) -> None:
+            gc.unfreeze()
+            scheduler = Scheduler(
+                machines,
+                policy,
+                reached,
+                name=name,
+                gpu_resource=resource,
+                journal=journal,
+                reserve_s=reserve_s,
+                figures=figures,
+                write_log=log.to_stderr,
+            )
+            scheduler.run(stop, gc.freeze)  # what was listed stays: collections need not look at it
+
+        if serve is not None:
+            log.to_stderr("metrics", port=stack.enter_context(serve()).port)
+        _work_on(topology, work, reached, arguments)
+
+
+def _metrics_server(
+    arguments: argparse.Namespace, figures: PodFigures | None
+) -> Callable[[], ExtenderServer] | None:
+    """Return what makes the server of the metrics; None without --metrics."""
+    from functools import partial
+
+    from topoplace.integrations import metrics
+    from topoplace.integrations.kubernetes.extender import ExtenderServer
+    from topoplace.integrations.kubernetes.extender.server import check_host
+    from topoplace.integrations.kubernetes.figures import SCHEDULER
+
+    tls, token = serving.tls(arguments), serving.token(arguments)
+    if figures is None:
+        for flag, value in (("--tls", tls), ("--token-file", token)):
+            if value:
+                raise ValueError(f"{flag} has an effect only with --metrics")
+        return None
+    host, port = serving.listened(arguments.metrics, "--metrics")
+    with flags.named(host="--metrics"):
+        check_host(host, tls, token)
+    pages = {"/metrics": metrics.page(lambda: figures, SCHEDULER)}
+    return partial(ExtenderServer, {}, host, port, tls=tls, token=token, pages=pages)
 
 
 def _add_extender(which: Any) -> None:
@@ -152,128 +189,113 @@ def _add_extender(which: Any) -> None:
         metavar="ADDRESS:PORT",
         help="where to answer (default: %(default)s)",
     )
-    parser.add_argument("--tls", metavar="CERT,KEY", help="PEM files of the server's certificate and its key")
-    parser.add_argument("--client-ca", metavar="FILE", help="clients need a certificate of this authority")
-    parser.add_argument("--token-file", metavar="FILE", help="requests must bear the token in this file")
+    serving.add_protection(parser)
+    parser.add_argument(
+        "--metrics", action="store_true", help="also answer GET /metrics there, for Prometheus"
+    )
 
 
 def _extender(arguments: argparse.Namespace) -> None:
     from threading import Thread
 
-    from topoplace.integrations import log
+    from topoplace.integrations import log, metrics
     from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
-    from topoplace.integrations.kubernetes.extender.server import check_host
+    from topoplace.integrations.kubernetes.extender.server import Page, check_host
+    from topoplace.integrations.kubernetes.figures import EXTENDER, PodFigures
 
-    host, port = _listened(arguments.listen)
-    tls, token = _tls(arguments), _token(arguments.token_file)
+    host, port = serving.listened(arguments.listen, "--listen")
+    tls, token = serving.tls(arguments), serving.token(arguments)
     with flags.named(host="--listen"):
         check_host(host, tls, token)
     resource, topology, policy = _cluster_and_policy(arguments)
-    extender = RunningExtender(
-        topology, policy, _access(arguments), gpu_resource=resource, write_log=log.to_stderr
-    )
-    stop, ready = _until_told(), Event()
-    follower = Thread(target=extender.follow, args=(stop, ready))
-    follower.start()
-    log.to_stderr("listing nodes and pods")
-    try:
-        while not ready.wait(0.1) and not stop.is_set():
-            pass
-        if ready.is_set():
-            with ExtenderServer(extender.answers(), host, port, tls=tls, token=token) as server:
-                log.to_stderr("ready", port=server.port)
-                while not stop.wait(_SIGNALS_S):
-                    pass  # a signal that another thread gets wakes nobody
-    finally:
-        stop.set()
-        follower.join()
+    figures, current = PodFigures(), list[RunningExtender]()
+    pages: dict[str, Page] = {}
+    if arguments.metrics:
+        pages["/metrics"] = metrics.page(lambda: current[-1].figures(), EXTENDER)
+    reached = shared.access(arguments)
 
+    def work(machines: Topology, stop: Event) -> None:
+        extender = RunningExtender(
+            machines, policy, reached, gpu_resource=resource, figures=figures, write_log=log.to_stderr
+        )
+        current[:] = [extender]
+        ready = Event()
+        follower = Thread(target=extender.follow, args=(stop, ready))
+        follower.start()
+        log.to_stderr("listing nodes and pods")
+        try:
+            while not ready.wait(0.1) and not stop.is_set():
+                pass
+            if ready.is_set():
+                with ExtenderServer(
+                    extender.answers(), host, port, tls=tls, token=token, pages=pages
+                ) as server:
+                    log.to_stderr("ready", port=server.port)
+                    while not stop.wait(_SIGNALS_S):
+                        pass  # a signal that another thread gets wakes nobody
+        finally:
+            stop.set()
+            follower.join()
+            extender.finish()
 
-def _listened(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 1 << 16 and host):
-        raise ValueError(f"--listen = {text[:60]!r} is not an address and a port, as in 127.0.0.1:8888")
-    return host.strip("[]"), int(port)
-
-
-def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
-    from topoplace.integrations.kubernetes.extender.running import server_tls
-
-    if arguments.tls is None:
-        if arguments.client_ca is not None:
-            raise ValueError("--client-ca has an effect only with --tls")
-        return None
-    certificate, comma, key = arguments.tls.partition(",")
-    if not comma:
-        raise ValueError(f"--tls = {arguments.tls[:60]!r} is not a certificate and a key, as in a.crt,a.key")
-    try:
-        return server_tls(certificate, key, arguments.client_ca)
-    except OSError as error:
-        raise ValueError(f"--tls or --client-ca cannot be used: {error}") from None
-
-
-def _token(path: str | None) -> str:
-    if path is None:
-        return ""
-    try:
-        with open(path, encoding="utf-8") as file:
-            token = file.read(1 << 16).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"--token-file: {error}") from None
-    if not token or not token.isascii():
-        raise ValueError(f"--token-file: {path} has no token of ASCII characters")
-    return token
+    _work_on(topology, work, reached, arguments)
 
 
 def _add_cluster_and_policy(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a program that decides for a whole cluster; `_cluster_and_policy` reads them."""
     parser.add_argument(
-        "topology", metavar="TOPO", help="the machines, as for `topoplace show`; they have the names of nodes"
+        "topology",
+        metavar="TOPO",
+        nargs="?",
+        help="the machines, as for `topoplace show`; they have the names of nodes (default: what nodes say of "
+        "themselves by `topoplace kubernetes label`)",
     )
     options.add_assumptions(parser)
+    shared.add_namespace(parser, "where nodes describe their machines")
     options.add_policy(parser, what="policy that decides", default="topo-aware-p")
-    _add_kubeconfig(parser)
+    shared.add_kubeconfig(parser)
     parser.add_argument(
         "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
     )
 
 
-def _cluster_and_policy(arguments: argparse.Namespace) -> tuple[str, Topology, Policy]:
-    """Return the resource that counts GPUs, the machines, and the policy that decides."""
+def _cluster_and_policy(arguments: argparse.Namespace) -> tuple[str, Topology | None, Policy]:
+    """Return the resource that counts GPUs, the machines of TOPO or None, and the policy that decides."""
     from topoplace import policies
     from topoplace.integrations.kubernetes.objects.requests import checked_resource
 
     with flags.named(resource="--resource"):
         resource = checked_resource(arguments.resource, "resource")
-    topology = reading.topology(arguments)
+    topology = None
+    if arguments.topology is not None:
+        if arguments.namespace is not None:
+            raise ValueError("--namespace has an effect only without TOPO")
+        topology = reading.topology(arguments)
+    for flag in ("--gpu-model", "--assume-no-nvlink", "--assume"):
+        if topology is None and getattr(arguments, flag[2:].replace("-", "_")):
+            raise ValueError(f"{flag} has an effect only with TOPO")
+    shared.namespace(arguments)
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
     return resource, topology, policy
 
 
-def _add_kubeconfig(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="how to reach the API server (default: as a pod of the cluster)"
-    )
+def _work_on(
+    topology: Topology | None,
+    work: Callable[[Topology, Event], None],
+    reached: Access,
+    arguments: argparse.Namespace,
+) -> None:
+    """Let `work` run until this program is told to end; again if the machines change, unless they are those of TOPO."""
+    from topoplace.integrations import log
+    from topoplace.integrations.kubernetes.machines import FollowedMachines
 
-
-def _access(arguments: argparse.Namespace) -> Access:
-    from topoplace.integrations.kubernetes.client import access
-
-    config = arguments.kubeconfig
-    return access.in_cluster() if config is None else access.from_kubeconfig(config)
-
-
-def _until_told() -> Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    stop = Event()
-
-    def end(*_: object) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
-    return stop
+    stop = shared.until_told()
+    if topology is not None:
+        work(topology, stop)
+    else:
+        machines = FollowedMachines(reached, shared.namespace(arguments), write_log=log.to_stderr)
+        machines.run(work, stop)
 
 
 def _device_plugin(arguments: argparse.Namespace) -> None:
@@ -286,11 +308,11 @@ def _device_plugin(arguments: argparse.Namespace) -> None:
         raise ValueError("--node is empty")
     if arguments.kubeconfig is not None and arguments.node is None:
         raise ValueError("--kubeconfig has an effect only with --node")
-    reached = _access(arguments) if arguments.node else None
+    reached = shared.access(arguments) if arguments.node else None
     named = {"directory": "--directory", "endpoint": "--endpoint", "resource_name": "--resource"}
     with flags.named(name="--policy", policy="--policy", topology="TOPO", **named):
         plugin = DevicePlugin(
-            _topology(arguments),
+            shared.machine(arguments),
             policy=arguments.policy,
             resource_name=arguments.resource,
             passing=arguments.passing,
@@ -300,13 +322,7 @@ def _device_plugin(arguments: argparse.Namespace) -> None:
             access=reached,
         )
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(message)s")
-    plugin.run(_until_told(), _health())
-
-
-def _topology(arguments: argparse.Namespace) -> Topology:
-    from topoplace import Topology
-
-    return Topology.discover() if arguments.topology is None else reading.topology(arguments)
+    plugin.run(shared.until_told(), _health())
 
 
 def _health() -> Unhealthy:

@@ -30,7 +30,7 @@ class StoreError(Exception):
 
 
 class ObjectStore:
-    """Pods, nodes and events. All methods may be called from any thread.
+    """Pods, nodes, ConfigMaps and events. All methods may be called from any thread.
 
     A pod is bound only once, and never while it is being deleted, as in a real API server: its node and the
     annotations of the binding are written together.
@@ -47,7 +47,7 @@ class ObjectStore:
         """The names of pods in the order in which they were bound."""
         self.twice: list[str] = []
         """What must never happen: bindings to GPUs that another pod held."""
-        self._objects: dict[str, dict[str, Json]] = {"pods": {}, "nodes": {}}
+        self._objects: dict[str, dict[str, Json]] = {"pods": {}, "nodes": {}, "configmaps": {}}
         self._holders: dict[tuple[str, int], str] = {}
 
     # ---- what tests do -----------------------------------------------------------------------------------------
@@ -56,6 +56,12 @@ class ObjectStore:
         """Create an object."""
         with self.changed:
             self._put(kind, copy.deepcopy(value), "ADDED")
+
+    def replace(self, kind: str, name: str, value: Json) -> None:
+        """Write an object that is there; StoreError 404 if it is missing."""
+        with self.changed:
+            self._found(kind, name)
+            self._put(kind, copy.deepcopy(value), "MODIFIED")
 
     def change(self, kind: str, name: str, change: Callable[[Json], None]) -> None:
         """Change an object in place."""

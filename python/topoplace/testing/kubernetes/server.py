@@ -161,6 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve(self._post)
 
+    def do_PUT(self) -> None:
+        self._serve(self._put)
+
     def _serve(self, answer: Callable[[str, dict[str, list[str]]], Any]) -> None:
         parts = urlsplit(self.path)
         watch = "?watch" if "watch=1" in parts.query else ""
@@ -195,11 +198,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str, query: dict[str, list[str]]) -> Any:
         words = path.split("/")[3:]  # after /api/v1
-        if words in (["pods"], ["nodes"]):
+        if words in (["pods"], ["nodes"]) or (len(words) == 3 and words[2] == "configmaps"):
             if "watch" in query:
-                self._watch(words[0], int(query["resourceVersion"][0]))
+                self._watch(words[-1], int(query["resourceVersion"][0]))
                 return None
-            return self._listed(words[0], query)
+            return self._listed(words[-1], query)
         if len(words) == 4 and words[2] == "pods":
             return self.owner.store.get("pods", words[3])
         raise StoreError(404, path)
@@ -209,6 +212,9 @@ class _Handler(BaseHTTPRequestHandler):
         field, _, value = query.get("fieldSelector", [""])[0].partition("=")
         if field == "spec.nodeName":
             found = [one for one in found if one["spec"].get("nodeName") == value]
+        key, _, label = query.get("labelSelector", [""])[0].partition("=")
+        if key:
+            found = [one for one in found if one["metadata"].get("labels", {}).get(key) == label]
         start = int(query.get("continue", ["0"])[0])
         end = start + int(query.get("limit", ["1000000"])[0])
         metadata = {"resourceVersion": str(version), "continue": str(end) if end < len(found) else ""}
@@ -224,8 +230,17 @@ class _Handler(BaseHTTPRequestHandler):
             store.evict(words[3], body["deleteOptions"]["preconditions"]["uid"])
         elif words[-1] == "events":
             store.events.append(body)
+        elif words[-1] == "configmaps":
+            store.add("configmaps", body)
         else:
             raise StoreError(404, path)
+        return {"kind": "Status", "status": "Success"}
+
+    def _put(self, path: str, query: dict[str, list[str]]) -> Any:
+        words = path.split("/")[3:]
+        if len(words) != 4 or words[2] != "configmaps":
+            raise StoreError(404, path)
+        self.owner.store.replace("configmaps", words[3], json.loads(self._body))
         return {"kind": "Status", "status": "Success"}
 
     def _watch(self, kind: str, version: int) -> None:

@@ -1,4 +1,4 @@
-"""The calls of the API server that change something: bind, evict, report; and one that reads a pod."""
+"""The calls of the API server that change something: bind, evict, describe, report; and one that reads a pod."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from topoplace.integrations.kubernetes.client.connection import Connection
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+
+_BAD_REQUEST = 400
+_NOT_FOUND = 404
 
 
 def _pod_path(namespace: str, name: str) -> str:
@@ -35,13 +38,26 @@ def bind(
 def evict(connection: Connection, namespace: str, name: str, uid: str) -> None:
     """Ask a pod to end; 429 says that a disruption budget does not allow it now."""
     metadata = {"name": name, "namespace": namespace}
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": metadata,
-        "deleteOptions": {"preconditions": {"uid": uid}},
-    }
-    connection.call("POST", f"{_pod_path(namespace, name)}/eviction", body)
+    options = {"preconditions": {"uid": uid}}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+    path = f"{_pod_path(namespace, name)}/eviction"
+    try:
+        connection.call("POST", path, body)
+    except ApiError as error:
+        if error.status != _BAD_REQUEST:
+            raise
+        connection.call("POST", path, {**body, "apiVersion": "policy/v1beta1"})  # Kubernetes before 1.22
+
+
+def put_config_map(connection: Connection, namespace: str, value: Mapping[str, Any]) -> None:
+    """Write a ConfigMap, whether it is there already or not."""
+    listed = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+    try:
+        connection.call("PUT", f"{listed}/{quote(value['metadata']['name'], safe='')}", value)
+    except ApiError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        connection.call("POST", listed, value)
 
 
 def report(

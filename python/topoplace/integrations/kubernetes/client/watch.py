@@ -13,7 +13,7 @@ from urllib.parse import quote
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 
-Kind = Literal["pods", "nodes"]
+Kind = Literal["pods", "nodes", "configmaps"]
 _PAGE = 500
 _SERVER_S = 240
 """How long the server keeps a watch open."""
@@ -40,12 +40,22 @@ class Watcher:
     not answer, the objects are listed again.
     """
 
-    def __init__(self, access: Access, kind: Kind, tell: Callable[[News], None], *, fields: str = "") -> None:
-        """tell: called in the thread of the watcher; it may wait. fields: a field selector."""
+    def __init__(
+        self,
+        access: Access,
+        kind: Kind,
+        tell: Callable[[News], None],
+        *,
+        namespace: str = "",
+        labels: str = "",
+    ) -> None:
+        """tell: called in the thread of the watcher; it may wait. namespace: "" for all. labels: a label selector."""
         self._connection = Connection(access, _SILENCE_S)
         self._kind: Kind = kind
         self._tell = tell
-        self._query = f"&fieldSelector={quote(fields)}" if fields else ""
+        within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+        self._path = f"/api/v1{within}/{kind}"
+        self._query = f"&labelSelector={quote(labels)}" if labels else ""
         self._stop = Event()
         self._thread = Thread(target=self._run, name=f"watch {kind}", daemon=True)
         self._version = ""
@@ -89,7 +99,7 @@ class Watcher:
         found: list[Any] = []
         onward = ""
         while True:
-            path = f"/api/v1/{self._kind}?limit={_PAGE}{self._query}{onward}"
+            path = f"{self._path}?limit={_PAGE}{self._query}{onward}"
             page: dict[str, Any] = self._connection.call("GET", path)
             found += page.get("items") or []
             metadata: dict[str, Any] = page.get("metadata") or {}
@@ -103,7 +113,7 @@ class Watcher:
     def _watch(self) -> int:
         """Tell what happens after the version that was seen; return how many events came until the watch ended."""
         path = (
-            f"/api/v1/{self._kind}?watch=1&allowWatchBookmarks=true&timeoutSeconds={_SERVER_S}"
+            f"{self._path}?watch=1&allowWatchBookmarks=true&timeoutSeconds={_SERVER_S}"
             f"&resourceVersion={quote(self._version)}{self._query}"
         )
         count = 0

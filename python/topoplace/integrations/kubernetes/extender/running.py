@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from contextlib import closing
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from functools import partial
 from queue import Empty, Queue
-from threading import Event
+from threading import Condition, Event, Lock
+from typing import Any, cast
 
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
@@ -15,6 +19,7 @@ from topoplace.integrations.kubernetes.client.connection import Connection
 from topoplace.integrations.kubernetes.client.watch import News, Watcher
 from topoplace.integrations.kubernetes.extender.answers import Extender
 from topoplace.integrations.kubernetes.extender.server import Answer
+from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
@@ -39,23 +44,36 @@ class RunningExtender:
         access: Access,
         *,
         gpu_resource: str = GPU,
+        figures: PodFigures | None = None,
         write_log: log.Log = log.nowhere,
     ) -> None:
+        """figures: where to count; they outlive an extender that is followed by another."""
+        self._figures = figures or PodFigures()
+        self._counting = Lock()
         self._access = access
         self._log = write_log
         self._news: Queue[News] = Queue(_MOST_NEWS)
         self._stopped = Event()
+        self._bindings = 0
+        self._binding_ended = Condition()
         state = ClusterState(topology, gpu_resource)
-        self._intake = Intake(state, WaitingPods(""), Decisions(state, None), write_log)
+        self._intake = Intake(state, WaitingPods(""), Decisions(state, None, self._figures), write_log)
         self.extender = Extender(state, policy, self._bound)
 
     def answers(self) -> dict[str, Answer]:
         """Return the answers by their paths."""
         return {
-            "/filter": self.extender.filter,
-            "/prioritize": self.extender.prioritize,
-            "/bind": lambda arguments: self.extender.bind(arguments, self._read),
+            "/filter": partial(self._timed, self.extender.filter),
+            "/prioritize": partial(self._timed, self.extender.prioritize),
+            "/bind": partial(self._timed, lambda arguments: self.extender.bind(arguments, self._read)),
         }
+
+    def figures(self) -> PodFigures:
+        """Return the counts, with what is so now."""
+        with self.extender.lock:
+            self._figures.fragmentation = self.extender.state.fragmentation()
+            self._figures.closed_nodes = self.extender.state.closed_nodes()
+        return self._figures
 
     def follow(self, stop: Event, ready: Event) -> None:
         """Keep the state up to date until `stop` is set; set `ready` once nodes and pods are known."""
@@ -77,7 +95,22 @@ class RunningExtender:
             for watcher in watchers:
                 watcher.stop()
 
+    def finish(self) -> None:
+        """Wait until no binding is under way, and let none begin: what comes next can rely on what is bound."""
+        self._stopped.set()
+        with self._binding_ended:
+            self._binding_ended.wait_for(lambda: not self._bindings)
+
     # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _timed(self, answer: Answer, arguments: Any) -> object:
+        """Return an answer, and count the time that it takes and what it says."""
+        begin = time.perf_counter()
+        found: object = answer(arguments)
+        with self._counting:
+            self._figures.note_latency(time.perf_counter() - begin)
+            self._figures.deferred.update(_why_it_waits(found))
+        return found
 
     def _read(self, namespace: str, name: str) -> Pod:
         with closing(Connection(self._access)) as connection:
@@ -85,13 +118,40 @@ class RunningExtender:
 
     def _bound(self, pod: Pod) -> Outcome | None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
-        with closing(Connection(self._access)) as connection:
-            outcome = bind(connection, pod, told, self._stopped)
-        event = "bound" if outcome and outcome.result == "bound" else "not_bound"
+        with self._counted(), closing(Connection(self._access)) as connection:
+            outcome = None if self._stopped.is_set() else bind(connection, pod, told, self._stopped)
+        is_bound = outcome is not None and outcome.result == "bound"
+        with self._counting:
+            self._figures.decided += 1
+            self._figures.bound += is_bound
+            self._figures.not_bound += not is_bound
+        event = "bound" if is_bound else "not_bound"
         error = outcome.error if outcome else "stopped"
         name = f"{pod.namespace}/{pod.name}"
         self._log(event, pod=name, node=pod.node, gpus=told.get(GPUS, ""), error=error)
         return outcome
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        """Count a binding while it is under way."""
+        with self._binding_ended:
+            self._bindings += 1
+        try:
+            yield
+        finally:
+            with self._binding_ended:
+                self._bindings -= 1
+                self._binding_ended.notify_all()
+
+
+def _why_it_waits(answer: object) -> list[str]:
+    """Return why a pod waits after this answer to `filter` or `bind`; [] if it does not."""
+    if not isinstance(answer, dict):
+        return []
+    said = cast("dict[str, Any]", answer)
+    nodes: dict[str, Any] = said.get("Nodes") or {}
+    is_empty = not (said.get("NodeNames") or nodes.get("items"))
+    return ["not bound"] if said["Error"] else ["no node"] if "FailedNodes" in said and is_empty else []
 
 
 def server_tls(certificate: str, key: str, client_authority: str | None) -> ssl.SSLContext:

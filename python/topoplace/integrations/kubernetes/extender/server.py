@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedReader
 from ipaddress import ip_address
 from threading import BoundedSemaphore, Thread, Timer
+from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
 from topoplace import _checks
@@ -22,7 +23,10 @@ _log = logging.getLogger(__name__)
 MOST_BYTES: Final = 64 << 20
 """Limit on the body of a question: 12,500 whole nodes are about 40 MB."""
 _CHUNK = 1 << 20
+_NO_TOKEN = "no token, or a wrong one"
 Answer = Callable[[Any], Any]
+Page = Callable[[], bytes]
+"""Returns a text in UTF-8, such as the metrics."""
 
 
 def check_host(host: str, tls: ssl.SSLContext | None, token: str) -> None:
@@ -42,7 +46,7 @@ class ExtenderServer:
     host: an address of this host; one that is not loopback needs `tls`, and a token or client certificates. tls: a
     context for servers. token: what requests must bear; "" for none. request_s: seconds in which a request must have
     come and its answer have gone; idle connections are closed after as many. connections: the most at a time; others
-    are closed at once. ValueError names a wrong argument.
+    are closed at once. pages: what GET returns, each at its path. ValueError names a wrong argument.
     """
 
     def __init__(
@@ -55,10 +59,13 @@ class ExtenderServer:
         token: str = "",
         request_s: float = 30.0,
         connections: int = 32,
+        pages: Mapping[str, Page] = MappingProxyType({}),
     ) -> None:
         check_host(host, tls, token)
         made = _Server((host, port), _Handler, bind_and_activate=False)
-        made.limits(answers, tls, token, _checks.positive(request_s, "request_s", ValueError), connections)
+        made.limits(
+            answers, pages, tls, token, _checks.positive(request_s, "request_s", ValueError), connections
+        )
         if ":" in host:
             made.address_family = socket.AF_INET6
             made.socket.close()
@@ -91,12 +98,14 @@ class _Server(ThreadingHTTPServer):
     def limits(
         self,
         answers: Mapping[str, Answer],
+        pages: Mapping[str, Page],
         tls: ssl.SSLContext | None,
         token: str,
         request_s: float,
         most: int,
     ) -> None:
         self.answers = answers
+        self.pages = pages
         self.tls = tls
         self.authorization = f"Bearer {token}".encode() if token else b""
         self.request_s = request_s
@@ -176,19 +185,34 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle_one_request()
 
     def do_GET(self) -> None:
+        page = self._limits.pages.get(self.path)
         if self.path == "/healthz":
             self._send(200, {})
+        elif page is None:
+            self._send(404, {"Error": self._known()})
+        elif not self._is_known():
+            self._refuse(401, _NO_TOKEN)
         else:
-            self._send(404, {"Error": "POST /filter, /prioritize or /bind"})
+            self._send_data(200, page(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _known(self) -> str:
+        """Return what may be asked here."""
+        asked = [f"POST {path}" for path in self._limits.answers]
+        return ", ".join([*asked, *(f"GET {path}" for path in ("/healthz", *self._limits.pages))])
+
+    def _is_known(self) -> bool:
+        """Return True if a request bears the token, or none is needed."""
+        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        wanted = self._limits.authorization
+        return not wanted or hmac.compare_digest(given, wanted)
 
     def do_POST(self) -> None:
         answer = self._limits.answers.get(self.path)
         length = self.headers.get("Content-Length", "")
-        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
-        if self._limits.authorization and not hmac.compare_digest(given, self._limits.authorization):
-            self._refuse(401, "no token, or a wrong one")
+        if not self._is_known():
+            self._refuse(401, _NO_TOKEN)
         elif answer is None:
-            self._refuse(404, "POST /filter, /prioritize or /bind")
+            self._refuse(404, self._known())
         elif not (length.isascii() and length.isdigit() and len(length) < 12):
             self._refuse(411, "Content-Length is missing")
         elif int(length) > MOST_BYTES:
@@ -217,9 +241,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, {"Error": why})
 
     def _send(self, status: int, value: Any) -> None:
-        data = json.dumps(value, separators=(",", ":")).encode()
+        self._send_data(status, json.dumps(value, separators=(",", ":")).encode(), "application/json")
+
+    def _send_data(self, status: int, data: bytes, kind: str) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         if self.close_connection:
             self.send_header("Connection", "close")

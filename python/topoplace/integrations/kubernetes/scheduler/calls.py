@@ -92,11 +92,19 @@ def bind(connection: Connection, pod: Pod, annotations: dict[str, str], stopped:
         except ApiError as error:
             failed = error
         known = _settled(connection, pod, failed, stopped)
+        if known is not None and known.result == "refused" and _is_bound(known.truth, pod, annotations):
+            return Outcome(pod, "bound", None, "")  # the answer was lost
         if known is None or not _may_succeed(known, failed, attempt):
             return known
         if stopped.wait(max(failed.retry_after_s, _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)])):
             return None
     return None
+
+
+def _is_bound(truth: Any, pod: Pod, annotations: dict[str, str]) -> bool:
+    """Return True if a pod is bound as it should be."""
+    found: dict[str, str] = truth["metadata"].get("annotations") or {}
+    return bool(truth["spec"].get("nodeName") == pod.node and annotations.items() <= found.items())
 
 
 def _may_succeed(known: Outcome, failed: ApiError, attempt: int) -> bool:

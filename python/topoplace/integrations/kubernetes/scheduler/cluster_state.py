@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.cluster.cluster import Cluster
+from topoplace.integrations.free_sockets import fragmentation
 from topoplace.integrations.kubernetes.objects.annotations import GPUS, GROUP, written
 from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
@@ -192,6 +193,15 @@ class ClusterState:
         free = np.zeros(len(self.table.nodes), np.int64)
         free[: len(self._free)] = self._free
         return free
+
+    def fragmentation(self) -> float:
+        """Return the fragmentation of the GPUs that no pod holds over sockets (SC'17, eq. 5), 0..1."""
+        held = [gpu for gpus in self.cluster.allocations.values() for gpu in gpus]
+        return fragmentation(self.topology, [*held, *self._unhealthy])
+
+    def closed_nodes(self) -> int:
+        """Return the number of nodes that get no pods with GPUs, because nobody says which of theirs are taken."""
+        return sum(map(bool, self._untold.values()))
 
     @contextmanager
     def trial(self) -> Generator[list[Pod]]:

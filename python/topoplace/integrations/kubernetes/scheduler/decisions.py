@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topoplace.cluster.cluster import Cluster
+from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.deciding import Seat, Seats
@@ -16,10 +17,11 @@ from topoplace.state.entry import Device, named
 class Decisions:
     """The entries of a journal about pods; without a journal, nothing is written."""
 
-    def __init__(self, state: ClusterState, journal: Journal | None) -> None:
-        """journal: open for writing by this thread."""
+    def __init__(self, state: ClusterState, journal: Journal | None, figures: PodFigures) -> None:
+        """journal: open for writing by this thread. figures: count what is confirmed, and what differed."""
         self._state = state
         self._journal = journal
+        self._figures = figures
         self._entries: list[Entry] = []
         if journal is not None:
             journal.set_topology(state.topology.digest())
@@ -38,8 +40,9 @@ class Decisions:
         """Note that the API server has bound a pod."""
         self._note(pod, Stage.TOLD, "bound")
 
-    def confirm(self, pod: Pod) -> None:
-        """Note that a watch shows a pod on its node."""
+    def confirm(self, pod: Pod, *, as_decided: bool) -> None:
+        """Note that a watch shows a pod on its node. as_decided: it shows for the first time what was decided here."""
+        self._figures.confirmed += as_decided
         self._note(pod, Stage.CONFIRMED, "bound, as the API server shows")
 
     def end(self, uid: str) -> None:
@@ -76,7 +79,8 @@ class Decisions:
         for pod in state.pods.values():
             if gpus := state.cluster.gpus_of(pod.job_id):
                 (running if state.is_confirmed(pod.uid) else pending)[pod.job_id] = gpus
-        reconcile(Cluster(state.topology), running, self._journal, pending=pending)
+        for one in reconcile(Cluster(state.topology), running, self._journal, pending=pending):
+            self._figures.differences[one.kind] += 1
 
     def _seat(self, pod: Pod, devices: tuple[Device, ...], by_name: dict[Device, int]) -> Seat | None:
         """Return a seat as the journal has it; None if it is taken, or the node does not take the pod now."""

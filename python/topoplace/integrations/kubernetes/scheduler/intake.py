@@ -59,13 +59,15 @@ class Intake:
             return
         if pod.node:
             self._waiting.note_started(pod)
+        known = None if self._state.is_confirmed(uid) else self._state.pods.get(uid)
         self._state.set_pod(pod)
         if uid not in self._state.pods:
             self._waiting.set_pod(pod)
             return
         self._waiting.remove_pod(uid)
         if self._state.is_confirmed(uid):
-            self._decisions.confirm(pod)
+            as_decided = known is not None and (known.node, known.gpus) == (pod.node, pod.gpus)
+            self._decisions.confirm(pod, as_decided=as_decided)
 
     def forget(self, uid: str) -> None:
         """Forget a pod that has ended or is gone."""

@@ -15,6 +15,7 @@ from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 from topoplace.integrations.kubernetes.client.watch import News, Watcher
+from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome, bind
@@ -35,6 +36,7 @@ _MOST_NEWS = 1 << 14
 _MOST_REPORTS = 1000
 _PREEMPT_AGAIN_S = 1.0
 """The least time between two searches for pods that could end for the same ones."""
+_MEASURE_S = 10.0
 _LATER_S = 1.0
 """How long a pod waits that the API server has refused to bind."""
 
@@ -56,18 +58,22 @@ class Scheduler:
         gpu_resource: str = GPU,
         journal: Journal | None = None,
         reserve_s: float = 60.0,
+        figures: PodFigures | None = None,
         write_log: log.Log = log.nowhere,
     ) -> None:
         """Schedule on the machines of `topology`, whose names are those of nodes.
 
         name: the `schedulerName` of its pods. gpu_resource: what counts GPUs. journal: open for writing in the thread
         that calls `run`. reserve_s: how long GPUs are kept for pods for which others were asked to end.
+        figures: where to count; they outlive a scheduler that is followed by another.
         """
+        self.figures = figures or PodFigures()
+        self._measures = figures is not None
         self.state = ClusterState(topology, gpu_resource)
         self.waiting = WaitingPods(name)
         self._policy = policy
         self._access = access
-        self._decisions = Decisions(self.state, journal)
+        self._decisions = Decisions(self.state, journal, self.figures)
         self._reserve_s = reserve_s
         self._log = write_log
         self._intake = Intake(self.state, self.waiting, self._decisions, write_log)
@@ -78,6 +84,7 @@ class Scheduler:
         self._preempted_at: dict[str, float] = {}
         self._later: dict[str, float] = {}
         """The time before which pods are not decided again, by uid."""
+        self._measured_at = -_MEASURE_S
 
     def run(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
         """Schedule until `stop` is set. ready: called once when nodes and pods are known."""
@@ -98,6 +105,7 @@ class Scheduler:
                     ready()
                 self._decide_all()
                 self._decisions.write_ended()
+                self._measure()
         finally:
             self._binders.stop()
             self._reporter.stop()
@@ -162,6 +170,14 @@ class Scheduler:
         if len(self._reported) > 2 * len(units) + 64:
             self._forget_all_but({unit.key for unit in units})
 
+    def _measure(self) -> None:
+        """Note what is so now, from time to time."""
+        self.figures.waiting = len(self.waiting)
+        if self._measures and time.monotonic() >= self._measured_at + _MEASURE_S:
+            self._measured_at = time.monotonic()
+            self.figures.fragmentation = self.state.fragmentation()
+            self.figures.closed_nodes = self.state.closed_nodes()
+
     def _is_late(self, unit: Unit) -> bool:
         return bool(self._later) and any(pod.uid in self._later for pod in unit.pods)
 
@@ -175,6 +191,8 @@ class Scheduler:
 
     def _start(self, seats: Seats) -> None:
         """Hold the seats, write them down, and bind the pods."""
+        self.figures.decided += len(seats)
+        self.figures.note_latency(self.waiting.waited_s(seat.pod for seat in seats))
         bound = [self.state.assume(*seat) for seat in seats]
         self._decisions.intend(seats)
         for pod in bound:
@@ -190,8 +208,10 @@ class Scheduler:
 
     def _end_binding(self, outcome: Outcome) -> None:
         pod = outcome.pod
+        self.figures.not_bound += outcome.result != "bound"
         self._log("bound" if outcome.result == "bound" else "not_bound", **_told(pod), error=outcome.error)
         if outcome.result == "bound":
+            self.figures.bound += 1
             self._decisions.tell(pod)
             self._reported.pop(pod.uid, None)
             self._report(
@@ -206,6 +226,8 @@ class Scheduler:
             self._intake.take_pod(outcome.truth)
 
     def _refuse(self, unit: Unit, why: Refusal) -> None:
+        kind = "incomplete group" if unit.reason else "impossible" if why.permanent else "no room"
+        self.figures.deferred[kind] += 1
         if not unit.reason and not why.permanent:
             self._preempt(unit)
         if self._reported.get(unit.key) != why.reason:
@@ -240,6 +262,7 @@ class Scheduler:
         seats, victims = found
         self._reserved[unit.key] = seats, now + self._reserve_s
         self.state.reserve(unit.key, [gpu for seat in seats for gpu in seat.gpus])
+        self.figures.preempted += len(victims)
         for pod in victims:
             self._log("preempts", **_told(pod), unit=unit.key)
             self._report(pod, "Preempted", f"by {unit.key} of higher priority", warning=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from topoplace.errors import KubernetesError
@@ -36,6 +37,7 @@ class WaitingPods:
         """scheduler: the `schedulerName` of the pods that are ours."""
         self._scheduler = scheduler
         self._pods: dict[str, Pod] = {}
+        self._seen: dict[str, float] = {}
         self._started: set[tuple[str, str]] = set()
 
     def set_pod(self, pod: Pod) -> None:
@@ -43,6 +45,7 @@ class WaitingPods:
         waits = not (pod.node or pod.ended or pod.deleting or pod.gated)
         if waits and pod.scheduler == self._scheduler:
             self._pods[pod.uid] = pod
+            self._seen.setdefault(pod.uid, time.monotonic())
         else:
             self.remove_pod(pod.uid)
 
@@ -54,6 +57,12 @@ class WaitingPods:
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that is bound or gone."""
         self._pods.pop(uid, None)
+        self._seen.pop(uid, None)
+
+    def waited_s(self, pods: Iterable[Pod]) -> float:
+        """Return the seconds since the last of these pods was seen first."""
+        now = time.monotonic()
+        return now - max((self._seen.get(pod.uid, now) for pod in pods), default=now)
 
     def uids(self) -> list[str]:
         """Return the uids of all waiting pods."""

@@ -54,14 +54,6 @@ def where_of(topology: Topology, gpus: Sequence[int]) -> Where | str:
     return Where(tuple(by_node), tuple(first))
 
 
-def sockets_of(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return the GPUs of each socket; kept with the topology by its `derived`."""
-    found: dict[tuple[str, int | None], list[int]] = {}
-    for gpu in topology.gpus:
-        found.setdefault((gpu.machine, gpu.socket), []).append(gpu.index)
-    return tuple(map(tuple, found.values()))
-
-
 def check_nodes(topology: Topology, nodes: SlurmNodes) -> list[str]:
     """Return the machines of `topology` that Slurm lacks; SlurmError for nodes without a type per device."""
     wanted = gres.node_gres(topology)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
+from topoplace.integrations.free_sockets import fragmentation
 from topoplace.integrations.slurm.client import devices, jobs, nodes
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
@@ -15,11 +16,10 @@ from topoplace.integrations.slurm.client.nodes import SlurmNodes
 from topoplace.integrations.slurm.placer import orders
 from topoplace.integrations.slurm.placer.deciding import Deciding
 from topoplace.integrations.slurm.placer.figures import Figures
-from topoplace.integrations.slurm.placer.machines import check_nodes, sockets_of
+from topoplace.integrations.slurm.placer.machines import check_nodes
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.truth import Truth, truth_of, unknown_devices
 from topoplace.integrations.slurm.placer.waiting import never_starts
-from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.state import Entry, Journal, Stage, reconcile
 from topoplace.topology.topology import Topology
 
@@ -174,8 +174,9 @@ class Placer:
 
     def _fragmentation(self) -> float:
         free = set(self.cluster.free_gpus())
-        sockets = self._topology.derived(sockets_of)
-        return fragmentation_from([(sum(gpu in free for gpu in gpus), len(gpus)) for gpus in sockets])
+        return fragmentation(
+            self._topology, [gpu for gpu in range(self._topology.num_gpus) if gpu not in free]
+        )
 
     # ---- jobs that must be decided again ---------------------------------------------------------------------
 

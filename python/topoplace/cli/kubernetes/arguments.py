@@ -1,0 +1,72 @@
+"""Arguments that several subcommands of `topoplace kubernetes` have, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from threading import Event
+from typing import TYPE_CHECKING
+
+from topoplace.cli import options, reading
+
+if TYPE_CHECKING:
+    from topoplace.integrations.kubernetes.client.access import Access
+    from topoplace.topology.topology import Topology
+
+
+def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
+    """Add --kubeconfig, which `access` reads."""
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="how to reach the API server (default: as a pod of the cluster)"
+    )
+
+
+def access(arguments: argparse.Namespace) -> Access:
+    """Return how to reach the API server."""
+    from topoplace.integrations.kubernetes.client import access
+
+    config = arguments.kubeconfig
+    return access.in_cluster() if config is None else access.from_kubeconfig(config)
+
+
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    """Add TOPO for the machine of one node, and the options about its text; `machine` reads them."""
+    parser.add_argument(
+        "topology",
+        metavar="TOPO",
+        nargs="?",
+        help="the node's machine, as for `topoplace show` (default: what is found on this host)",
+    )
+    options.add_assumptions(parser)
+
+
+def machine(arguments: argparse.Namespace) -> Topology:
+    """Return the machine of this node."""
+    from topoplace import Topology
+
+    return Topology.discover() if arguments.topology is None else reading.topology(arguments)
+
+
+def add_namespace(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --namespace, which `namespace` reads; what: what is there."""
+    parser.add_argument("--namespace", metavar="NAME", help=f"{what} (default: topoplace)")
+
+
+def namespace(arguments: argparse.Namespace) -> str:
+    """Return the namespace of the machines' ConfigMaps; ValueError if it cannot be the name of one."""
+    from topoplace.integrations.kubernetes.machines import NAMESPACE
+    from topoplace.integrations.kubernetes.machines.texts import checked_namespace
+
+    return NAMESPACE if arguments.namespace is None else checked_namespace(arguments.namespace, "--namespace")
+
+
+def until_told() -> Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    stop = Event()
+
+    def end(*_: object) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    return stop

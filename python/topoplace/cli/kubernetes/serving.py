@@ -1,0 +1,56 @@
+"""Options of subcommands that answer over HTTP: where, with which certificate, and to whom."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+
+def add_protection(parser: argparse.ArgumentParser) -> None:
+    """Add --tls, --client-ca and --token-file, which `tls` and `token` read."""
+    parser.add_argument("--tls", metavar="CERT,KEY", help="PEM files of the server's certificate and its key")
+    parser.add_argument("--client-ca", metavar="FILE", help="clients need a certificate of this authority")
+    parser.add_argument("--token-file", metavar="FILE", help="requests must bear the token in this file")
+
+
+def listened(text: str, flag: str) -> tuple[str, int]:
+    """Return the address and the port in the value of an option."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 1 << 16 and host):
+        raise ValueError(f"{flag} = {text[:60]!r} is not an address and a port, as in 127.0.0.1:8888")
+    return host.strip("[]"), int(port)
+
+
+def tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    """Return what --tls and --client-ca say; None without them."""
+    from topoplace.integrations.kubernetes.extender.running import server_tls
+
+    if arguments.tls is None:
+        if arguments.client_ca is not None:
+            raise ValueError("--client-ca has an effect only with --tls")
+        return None
+    certificate, comma, key = arguments.tls.partition(",")
+    if not comma:
+        raise ValueError(f"--tls = {arguments.tls[:60]!r} is not a certificate and a key, as in a.crt,a.key")
+    try:
+        return server_tls(certificate, key, arguments.client_ca)
+    except OSError as error:
+        raise ValueError(f"--tls or --client-ca cannot be used: {error}") from None
+
+
+def token(arguments: argparse.Namespace) -> str:
+    """Return the token in the file of --token-file; "" without one."""
+    path: str | None = arguments.token_file
+    if path is None:
+        return ""
+    try:
+        with open(path, encoding="utf-8") as file:
+            token = file.read(1 << 16).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"--token-file: {error}") from None
+    if not token or not token.isascii():
+        raise ValueError(f"--token-file: {path} has no token of ASCII characters")
+    return token

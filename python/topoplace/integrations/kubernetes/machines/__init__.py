@@ -1,0 +1,8 @@
+"""Machines that nodes describe themselves: each writes its own as a ConfigMap, and schedulers read them all."""
+
+from __future__ import annotations
+
+from topoplace.integrations.kubernetes.machines.followed import FollowedMachines
+from topoplace.integrations.kubernetes.machines.texts import NAMESPACE, config_map, machine
+
+__all__ = ["NAMESPACE", "FollowedMachines", "config_map", "machine"]
