@@ -5,6 +5,9 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+TESTED := --constraint constraints.txt
+# The C++ tests link the objects of the extension: both are built here.
+BUILD := --no-build-isolation --config-settings=build-dir=build/release
 FUZZ_SECONDS ?= 60
 MUTANTS ?= python/topoplace/policies python/topoplace/engine python/topoplace/cluster --count 20
 FUZZ_PARSERS ?= hwloc_xml system_xml topo_matrix kubernetes_labels kfd gres topology_conf
@@ -15,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs messages format hooks clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs manual messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -34,7 +37,7 @@ $(VENV)/.pip:
 	$(PYTHON) is `$(PYTHON) --version 2>&1`; name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@command -v $${CXX:-c++} >/dev/null || { echo "topoplace needs a C++20 compiler, and there is no $${CXX:-c++}; name one: \
 	make CXX=g++-13" >&2; exit 1; }
-	@rm -rf $(VENV)
+	@rm -rf $(VENV) build/release
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) "pip>=25.1"
 	@touch $@
@@ -44,13 +47,13 @@ $(VENV)/.modules: $(VENV)/.pip always
 	@find python -name '*.py' | sort | cmp -s - $@ || find python -name '*.py' | sort >$@
 
 # What running needs, then what developing needs on top.
-$(VENV)/.extension: $(VENV)/.pip $(VENV)/.modules pyproject.toml $(LIBRARY_SOURCES)
-	$(PIP) --group build
-	$(PIP) --no-build-isolation --editable '.[all]'
+$(VENV)/.extension: $(VENV)/.pip $(VENV)/.modules pyproject.toml constraints.txt $(LIBRARY_SOURCES)
+	$(PIP) $(TESTED) --group build
+	$(PIP) $(TESTED) $(BUILD) --editable '.[all]'
 	@touch $@
 
-$(VENV)/.dependencies: $(VENV)/.pip pyproject.toml
-	$(PIP) --group dev
+$(VENV)/.dependencies: $(VENV)/.pip pyproject.toml constraints.txt
+	$(PIP) $(TESTED) --group dev
 	@touch $@
 
 lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes of functions, the stub
@@ -63,6 +66,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	lint-imports --no-logo
 	python tools/check_stub.py
 	python tools/check_messages.py
+	python tools/write_manual.py --check
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .
@@ -75,6 +79,9 @@ check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint,
 stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a change in cpp/bindings
 	python tools/check_stub.py --write
 
+manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate the manual page and docs/command-line.md
+	python tools/write_manual.py
+
 messages: $(VENV)/.dependencies  ## regenerate the descriptors of messages after a change in a .proto file
 	python tools/check_messages.py --write
 
@@ -86,7 +93,7 @@ format: $(VENV)/.dependencies  ## let ruff and clang-format rewrite
 hooks: $(VENV)/.dependencies  ## check each commit with the tools of .venv
 	prek install
 
-cpp-test: $(VENV)/.dependencies  ## the C++ library alone, without Python
+cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, without Python
 	cmake --preset release --log-level=WARNING
 	cmake --build --preset release --target all all_verify_interface_header_sets private_headers
 	ctest --preset release
@@ -135,9 +142,18 @@ bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=
 
 build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py
 	rm -rf build/wheel
-	python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel .
+	python -m pip wheel --quiet --disable-pip-version-check $(BUILD) --no-deps --wheel-dir build/wheel .
 	python tools/check_wheel.py build/wheel
 	@touch $@
+
+newest:  ## the newest release of every dependency, into constraints.txt; then `make test`
+	rm -rf $(VENV)
+	: >constraints.txt
+	$(MAKE) $(VENV)/.extension $(VENV)/.dependencies
+	$(VENV)/bin/python -m pip freeze --exclude-editable >constraints.txt
+
+docs: $(VENV)/.extension $(VENV)/.dependencies  ## the site, in build/site; it needs no network
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
 
 clean:  ## remove what these commands made
 	rm -rf $(VENV) build

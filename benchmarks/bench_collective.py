@@ -65,11 +65,22 @@ def decisions_us(name: str, size: int, *, seen: bool) -> float:
         cluster = tp.Cluster(topology)
         cluster.allocate("running", draws.sample(range(16), 8))
         clusters.append(cluster)
-    policy.place(job, tp.Cluster(topology))  # rates the sets
+    every = collective.Wanted(size, 0xFFFF, 0, 0xFFFF)
+    next(collective.ranked_sets(topology, every))  # rates all sets
     if seen:
         for cluster in clusters:
             policy.place(job, cluster)
     return statistics.median(microseconds(lambda c=cluster: policy.place(job, c), 1) for cluster in clusters)
+
+
+def first_decision_us(name: str) -> float:
+    """Return the time of the first decision for 8 GPUs of an idle machine of 16."""
+    times: list[float] = []
+    for _ in range(5):
+        topology, policy = fresh(name), tp.policies.get("collective")
+        cluster = tp.Cluster(topology)
+        times.append(microseconds(lambda c=cluster, p=policy: p.place(tp.JobGraph.ring(8), c), 1))
+    return statistics.median(times)
 
 
 def cluster_us(machine: str) -> float:
@@ -141,6 +152,7 @@ def rows() -> Iterator[tuple[str, float]]:
             slowest = max(decisions_us(name, size, seen=seen) for size in SIZES)
             condition = "a condition met before" if seen else "a new condition"
             yield f"decision, 8 of 16 GPUs busy, {condition}, {name}: slowest size", slowest
+        yield f"first decision for 8 of 16 idle GPUs, {name}", first_decision_us(name)
     for what, graph in fabrics():
         yield f"trees of {what}, verified", trees_us(graph)
     for name in EIGHT[:2]:

@@ -14,6 +14,7 @@ import highspy
 import numpy as np
 
 import topoplace as tp
+from topoplace.capacity.planners.highs_model import highs
 
 THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 Kind = tuple[int, float, float, frozenset[str]]
@@ -26,8 +27,7 @@ def most_gpus(cluster: tp.Cluster, jobs: Sequence[tp.JobGraph]) -> float:
     """Return a bound on the GPUs that can be allocated on an idle cluster, fractions included."""
     machines = Counter(kinds_of(cluster))
     supply = Counter(jobs)
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
+    solver = highs()
     columns: list[tuple[tp.JobGraph, Kind]] = [
         (job, kind) for job in supply for kind in machines if suits(job, kind)
     ]

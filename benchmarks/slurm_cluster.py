@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise, permutations
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
@@ -85,31 +85,42 @@ def cpu_s(process: int) -> tuple[float, float]:
     return own, children
 
 
-def speed(nodes: int, jobs: int, pause_s: float) -> None:
-    """Print the placer's CPU time for each job, and jobs a second with and without it, in turn."""
+def speed(nodes: int, jobs: int, pause_s: float, rounds: int) -> None:
+    """Print jobs a second without and with the placer, in turn, and the placer's CPU time for each job."""
     work = listed(jobs, 3, gangs=True, long=4.0)
-    for placed in (False, True, False, True):
-        with SlurmCluster(cluster_of(nodes), job_submit=placed, task_prolog=False, settings=QUEUE) as slurm:
-            placer = PlacerProcess(slurm, interval=1.0, patience=300)
-            if placed:
-                placer.start()
-                time.sleep(3)
-                before = cpu_s(placer.process_id)
-            start = time.monotonic()
-            submitted(slurm, work, pause_s=pause_s)
-            until_empty(slurm)
-            seconds = time.monotonic() - start
-            line = f"{'placer' if placed else 'Slurm alone':12} {jobs / seconds:6.2f} jobs/s"
-            if placed:
-                own, children = (
-                    now - then for now, then in zip(cpu_s(placer.process_id), before, strict=True)
-                )
-                line += (
-                    f"; {1000 * own / jobs:.2f} ms CPU a job, its commands {1000 * children / jobs:.2f} ms"
-                )
-                line += f"; {len(placer.events('decided'))} decided, {len(placer.events('given_back'))} given back"
-                placer.stop()
-            print(line, flush=True)
+    rates = [
+        (rate(nodes, work, pause_s, placed=False), rate(nodes, work, pause_s, placed=True))
+        for _ in range(rounds)
+    ]
+    alone, placed = (median(column) for column in zip(*rates, strict=True))
+    print(f"medians: Slurm alone {alone:.2f} jobs/s, placer {placed:.2f}: {placed / alone - 1:+.1%}")
+
+
+def rate(nodes: int, work: Sequence[Job], pause_s: float, *, placed: bool) -> float:
+    """Run the jobs in a new toy Slurm, print a line, and return jobs a second."""
+    with SlurmCluster(cluster_of(nodes), job_submit=placed, task_prolog=False, settings=QUEUE) as slurm:
+        placer = PlacerProcess(slurm, interval=0.5, patience=300)
+        if placed:
+            placer.start()
+            time.sleep(3)
+            before = cpu_s(placer.process_id)
+        start = time.monotonic()
+        submitted(slurm, work, pause_s=pause_s)
+        until_empty(slurm)
+        found = len(work) / (time.monotonic() - start)
+        line = f"{'placer' if placed else 'Slurm alone':12} {found:6.2f} jobs/s"
+        if placed:
+            own, children = (
+                1000 * (now - then) / len(work)
+                for now, then in zip(cpu_s(placer.process_id), before, strict=True)
+            )
+            line += f"; {own:.2f} ms CPU a job, its commands {children:.2f} ms"
+            line += (
+                f"; {len(placer.events('decided'))} decided, {len(placer.events('given_back'))} given back"
+            )
+            placer.stop()
+        print(line, flush=True)
+    return found
 
 
 def ring_bandwidth(machine: Topology, gpus: Sequence[int]) -> float:
@@ -189,9 +200,10 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=120)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between submissions, for speed")
+    parser.add_argument("--rounds", type=int, default=2, help="runs without and with the placer, for speed")
     given = parser.parse_args()
     if given.what == "speed":
-        speed(given.nodes, given.jobs, given.pause)
+        speed(given.nodes, given.jobs, given.pause, given.rounds)
     elif given.what == "bandwidth":
         bandwidth(given.nodes, given.jobs)
     else:

@@ -10,6 +10,8 @@ from pathlib import Path
 BELONGS = re.compile(
     r"topoplace/(?!_core\.)[\w/]+\.py|topoplace/_core\.[\w-]+\.so|topoplace/_core\.pyi|topoplace/py\.typed"
     r"|topoplace/integrations/slurm/files/[\w-]+\.(?:lua|sh|service|timer)"
+    r"|topoplace/report/page/page\.(?:html|css|js)"
+    r"|topoplace-[\d.]+\.data/data/share/man/man1/topoplace\.1"
     r"|topoplace-[\d.]+\.dist-info/.+"
 )
 
@@ -24,8 +26,9 @@ def main(directory: str) -> int:
         for name in ("topoplace/__init__.py", "topoplace/_core.pyi", "topoplace/py.typed")
         if name not in names
     ]
-    if not any(name.endswith(".so") for name in names):
-        missing.append("topoplace/_core*.so")
+    for ending, what in ((".so", "topoplace/_core*.so"), ("/man1/topoplace.1", "the manual page")):
+        if not any(name.endswith(ending) for name in names):
+            missing.append(what)
     for word, wrong in (("does not belong", strangers), ("missing", missing)):
         for name in wrong:
             print(f"{wheel.name}: {name}: {word}")

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "topoplace/match.hpp"
 
 using topoplace::Edge;
@@ -41,12 +42,6 @@ Graph hypercube_of_sixteen() {
     return {16, edges};
 }
 
-Vertices everyone(std::int32_t size) {
-    Vertices all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
-
 match::BestParams at_once() {
     match::BestParams params;
     params.polish_after = params.symmetry_after = 0;
@@ -61,9 +56,10 @@ TEST(effort_changes_the_work_and_never_the_answer) {
         const match::Pattern pattern(ring(size));
         match::BestParams never;
         never.polish_after = never.symmetry_after = std::uint64_t{1} << 62;
-        const auto plain = match::best_subgraph(pattern, target, everyone(16), match::Objective::sum, never);
+        const auto plain =
+            match::best_subgraph(pattern, target, first_vertices(16), match::Objective::sum, never);
         const auto aided =
-            match::best_subgraph(pattern, target, everyone(16), match::Objective::sum, at_once());
+            match::best_subgraph(pattern, target, first_vertices(16), match::Objective::sum, at_once());
         CHECK(plain.optimal && aided.optimal);
         CHECK(plain.vertices == aided.vertices);
         CHECK_EQ(aided.score, plain.score);
@@ -87,7 +83,7 @@ TEST(a_star_of_forty_takes_the_heaviest_edges_of_its_center) {
         best = std::max(best, std::accumulate(weights.begin(), weights.begin() + kTasks - 1, 0.0));
     }
     const auto found = match::best_subgraph(match::Pattern(Graph(kTasks, spokes)), match::Target(graph),
-                                            everyone(kSize), match::Objective::sum, {});
+                                            first_vertices(kSize), match::Objective::sum, {});
     CHECK(found.optimal);
     CHECK_EQ(found.score, best);
 }
@@ -101,7 +97,7 @@ TEST(symmetry_of_the_weights_says_nothing_about_link_classes) {
     const match::Pattern pair(complete(2));
     match::BestParams params = at_once();
     params.polish_after = std::uint64_t{1} << 62;  // local search would find the pair all the same
-    const auto best = match::best_subgraph(pair, target, everyone(6), score, params);
+    const auto best = match::best_subgraph(pair, target, first_vertices(6), score, params);
     CHECK(best.optimal);
     CHECK(best.vertices == (Vertices{4, 5}));
 }

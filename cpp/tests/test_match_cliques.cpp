@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "oracles/machine_cases.hpp"
 
 using namespace machine_cases;
@@ -76,7 +77,7 @@ Graph linked(const Rows& rows) {
     return {size, edges};
 }
 
-// By number of vertices, the most links among so many.
+// For each number of vertices, the most links among a set of that size.
 std::vector<std::int32_t> most_links(const Rows& rows) {
     std::vector<std::int32_t> most(rows.size() + 1, 0);
     for (std::uint32_t set = 1; set >> rows.size() == 0; ++set) {
@@ -108,12 +109,6 @@ std::vector<double> best_bottlenecks(const Graph& graph) {
     return best;
 }
 
-Vertices everyone(std::int32_t size) {
-    Vertices all;
-    for (std::int32_t v = 0; v < size; ++v) all.push_back(v);
-    return all;
-}
-
 }  // namespace
 
 TEST(the_best_sum_of_a_clique_has_the_most_links) {
@@ -131,8 +126,8 @@ TEST(the_best_sum_of_a_clique_has_the_most_links) {
                 match::BestParams params;
                 params.polish_after = params.symmetry_after = 0;
                 params.stop.max_nodes = nodes;
-                const auto found =
-                    match::best_subgraph(pattern, target, everyone(size), match::Objective::sum, params);
+                const auto found = match::best_subgraph(pattern, target, first_vertices(size),
+                                                        match::Objective::sum, params);
                 CHECK(found.found && found.bound >= expected - 1e-6 && found.score <= expected + 1e-6);
                 CHECK(!found.optimal || std::abs(found.score - expected) < 1e-6);
                 CHECK(nodes == kFewNodes || found.optimal);
@@ -154,8 +149,8 @@ TEST(the_best_bottleneck_of_a_clique_is_that_of_all_sets) {
         const match::Target target(graph);
         const auto best = best_bottlenecks(graph);
         for (std::int32_t count = 2; count <= size; ++count) {
-            const auto found = match::best_subgraph(match::Pattern(clique(count)), target, everyone(size),
-                                                    match::Objective::bottleneck, {});
+            const auto found = match::best_subgraph(match::Pattern(clique(count)), target,
+                                                    first_vertices(size), match::Objective::bottleneck, {});
             CHECK(found.optimal && found.score == best[static_cast<std::size_t>(count)]);
         }
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "oracles/match_oracle.hpp"
 #include "topoplace/match.hpp"
 #include "topoplace/random.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 using Vertices = std::vector<std::int32_t>;
 
-// So many edges a vertex, of `kinds` weights, or of a weight of its own each where that is 0.
+// `degree` edges a vertex, with `kinds` different weights; 0 gives each edge a weight of its own.
 Graph random_graph(Random& random, std::int32_t size, std::int32_t degree, std::int32_t kinds) {
     std::vector<Edge> edges;
     std::vector<std::int64_t> seen;
@@ -48,12 +49,6 @@ const std::vector<Graph>& patterns() {
         {5, edges({{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 4}})},
         {6, edges({{0, 1}, {1, 2}, {3, 4}, {4, 5}, {0, 3}, {1, 4}, {2, 5}})},
     };
-    return all;
-}
-
-Vertices everyone(std::int32_t size) {
-    Vertices all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
     return all;
 }
 
@@ -110,7 +105,7 @@ TEST(the_best_embedding_is_that_of_brute_force) {
                     return score_of(objective, oracle::used_weights(pattern, graph, mapping));
                 });
                 const auto found = match::best_subgraph(match::Pattern(pattern), target,
-                                                        everyone(graph.num_vertices()), objective, {});
+                                                        first_vertices(graph.num_vertices()), objective, {});
                 CHECK(found.optimal);
                 CHECK_EQ(found.found, best != nullptr);
                 if (best == nullptr) continue;
@@ -129,7 +124,7 @@ TEST(the_best_embedding_does_not_depend_on_the_layout) {
             random_graph(random, size, 3 + random.below(4), std::vector{0, 1, 3, 9}[round % 4]);
         const match::Target dense(graph, {}, match::Layout::dense);
         const match::Target sparse(graph, {}, match::Layout::sparse);
-        const Vertices free = round % 3 == 0 ? some_of(random, size, 80) : everyone(size);
+        const Vertices free = round % 3 == 0 ? some_of(random, size, 80) : first_vertices(size);
         const Vertices required =
             round % 5 == 1 ? Vertices{free[3]}
             : round % 5 == 2
@@ -205,7 +200,7 @@ TEST(the_least_weight_is_exact) {
     match::BestParams params;
     params.min_weight = heavy;
     for (const match::Objective objective : kObjectives) {
-        const auto found = match::best_subgraph(pair, target, everyone(4), objective, params);
+        const auto found = match::best_subgraph(pair, target, first_vertices(4), objective, params);
         CHECK(found.vertices == (Vertices{1, 2}));
     }
     CHECK_EQ(match::count_subgraphs(pair, target, {.min_weight = heavy}).count, 2);
@@ -217,11 +212,12 @@ TEST(wherever_a_sparse_search_is_stopped_it_claims_nothing_false) {
         const match::Target target(random_graph(random, 14, 4, round % 3), {}, match::Layout::sparse);
         const match::Pattern pattern(patterns()[std::size_t(round % 10)]);
         for (const match::Objective objective : kObjectives) {
-            const auto whole = match::best_subgraph(pattern, target, everyone(14), objective, {});
+            const auto whole = match::best_subgraph(pattern, target, first_vertices(14), objective, {});
             for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
                 match::BestParams params;
                 params.stop.max_nodes = limit;
-                const auto early = match::best_subgraph(pattern, target, everyone(14), objective, params);
+                const auto early =
+                    match::best_subgraph(pattern, target, first_vertices(14), objective, params);
                 const bool compares = objective != match::Objective::bottleneck_sum;
                 CHECK(!early.found || !compares || early.bound >= whole.score - 1e-9);  // it is rounded
                 CHECK(!early.optimal || early.score == whole.score);
@@ -244,6 +240,6 @@ TEST(large_targets_are_sparse_and_small_or_full_ones_dense) {
     const Graph large(5000, std::vector<Edge>{{0, 1}});
     CHECK(is_refused([&] { match::Target(large, {}, match::Layout::dense); }));
     CHECK(is_refused([&] {
-        match::best_remainder(match::Pattern(patterns()[1]), match::Target(large), everyone(5000), {});
+        match::best_remainder(match::Pattern(patterns()[1]), match::Target(large), first_vertices(5000), {});
     }));
 }

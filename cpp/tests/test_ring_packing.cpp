@@ -1,21 +1,15 @@
 // Rings against all rings, and channels against the rates and levels they are searched at.
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "oracles/collective_oracle.hpp"
 
 namespace collective = topoplace::collective;
 using collective::RingNetwork;
 
 namespace {
-
-std::vector<std::int32_t> first(std::int32_t count) {
-    std::vector<std::int32_t> all(static_cast<std::size_t>(count));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
 
 // Terminals on a star: link 2 v leads to the hub, 2 v + 1 back.
 RingNetwork star(std::int32_t size, std::int64_t capacity) {
@@ -47,7 +41,7 @@ TEST(all_rings_agree) {
     for (std::int32_t round = 0; round < 1500; ++round) {
         const std::int32_t terminals = 2 + round % 4;
         const RingNetwork network = oracle::random_rings(random, terminals).network();
-        const auto chosen = first(2 + random.below(terminals - 1));
+        const auto chosen = first_vertices(2 + random.below(terminals - 1));
         collective::PackParams params;
         params.rate = 500 + random.below(700);
         params.level = random.below(4);
@@ -69,7 +63,7 @@ TEST(channels_carry_the_most_of_all_rates_and_levels) {
     const std::vector<std::int64_t> rates{2000, 1500, 1000, 700, 400};
     for (std::int32_t round = 0; round < 300; ++round) {
         const RingNetwork network = oracle::random_rings(random, 2 + round % 4).network();
-        const auto chosen = first(network.num_terminals());
+        const auto chosen = first_vertices(network.num_terminals());
         collective::ChannelParams params;
         params.rates = rates;
         params.slowest_thousandths = 0;
@@ -89,7 +83,7 @@ TEST(channels_carry_the_most_of_all_rates_and_levels) {
 
 TEST(channels_are_split_and_raised) {
     const RingNetwork network = star(4, 120);
-    const auto chosen = first(4);
+    const auto chosen = first_vertices(4);
     const std::vector<std::int64_t> rates{40, 30, 20, 15, 10};
     collective::ChannelParams params;
     params.rates = rates;
@@ -108,7 +102,7 @@ TEST(channels_are_split_and_raised) {
 
 TEST(slow_rates_are_left_out) {
     const RingNetwork network = star(3, 15);
-    const auto chosen = first(3);
+    const auto chosen = first_vertices(3);
     const std::vector<std::int64_t> rates{10, 7, 5, 3};
     collective::ChannelParams params;
     params.rates = rates;
@@ -135,19 +129,19 @@ TEST(two_groups_have_two_channels) {
     const std::vector<std::int64_t> rates{15, 12, 10, 7, 4};
     collective::ChannelParams params;
     params.rates = rates;
-    CHECK_EQ(collective::best_channels(network, first(4), params).rate, 15);
+    CHECK_EQ(collective::best_channels(network, first_vertices(4), params).rate, 15);
     params.group_level = 0;
-    const auto found = collective::best_channels(network, first(4), params);
+    const auto found = collective::best_channels(network, first_vertices(4), params);
     CHECK(found.count == 4 && found.rate == 4);
     CHECK_EQ(collective::best_channels(network, std::vector{0, 1, 2}, params).rate, 15);
     params.group_level = 1;
-    CHECK_EQ(collective::best_channels(network, first(4), params).rate, 15);
+    CHECK_EQ(collective::best_channels(network, first_vertices(4), params).rate, 15);
 }
 
 TEST(a_stopped_search_has_rings_and_a_bound) {
     topoplace::Random random(3);
     const RingNetwork network = oracle::random_rings(random, 9).network();
-    const auto chosen = first(9);
+    const auto chosen = first_vertices(9);
     collective::PackParams params{400, collective::RingNetwork::kMaxLevel, 16, false, {}};
     params.stop.max_nodes = 8;
     const auto found = collective::pack_rings(network, chosen, params);
@@ -160,7 +154,7 @@ TEST(a_stopped_search_has_rings_and_a_bound) {
 
 TEST(faults_are_found) {
     const RingNetwork network = star(3, 10);
-    const auto chosen = first(3);
+    const auto chosen = first_vertices(3);
     const collective::PackParams params{5, 0, 2, false, {}};
     const auto fault = [&](const std::vector<collective::Ring>& rings) {
         return collective::verify_rings(network, chosen, params, rings).has_value();

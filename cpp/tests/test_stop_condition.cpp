@@ -2,10 +2,10 @@
 // is over ends.
 #include <chrono>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "topoplace/mapping.hpp"
 #include "topoplace/match.hpp"
 #include "topoplace/stop_condition.hpp"
@@ -34,12 +34,6 @@ Graph ring(std::int32_t size) {
     std::vector<Edge> edges;
     for (std::int32_t u = 0; u < size; ++u) edges.push_back({u, (u + 1) % size, 1});
     return {size, edges};
-}
-
-std::vector<std::int32_t> everyone(std::int32_t size) {
-    std::vector<std::int32_t> all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
 }
 
 template <class Work>
@@ -99,9 +93,11 @@ TEST(searches_end_after_few_dear_nodes) {
     const match::Target target(complete(600));
     const match::Pattern pattern(ring(12));
     match::BestParams params;
-    match::best_subgraph(pattern, target, everyone(20), match::Objective::sum, params);  // makes the plans
+    // Makes the plans.
+    match::best_subgraph(pattern, target, first_vertices(20), match::Objective::sum, params);
     params.stop = over();
-    const auto best = match::best_subgraph(pattern, target, everyone(600), match::Objective::sum, params);
+    const auto best =
+        match::best_subgraph(pattern, target, first_vertices(600), match::Objective::sum, params);
     CHECK(!best.optimal);
     CHECK(best.nodes < 3 * WorkMeter::kNodesPerLook / 2);  // at the first look
     match::EnumerateParams count;
@@ -116,8 +112,10 @@ TEST(what_is_prepared_does_not_count_for_a_limit_on_nodes) {
     params.stop.max_nodes = 2000;
     const match::Pattern pattern(ring(40));
     const match::Target target(complete(80));
-    const auto first = match::best_subgraph(pattern, target, everyone(80), match::Objective::sum, params);
-    const auto second = match::best_subgraph(pattern, target, everyone(80), match::Objective::sum, params);
+    const auto first =
+        match::best_subgraph(pattern, target, first_vertices(80), match::Objective::sum, params);
+    const auto second =
+        match::best_subgraph(pattern, target, first_vertices(80), match::Objective::sum, params);
     CHECK(first.nodes == second.nodes && first.vertices == second.vertices);
 }
 

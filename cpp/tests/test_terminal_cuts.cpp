@@ -1,9 +1,9 @@
 // Least maximum flows and throughput bounds against all cuts, and against fabrics of known throughput.
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "oracles/collective_oracle.hpp"
 
 namespace collective = topoplace::collective;
@@ -11,12 +11,6 @@ using collective::Arc;
 using collective::TerminalGraph;
 
 namespace {
-
-std::vector<std::int32_t> first(std::int32_t count) {
-    std::vector<std::int32_t> all(static_cast<std::size_t>(count));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
 
 std::string refusal(const TerminalGraph& graph, const std::vector<std::int32_t>& chosen) {
     try {
@@ -57,7 +51,7 @@ TEST(all_cuts_agree) {
     for (std::int32_t round = 0; round < 600; ++round) {
         const std::int32_t terminals = 2 + round % 4;
         const TerminalGraph graph = oracle::random_graph(random, terminals, round % 3);
-        const auto chosen = first(2 + random.below(terminals - 1));
+        const auto chosen = first_vertices(2 + random.below(terminals - 1));
         const collective::CutParams params{chosen, round % 2 == 0, {}};
         const auto expected = oracle::all_cuts(graph, params);
         const auto flow = collective::least_max_flow(graph, params);
@@ -75,7 +69,7 @@ TEST(all_cuts_agree) {
 TEST(boxes_reach_the_published_optimum) {
     for (const auto& [boxes, numerator, denominator] : {std::array{1, 2400, 7}, {4, 800, 3}, {8, 1600, 7}}) {
         const TerminalGraph graph = boxes_of_eight(boxes);
-        const auto chosen = first(8 * boxes);
+        const auto chosen = first_vertices(8 * boxes);
         const auto bound = collective::throughput_bound(graph, {chosen, false, {}});
         CHECK_EQ(8 * boxes * bound.capacity * denominator, numerator * bound.terminals);
     }
@@ -83,7 +77,7 @@ TEST(boxes_reach_the_published_optimum) {
 
 TEST(a_stopped_search_has_a_valid_cut) {
     const TerminalGraph graph = boxes_of_eight(2);
-    const auto chosen = first(16);
+    const auto chosen = first_vertices(16);
     collective::CutParams params{chosen, false, {}};
     params.stop.max_nodes = 1;
     const auto bound = collective::throughput_bound(graph, params);
@@ -96,7 +90,7 @@ TEST(a_stopped_search_has_a_valid_cut) {
 
 TEST(faults_are_found) {
     const TerminalGraph graph(3, 2, {{0, 2, 3}, {2, 1, 2}, {1, 0, 5}});
-    const auto chosen = first(2);
+    const auto chosen = first_vertices(2);
     const collective::CutParams params{chosen, false, {}};
     const auto flow = collective::least_max_flow(graph, params);
     CHECK_EQ(flow.value, 2);

@@ -3,11 +3,11 @@
 // too.
 #include <barrier>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "first_vertices.hpp"
 #include "oracles/capacity_oracle.hpp"
 #include "oracles/collective_oracle.hpp"
 #include "oracles/flow_oracle.hpp"
@@ -57,12 +57,6 @@ Graph weighted(std::int32_t size, std::uint64_t seed) {
     return work::random_graph(random, size, 70, 5);
 }
 
-std::vector<std::int32_t> everyone(std::int32_t size) {
-    std::vector<std::int32_t> all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
-
 }  // namespace
 
 TEST(threads_share_a_pattern_and_a_target) {
@@ -77,18 +71,19 @@ TEST(threads_share_a_pattern_and_a_target) {
          {match::Objective::sum, match::Objective::bottleneck, match::Objective::bottleneck_sum}) {
         check_threads(fresh, [&](const Shared& shared) {
             const auto& [pattern, target] = shared;
-            return match::best_subgraph(pattern, target, everyone(12), objective, at_once).vertices;
+            return match::best_subgraph(pattern, target, first_vertices(12), objective, at_once).vertices;
         });
     }
     const std::vector<std::int32_t> required{3, 7};
     at_once.required = required;
     check_threads(fresh, [&](const Shared& shared) {
         const auto& [pattern, target] = shared;
-        return match::best_subgraph(pattern, target, everyone(12), match::Objective::sum, at_once).vertices;
+        return match::best_subgraph(pattern, target, first_vertices(12), match::Objective::sum, at_once)
+            .vertices;
     });
     check_threads(fresh, [](const Shared& shared) {
         const auto& [pattern, target] = shared;
-        return match::best_remainder(pattern, target, everyone(12), {}).vertices;
+        return match::best_remainder(pattern, target, first_vertices(12), {}).vertices;
     });
     for (const auto distinct :
          {match::Distinct::mappings, match::Distinct::images, match::Distinct::vertex_sets}) {
@@ -115,7 +110,7 @@ TEST(threads_share_a_score_by_link_counts) {
         },
         [](const Shared& shared) {
             const auto& [pattern, target, score] = shared;
-            return match::best_subgraph(pattern, target, everyone(12), score, {}).vertices;
+            return match::best_subgraph(pattern, target, first_vertices(12), score, {}).vertices;
         });
 }
 
@@ -206,7 +201,7 @@ TEST(threads_share_terminals_and_rings) {
                                                                 std::vector<collective::LinkCut>{})};
         },
         [](const Shared& shared) {
-            const auto all = everyone(6);
+            const auto all = first_vertices(6);
             const auto bound = collective::throughput_bound(shared.graph, {all, false, {}});
             const auto packing = collective::pack_rings(*shared.network, all, {500, 3, 4, false, {}});
             const auto trees = collective::pack_trees(shared.balanced, {all, false, {}});

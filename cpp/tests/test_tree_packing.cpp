@@ -1,12 +1,12 @@
 // Trees against the bound that all cuts give, and on fabrics of known throughput.
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
 
 #include "check.hpp"
+#include "first_vertices.hpp"
 #include "oracles/collective_oracle.hpp"
 #include "topoplace/tree_packing.hpp"
 
@@ -16,12 +16,6 @@ using collective::TerminalGraph;
 using collective::TreePacking;
 
 namespace {
-
-std::vector<std::int32_t> first(std::int32_t count) {
-    std::vector<std::int32_t> all(static_cast<std::size_t>(count));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
 
 void join(std::vector<Arc>& arcs, std::int32_t u, std::int32_t v, std::int64_t capacity) {
     arcs.push_back({u, v, capacity});
@@ -77,7 +71,7 @@ TEST(trees_reach_the_bound_of_all_cuts) {
     for (std::int32_t round = 0; round < 400; ++round) {
         const std::int32_t terminals = 2 + round % 5;
         const TerminalGraph graph = oracle::random_network(random, terminals, round % 4);
-        const auto chosen = first(2 + random.below(terminals - 1));
+        const auto chosen = first_vertices(2 + random.below(terminals - 1));
         const collective::CutParams params{chosen, round % 2 == 0, {}};
         const auto expected = oracle::all_cuts(graph, params);
         const auto found = collective::pack_trees(graph, params);
@@ -94,20 +88,20 @@ TEST(trees_reach_the_bound_of_all_cuts) {
 TEST(trees_of_boxes_reach_the_published_optimum) {
     for (const auto& [boxes, numerator, denominator] : {std::array{1, 2400, 7}, {4, 800, 3}, {8, 1600, 7}}) {
         const TerminalGraph graph = boxes_of_eight(boxes);
-        const auto chosen = first(8 * boxes);
+        const auto chosen = first_vertices(8 * boxes);
         const auto found = collective::pack_trees(graph, {chosen, false, {}});
         check_optimal(graph, {chosen, false, {}}, found, 8 * boxes * denominator, numerator);
     }
     for (const auto& [boxes, numerator, denominator] : {std::array{1, 2400, 7}, {4, 1024, 3}}) {
         const TerminalGraph graph = boxes_of_sixteen(boxes);
-        const auto chosen = first(16 * boxes);
+        const auto chosen = first_vertices(16 * boxes);
         const auto found = collective::pack_trees(graph, {chosen, false, {}});
         check_optimal(graph, {chosen, false, {}}, found, 16 * boxes * denominator, numerator);
     }
 }
 
 TEST(a_stopped_search_has_no_trees) {
-    const auto chosen = first(16);
+    const auto chosen = first_vertices(16);
     collective::CutParams params{chosen, false, {}};
     params.stop.max_nodes = 20;
     const auto found = collective::pack_trees(boxes_of_eight(2), params);
@@ -116,7 +110,7 @@ TEST(a_stopped_search_has_no_trees) {
 
 TEST(faults_are_found) {
     const TerminalGraph graph = boxes_of_eight(1);
-    const auto chosen = first(3);
+    const auto chosen = first_vertices(3);
     const auto found = collective::pack_trees(graph, {chosen, false, {}});
     CHECK_EQ(fault_of(graph, chosen, found), "");
     auto wrong = found;
@@ -147,7 +141,7 @@ TEST(faults_are_found) {
 
 TEST(wrong_arguments_are_named) {
     const TerminalGraph leaky(3, 2, {{0, 2, 3}, {2, 1, 2}, {1, 0, 5}});
-    const auto chosen = first(2);
+    const auto chosen = first_vertices(2);
     try {
         collective::pack_trees(leaky, {chosen, false, {}});
         CHECK(false);

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
+from topoplace._similar_names import not_one_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -124,7 +126,9 @@ def one_of(value: object, what: str, known: Iterable[str], error: Error) -> str:
     """Return `value` if it is one of the `known` strings; refuse anything else with a list of them."""
     known = tuple(known)
     if not isinstance(value, str) or value not in known:
-        raise error(f"{what} = {shown(value)} is not one of {', '.join(known)}")
+        raise error(
+            f"{what} = {shown(value)} is {not_one_of(value if isinstance(value, str) else '', known)}"
+        )
     return value
 
 

@@ -21,6 +21,7 @@ _OPTIONAL_PACKAGES: Final = {
     "prometheus_client": ("prometheus-client", "slurm"),
     "pyarrow.parquet": ("pyarrow", "parquet"),
     "ray": ("Ray", "ray"),
+    "ray.train": ("Ray Train", "ray-train"),
     "yaml": ("PyYAML", "discovery"),
 }
 

@@ -311,6 +311,22 @@ def test_simulate_and_compare(tmp_path: Path) -> None:
     assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
     assert pictures == ["comparison.png", "fragmentation.png", "gantt.png"]
+    assert "r-queue" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_report_about_saved_results(tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        options = ("--num-jobs", "5", "--policy", "fcfs", "--seed", seed, "--save", f"{seed}.csv")
+        succeed("simulate", "summit", *options, cwd=tmp_path)
+    page = tmp_path / "page.html"
+    assert (
+        succeed("report", "1.csv", "2.csv", "-o", page, "--title", "Two & two", cwd=tmp_path)
+        == f"wrote {page}\n"
+    )
+    text = page.read_text("utf-8")
+    assert "<title>Two &amp; two</title>" in text
+    assert '"policy":"fcfs","repetitions":2' in text
+    assert_command_refuses("report", page, "-o", tmp_path / "other.html", message=f"RESULT {page}: ")
 
 
 def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:
@@ -464,6 +480,7 @@ def test_demo(tmp_path: Path) -> None:
         "comparison.png",
         "dgx1-v100.png",
         "gantt.png",
+        "report.html",
         "six-jobs.png",
     ]
 

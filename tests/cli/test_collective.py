@@ -23,7 +23,7 @@ def test_the_command_prints_best_median_and_worst(call: Call) -> None:
 
 def test_the_command_writes_json(call: Call) -> None:
     found = json.loads(call("collective", "dgx-h100", "--gpus", 3, "--rates", "nccl-2.18", "--json").out)
-    assert (found["sets"], found["choice_matters"]) == (56, False)
+    assert (found["rates"], found["sets"], found["choice_matters"]) == ("nccl-2.18", 56, False)
     assert found["best"]["ring_gb_per_s"] == found["worst"]["ring_gb_per_s"] == 360
     assert found["median"]["order"] == [0, 1, 2]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import fake_nccl_tests
 from command_line import Call
 from topoplace import cli
 from topoplace.state import Journal
@@ -18,6 +19,7 @@ BASES = {
     "show": "show topo.txt",
     "diff": "diff topo.txt topo.txt",
     "collective": "collective summit",
+    "collective measure": "collective measure summit --program ./all_reduce_perf",
     "place": "place summit",
     "place --assume": "place topo.txt",
     "make-room --assume": "make-room topo.txt --running two.csv",
@@ -39,6 +41,7 @@ BASES = {
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "sweep": "sweep plan.toml -o out",
     "suite": "suite --quick --policies fcfs --workers 1 -o out",
+    "report": "report run.csv -o page.html",
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
     "slurm gres": "slurm gres topo.txt",
@@ -114,6 +117,8 @@ WRONG = {
     "--assume": ASSUMED,
     "--one": ("x", ""),
     "-o": DIRECTORY,
+    "report -o": ("", "topo.txt/x.html", "folder.json", LONG),
+    "--title": ("",),
     "profile build -o": ("", "profile.txt", "topo.txt/x.json", "folder.json"),
     "profile record -o": ("", "traffic.txt", "topo.txt/x.json", "folder.json"),
     "profile record --seconds": ("0", "-1", "nan", "inf", "x", ""),
@@ -123,7 +128,14 @@ WRONG = {
     "profile record --name": ("", "net/1"),
     "partition -o": ("", "topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
     "flow -o": ("", "topo.txt/x", "folder.json", LONG),
-    "--rates": ("", "nccl", "nccl-1"),
+    "--rates": ("", "nccl", "nccl-1", "topo.txt", "empty"),
+    "--program": ("", "nowhere/none"),
+    "--sizes": ("", "x", "1", "9", "2,", "2,2.5"),
+    "--most": COUNT,
+    "--message": COUNT,
+    "collective measure --on": ("", "x", "0", "0,0", "0,9", "1-0"),
+    "collective measure --timeout": (*SECONDS, "0"),
+    "collective measure -o": ("", "topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
     "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
     "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),
@@ -215,7 +227,7 @@ def options_of(parser: argparse.ArgumentParser, command: str = "") -> Iterator[t
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
-    for command, option in options_of(cli._parser()):
+    for command, option in options_of(cli.command_parser()):
         if command == "papers mapa" and option in ARTIFACT_WRONG:
             yield from ((ARTIFACT, option, value) for value in ARTIFACT_WRONG[option])
             continue
@@ -245,6 +257,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "folder.json").mkdir()
+    fake_nccl_tests.install(tmp_path, {})
     Journal(tmp_path / "decisions.journal").close()
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -263,9 +276,9 @@ def test_the_option_or_its_file_is_named(here: Path, call: Call, base: str, opti
 
 @pytest.mark.parametrize("base", [*dict.fromkeys(BASES.values()), ARTIFACT])
 def test_every_command_line_above_is_understood(base: str) -> None:
-    cli._parser().parse_args(base.split())
+    cli.command_parser().parse_args(base.split())
 
 
 def test_every_command_with_an_option_is_tried() -> None:
-    commands = {command for command, _ in options_of(cli._parser())}
+    commands = {command for command, _ in options_of(cli.command_parser())}
     assert commands == {base.split(" --")[0] for base in BASES}

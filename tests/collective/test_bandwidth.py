@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 import topoplace as tp
@@ -157,6 +158,22 @@ def test_gpus_without_a_path():
     assert collective.optimal_bandwidth(apart, [0, 2]) == 0
 
 
+def test_why_there_are_no_rings():
+    apart = tp.Topology.from_links(4, [(0, 1, 20.0), (1, 2, 2.0)], 0.0)
+    assert collective.why_no_rings(apart, [0, 1]) == ""
+    assert collective.why_no_rings(apart, [0, 3, 1]) == "there is no path between all of the GPUs (0, 1, 3)"
+    slow = "no ring of 3 GB/s, the slowest channel of nccl-2.30, fits the links among the GPUs"
+    assert collective.why_no_rings(apart, [0, 1, 2]) == f"{slow} (0, 1, 2)"
+    b200 = machine("skylake", [[1], [1]], sm=100)
+    assert collective.why_no_rings(b200, [0, 1]).startswith("no ring of 18 GB/s, the slowest channel")
+    machines = tp.Topology.cluster(apart, 2, network=0.0)
+    assert collective.why_no_rings(machines, [4, 5]) == ""
+    assert collective.why_no_rings(machines, [5, 6]) == f"{slow} (5, 6)"
+    assert collective.why_no_rings(machines, [0, 5, 4]) == (
+        "there is no path between the machines of the GPUs (0, 5, 4)"
+    )
+
+
 @pytest.mark.parametrize("name", ["dgx1-v100", "summit", "dgx2", "l40s-8"])
 def test_rings_and_cuts_bound_each_other(name):
     """No rings carry more than the least flow, and their own verifier accepts them."""
@@ -197,6 +214,8 @@ def test_threads_get_the_same_answers():
         ([0, 1, 0], r"gpus\[2\] = 0 appears twice"),
         ([0, 1.5], r"gpus\[1\] = 1\.5 is not"),
         ([0, "1"], r"gpus\[1\] = '1' is not"),
+        ([True, False], r"gpus\[0\] = True is not an integer"),
+        ([0, np.True_], r"gpus\[1\] = .*True_? is not an integer"),
     ],
 )
 def test_wrong_gpus_are_named(gpus, message):
@@ -220,3 +239,7 @@ def test_what_is_kept_does_not_hide_wrong_gpus():
         collective.ring_bandwidth(DGX1, [0, 3, 3])
     with pytest.raises(ValueError, match=r"gpus\[1\] = \[3\] is not"):
         collective.ring_bandwidth(DGX1, [0, [3]])
+    assert collective.ring_bandwidth(DGX1, [1, 0]) == 20
+    with pytest.raises(ValueError, match=r"gpus\[0\] = True is not an integer"):
+        collective.ring_bandwidth(DGX1, [True, False])
+    assert collective.ring_bandwidth(DGX1, np.array([0, 3])) == 40

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from nccl_machines import machine
+from nccl_machines import CPU, machine
 from topoplace import collective
-from topoplace.collective import Wanted
+from topoplace.collective import Wanted, grades
 from topoplace.collective.rated_sets import members_of, rated_sets
 
 DGX1 = tp.machines.get("dgx1-v100")
@@ -138,6 +138,62 @@ def test_steps_of_bandwidths():
         assert of_a < of_b if b > 1.1 * a * (1 + 1e-9) else of_b - of_a <= 1
         assert of_a != of_b or b <= 1.1 * a * (1 + 1e-6)
     assert collective.grades(np.array([0.0, 1e-6]))[0] < collective.grades(np.array([1e-6]))[0]
+
+
+MEASURED = replace(collective.PRESETS["nccl-2.30"], achieved={"NVL": 1.3, "SYS": 0.5})
+POWER9 = machine(
+    "power9",
+    [[1, 1], [1, 1]],
+    sm=70,
+    pcie=3,
+    nvlinks={(0, 1): 2, (2, 3): 2} | {(gpu, CPU): 2 for gpu in range(4)},
+)
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [DGX1, PCIE, POWER9, *map(tp.machines.get, ("summit", "l40s-8", "dgx-h100"))],
+    ids=["dgx1", "pcie", "power9", "summit", "l40s", "h100"],
+)
+@pytest.mark.parametrize("rates", ["nccl-2.30", "nccl-2.18", MEASURED], ids=["2.30", "2.18", "measured"])
+def test_no_set_carries_more_than_its_bound(topology: tp.Topology, rates: collective.Rates | str) -> None:
+    masks = np.array([mask for mask in range(1 << topology.num_gpus) if mask.bit_count() > 1], np.uint64)
+    sets = rated_sets(topology, rates)
+    assert (sets.gb_per_s(masks) <= sets.bounds(masks)).all()
+
+
+@pytest.mark.parametrize("name", ["torus2d-16", "cubemesh-16"])
+@pytest.mark.parametrize("rates", ["nccl-2.30", MEASURED], ids=["2.30", "measured"])
+def test_few_sets_of_an_idle_machine_are_rated(name: str, rates: collective.Rates | str) -> None:
+    topology = tp.Topology.from_json(tp.machines.get(name).to_json())
+    choice = collective.best_set(topology, Wanted(8, 0xFFFF, 0, 0xFFFF), rates=rates)
+    assert choice is not None
+    assert choice.exact
+    sets = rated_sets(topology, rates)
+    assert sum(mask.bit_count() == 8 for mask in sets._rates) < 50  # of 12,870
+
+
+@pytest.mark.parametrize("name", ["torus2d-16", "cubemesh-16", "dgx2"])
+def test_the_best_of_few_rated_sets_is_the_best_of_all(name: str) -> None:
+    topology = tp.machines.get(name)
+    sets, draws = rated_sets(topology, "nccl-2.30"), random.Random(name)
+    for _ in range(12):
+        stays = draws.sample(range(16), 9)
+        required = draws.sample(stays, draws.randint(0, 2))
+        wanted = Wanted(draws.randint(5, 8), bits(stays), bits(required), bits(stays))
+        first = next(collective.ranked_sets(topology, wanted))
+        assert collective.best_set(topology, wanted) == first
+        masks = np.array([bits(one) for one in combinations(stays, wanted.size)], np.uint64)
+        assert grades(np.array([first.gb_per_s])) >= grades(
+            sets.gb_per_s(masks[masks & bits(required) == bits(required)]).max(keepdims=True)
+        )
+
+
+def test_a_set_for_a_job_without_rings_has_its_bandwidth() -> None:
+    topology = tp.machines.get("cubemesh-16")
+    choice = collective.best_set(topology, Wanted(6, 0xFFFF, 0, 0xFFFF, by_rings=False))
+    assert choice is not None
+    assert choice.gb_per_s == collective.ring_bandwidth(topology, choice.gpus)
 
 
 def test_bits():

@@ -12,9 +12,18 @@ from collective_agreement import machines, records
 from nccl_machines import machine
 from topoplace import collective, kernels
 from topoplace.collective.prepared import prepared
+from topoplace.collective.several_machines import graph_over
 
 
 def check(topology, gpus, relay="chosen"):
+    plan = check_plan(topology, gpus, relay)
+    terminals = prepared(topology, "nccl-2.30").terminals
+    found = kernels.pack_trees(terminals, gpus, relay_others=relay == "all")
+    assert kernels.verify_trees(terminals, gpus, found, relay_others=relay == "all")
+    assert plan.trees_per_gpu == found.per_root
+
+
+def check_plan(topology, gpus, relay="chosen"):
     plan = collective.trees(topology, gpus, relay=relay)
     assert plan.gb_per_s == collective.optimal_bandwidth(topology, gpus, relay=relay)
     assert {tree.root for tree in plan.trees} == set(gpus)
@@ -27,9 +36,7 @@ def check(topology, gpus, relay="chosen"):
             reached.add(hop.end)
         assert reached == set(gpus)
         assert 1 <= tree.depth < len(gpus)
-    terminals = prepared(topology, "nccl-2.30").terminals
-    found = kernels.pack_trees(terminals, gpus, relay_others=relay == "all")
-    assert kernels.verify_trees(terminals, gpus, found, relay_others=relay == "all")
+    return plan
 
 
 @pytest.mark.parametrize("name", ["dgx1-v100", "dgx-a100", "l40s-8", "summit", "cubemesh-16", "dgx2"])
@@ -63,6 +70,52 @@ def test_numbers_are_those_of_the_cluster():
     plan = collective.trees(tp.Topology.cluster(dgx1, 2), [11, 8])
     assert {tree.root for tree in plan.trees} == {8, 11}
     assert plan.gb_per_s == collective.optimal_bandwidth(dgx1, [0, 3])
+
+
+def pod(machine_name="dgx-a100", count=4, per_leaf=2):
+    fabric = tp.Fabric.regular(count, {"leaf": per_leaf, "spine": count})
+    fabric = fabric.with_level("leaf", gb_per_s=25.0).with_level("spine", gb_per_s=25.0, oversubscription=4)
+    return tp.Topology.cluster(tp.machines.get(machine_name), fabric=fabric)
+
+
+@pytest.mark.parametrize("gpus", [[0, 1, 8, 9], [9, 0, 16, 31], [0, 1, 2, 8], range(16)])
+@pytest.mark.parametrize("relay", ["chosen", "all"])
+def test_trees_over_machines_reach_the_optimum(gpus, relay):
+    cluster = pod()
+    check_plan(cluster, gpus, relay)
+    graph = graph_over(cluster, list(gpus), "nccl-2.30", others=relay == "all")
+    found = kernels.pack_trees(graph.terminals(), range(len(gpus)))
+    assert kernels.verify_trees(graph.terminals(), range(len(gpus)), found)
+
+
+def test_machines_without_adapters_have_a_port_for_each_gpu():
+    plan = check_plan(pod("dgx1-v100"), [0, 8])
+    assert plan.assumed
+    passed = {way.through for tree in plan.trees for hop in tree.hops for way in hop.ways}
+    assert ("machine0 port 0", "leaf leaf0", "machine1 port 0") in passed
+
+
+def test_trees_within_common_nvswitches():
+    rack = tp.machines.get("gb200-nvl72")
+    plan = check_plan(rack, [0, 4, 5, 71])
+    passed = {name for tree in plan.trees for hop in tree.hops for way in hop.ways for name in way.through}
+    assert any("nvlink" in name for name in passed), passed
+
+
+def test_hops_between_machines_tell_what_they_pass():
+    plan = check_plan(pod(), [0, 1, 16, 17])
+    passed = {way.through for tree in plan.trees for hop in tree.hops for way in hop.ways}
+    across = {way for way in passed if "spine spine0" in way}
+    assert across
+    assert {name.split()[0] for way in across for name in (way[0], way[-1])} == {"machine0", "machine2"}
+    assert all(len(set(way)) == len(way) for way in passed)
+
+
+def test_too_many_vertices_are_refused_by_name():
+    with pytest.raises(
+        ValueError, match=r"gpus are on 20 machines, and with their network \d+ vertices take part"
+    ):
+        collective.trees(pod(count=20, per_leaf=20), range(160))
 
 
 def test_gpus_without_a_path_have_no_trees():

@@ -25,7 +25,7 @@ from topoplace.topology.fabric import Fabric, Level, numbered
 
 
 def offers(sizes: list[int]) -> list[MachineOffer]:
-    """Return an offer of so many GPUs for each machine."""
+    """Return an offer for each machine, of `sizes` GPUs."""
     return [MachineOffer(machine, (1 << size) - 1, (), size) for machine, size in enumerate(sizes)]
 
 

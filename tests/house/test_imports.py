@@ -20,6 +20,8 @@ LAZY_DOORS = {
         "topoplace.topology.topology_json",
         "topoplace.topology.topology_networkx",
     ),
+    "topoplace.collective.measuring.measurements": ("topoplace.collective.measuring.measurements_json",),
+    "topoplace.collective.rates": ("topoplace.collective.rates_json",),
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json",),
     "topoplace.placement": ("topoplace.launch",),
     "topoplace.simulate.metrics": ("topoplace.report.plots", "topoplace.simulate.storage.results"),

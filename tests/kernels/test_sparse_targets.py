@@ -16,7 +16,7 @@ OBJECTIVES = ["sum", "bottleneck", "bottleneck_sum"]
 
 
 def random_graph(n: int, seed: int, weights: int = 9) -> kernels.Graph:
-    """Return a graph of about six edges a vertex, with integer weights of so many kinds."""
+    """Return a graph of about six edges a vertex, with integer weights of 1 to `weights`."""
     random = np.random.default_rng(seed)
     ends = np.sort(random.integers(0, n, (3 * n, 2)), axis=1)
     ends = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)

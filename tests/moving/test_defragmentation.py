@@ -1,4 +1,4 @@
-"""`defragment` keeps its word: so many moves, and so many jobs more that fit."""
+"""`defragment` keeps its word: the number of moves, and of further jobs that fit."""
 
 from __future__ import annotations
 

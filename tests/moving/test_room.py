@@ -176,7 +176,7 @@ def test_moved_jobs_may_displace_others(owners: list[str | None], size: int, pre
 
 
 def packed(sizes: list[int], free: list[int]) -> bool:
-    """Return True if jobs of these sizes fit into machines with so many free GPUs, each into one."""
+    """Return True if jobs of these sizes fit into machines with these numbers of free GPUs, none on two."""
     if not sizes:
         return True
     for machine, room in enumerate(free):

@@ -70,8 +70,8 @@ struct ThroughputBound {
 LeastFlow least_max_flow(const TerminalGraph& graph, const CutParams& params);
 ThroughputBound throughput_bound(const TerminalGraph& graph, const CutParams& params);
 
-// Check a result by the definition alone: that the side is a cut between chosen terminals, with this capacity
-// and so many terminals before it. That there is no worse cut is what the searches prove.
+// Check by the definition alone that the side of a result is a cut between chosen terminals, and has the
+// capacity and the number of terminals that the result states. Only the searches prove that no cut is worse.
 Fault verify_least_flow(const TerminalGraph& graph, const CutParams& params, const LeastFlow& found);
 Fault verify_throughput(const TerminalGraph& graph, const CutParams& params, const ThroughputBound& found);
 

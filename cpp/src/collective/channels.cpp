@@ -63,7 +63,8 @@ class ChannelSearch {
             pack(rate, level, std::max(best_.total() / rate + 1, least_));
         }
     }
-    // Replaces the best channels by at least so many of this rate, if there are; false if not.
+    // Looks for at least `at_least` channels of this rate, which then replace the best ones; false if there
+    // are fewer.
     bool pack(std::int64_t rate, std::int32_t level, std::int64_t at_least) {
         if (rate > routes_.fastest(level) || rate * at_least > routes_.most(level)) return false;
         const PackParams params{rate, level, params_.max_channels, level >= params_.equal_level,

@@ -39,13 +39,14 @@ void RingSearch::take_slots() {
     }
 }
 
-// Where each link is used alike by all hops, rings are limited by the slots of links alone.
+// True if an earlier search bounds this one. If all hops take the same of a link, only the slots of the links
+// limit the number of rings, and fewer slots on every link cannot hold more rings.
 bool RingSearch::proven_before() const {
     if (!alike_ || params_.level != proven_level_ || params_.max_rings > proven_limit_) return false;
     return std::equal(slots_.begin(), slots_.end(), proven_slots_.begin(), std::less_equal{});
 }
 
-// Numbers the links in use anew.
+// Gives the links that hops use numbers of their own, from 0 on.
 void RingSearch::number_links() {
     number_.assign(routes_.network().capacities().size(), kAbsent);
     hops_.resize(index(size_ * size_));

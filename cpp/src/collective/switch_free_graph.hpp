@@ -25,7 +25,8 @@ class SwitchFreeGraph {
              std::int32_t named_to);
     // Replaces all vertices but the terminals; false when the search was stopped.
     bool split_all();
-    // Takes so many ways from one terminal to another.
+    // Takes capacity for `count` trees off the arc between two terminals, and returns the ways that they take
+    // through the original graph.
     std::vector<HopWay> take(std::int32_t from, std::int32_t to, std::int64_t count);
     std::uint64_t flows() const { return flows_; }
 

@@ -360,8 +360,8 @@ class Existence : public ZeroScore {
         return slots > 2 && partial.rest() == slots * (slots - 1) / 2 + slots * partial.depth;
     }
 
-    // Vertices no two of which are adjacent serve at most one of a clique's, and those that are left to it
-    // fall into so many such sets.
+    // A clique has at most one vertex of a set without adjacent vertices. So it is refuted if the vertices
+    // left to it fall into fewer such sets than it needs vertices.
     template <int W>
     bool may_hold_clique(const Partial<W>& partial) const {
         Bits<W> left = partial.free;

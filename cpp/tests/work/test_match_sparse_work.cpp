@@ -1,8 +1,8 @@
 // Nodes that searches visit where the target is lists of neighbours: bounds, symmetries, the ball around the
 // first image.
 #include <algorithm>
-#include <numeric>
 
+#include "first_vertices.hpp"
 #include "topoplace/match.hpp"
 #include "work/work.hpp"
 
@@ -13,13 +13,7 @@ namespace {
 
 constexpr std::int32_t kSize = 1000;
 
-std::vector<std::int32_t> everyone() {
-    std::vector<std::int32_t> all(kSize);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
-
-// Three edges a vertex, whose weights are of so many kinds.
+// Three edges a vertex, with weights of `kinds` kinds.
 match::Target target(std::int32_t kinds) {
     Random random(1);
     std::vector<Edge> edges;
@@ -43,7 +37,7 @@ Nodes nodes_for(const Graph& pattern, std::int32_t kinds) {
     CHECK(t.is_sparse());
     const match::Pattern p(pattern);
     const auto best = [&](match::Objective objective) {
-        return match::best_subgraph(p, t, everyone(), objective, {}).nodes;
+        return match::best_subgraph(p, t, first_vertices(kSize), objective, {}).nodes;
     };
     const match::EnumerateParams images{.distinct = match::Distinct::images};
     return {best(match::Objective::sum), best(match::Objective::bottleneck),

@@ -1,9 +1,9 @@
 // Nodes that subgraph searches visit on fixed targets: bounds of each objective, local search, symmetries.
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
+#include "first_vertices.hpp"
 #include "topoplace/match.hpp"
 #include "work/work.hpp"
 
@@ -16,12 +16,6 @@ using Vertices = std::vector<std::int32_t>;
 
 const std::vector<Graph>& patterns() {
     static const std::vector<Graph> all{ring(5), ring(7), star(6), grid(2, 3), grid(1, 6)};
-    return all;
-}
-
-Vertices everyone(std::int32_t size) {
-    Vertices all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
     return all;
 }
 
@@ -87,7 +81,7 @@ Graph torus(std::int32_t rows, std::int32_t columns) {
     return {rows * columns, edges};
 }
 
-// So many vertices in a hundred, at random.
+// `percent` of the vertices, at random.
 Vertices part_of(std::int32_t size, std::int32_t percent) {
     Random random(5);
     Vertices part;
@@ -126,7 +120,7 @@ std::uint64_t nodes_for(match::Objective objective, const match::BestParams& par
                         std::int32_t percent = 100) {
     return nodes_on_random_targets(
         [&](const match::Pattern& pattern, const match::Target& target) {
-            return match::best_subgraph(pattern, target, everyone(20), objective, params);
+            return match::best_subgraph(pattern, target, first_vertices(20), objective, params);
         },
         20, percent);
 }
@@ -149,7 +143,7 @@ std::uint64_t nodes_by_link_counts(std::int32_t rare, std::int32_t percent, std:
             for (std::size_t row = 0; row < counts.size(); row += 3)
                 scores.push_back(4.0 * counts[row + 2] - 3.0 * counts[row] + random.below(3));
             const match::LinkCountScore score(target, classes, 3, num_edges, scores);
-            return match::best_subgraph(pattern, target, everyone(20), score, {});
+            return match::best_subgraph(pattern, target, first_vertices(20), score, {});
         },
         20, percent);
 }
@@ -213,9 +207,11 @@ TEST(local_search_and_symmetries_save_work) {
         std::uint64_t nodes[2] = {0, 0};
         for (const Graph& pattern : patterns()) {
             const match::Pattern p(pattern);
-            nodes[0] += match::best_subgraph(p, target, everyone(24), match::Objective::sum, params).nodes;
+            nodes[0] +=
+                match::best_subgraph(p, target, first_vertices(24), match::Objective::sum, params).nodes;
             nodes[1] +=
-                match::best_subgraph(p, target, everyone(24), match::Objective::bottleneck_sum, params).nodes;
+                match::best_subgraph(p, target, first_vertices(24), match::Objective::bottleneck_sum, params)
+                    .nodes;
         }
         CHECK_WORK(nodes[0], sum);
         CHECK_WORK(nodes[1], bottleneck);
@@ -313,7 +309,7 @@ TEST(bounds_prune_searches_for_the_best_remainder) {
     const auto nodes = [](const match::RemainderParams& params) {
         return nodes_on_random_targets(
             [&](const match::Pattern& pattern, const match::Target& target) {
-                return match::best_remainder(pattern, target, everyone(12), params);
+                return match::best_remainder(pattern, target, first_vertices(12), params);
             },
             14, 80);
     };
@@ -325,7 +321,7 @@ TEST(bounds_prune_searches_for_the_best_remainder) {
     const match::Target target(machines(5));
     std::uint64_t symmetric = 0;
     for (const Graph& pattern : patterns())
-        symmetric += match::best_remainder(match::Pattern(pattern), target, everyone(20), {}).nodes;
+        symmetric += match::best_remainder(match::Pattern(pattern), target, first_vertices(20), {}).nodes;
     CHECK_WORK(symmetric, 10730);
 }
 
@@ -371,21 +367,22 @@ TEST(a_search_stopped_at_any_node_claims_nothing_false) {
         const match::Target target(random_graph(random, 9, 80, 1 + round % 3));
         const match::Pattern pattern(patterns()[std::size_t(round % 5)]);
         for (const auto objective : {match::Objective::sum, match::Objective::bottleneck}) {
-            const auto whole = match::best_subgraph(pattern, target, everyone(9), objective, {});
+            const auto whole = match::best_subgraph(pattern, target, first_vertices(9), objective, {});
             for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
                 match::BestParams params;
                 params.stop.max_nodes = limit;
-                const auto early = match::best_subgraph(pattern, target, everyone(9), objective, params);
+                const auto early =
+                    match::best_subgraph(pattern, target, first_vertices(9), objective, params);
                 CHECK(!early.found || early.bound >= whole.score);
                 CHECK(!early.optimal || early.score == whole.score);
                 CHECK(!early.complete || early.vertices == whole.vertices);
             }
         }
-        const auto whole = match::best_remainder(pattern, target, everyone(9), {});
+        const auto whole = match::best_remainder(pattern, target, first_vertices(9), {});
         for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
             match::RemainderParams params;
             params.stop.max_nodes = limit;
-            const auto early = match::best_remainder(pattern, target, everyone(9), params);
+            const auto early = match::best_remainder(pattern, target, first_vertices(9), params);
             CHECK(!early.optimal || early.vertices == whole.vertices);
         }
     }

@@ -1,9 +1,8 @@
-"""The command `topoplace`. Exit codes: 0 for success, 1 for a negative result such as no placement, 2 for wrong input.
+"""The command `topoplace`; its exit codes are listed in `options`.
 
-After Ctrl-C the code is 130, and 141 if the reader of the output stopped reading. Each command is in a module of
-`commands`: `add` declares its arguments and the function that executes it. Only this function imports the library, so
-that `--help` stays quick. Commands share `options` (arguments), `reading`, `writing`, `flags` (messages that name
-options) and `study` (simulations).
+Each command is in a module of `commands`: `add` declares its arguments and the function that executes it. Only this
+function imports the library, so that `--help` stays quick. Commands share
+`options` (arguments), `reading`, `writing`, `flags` (messages that name options) and `study` (simulations).
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
     collective,
+    collective_measure,
     compare,
+    completion,
     defragment,
     demo,
     diff,
@@ -31,7 +32,9 @@ from topoplace.cli.commands import (
     papers,
     partition,
     place,
+    policies,
     profile,
+    report,
     show,
     simulate,
     slurm,
@@ -40,7 +43,7 @@ from topoplace.cli.commands import (
     sweep,
     trace,
 )
-from topoplace.cli.options import WRONG_INPUT, Parser, one_line
+from topoplace.cli.options import EXIT_CODES, WRONG_INPUT, Parser, one_line
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by SIGPIPE
@@ -52,11 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises SystemExit instead for `--help`, `--version` and wrong arguments.
     """
     _prepare_output()
+    if "" not in sys.path:
+        sys.path.append(
+            ""
+        )  # `--policy module:Class` finds modules of the current directory, after installed ones
     try:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
-                parsed = _parser().parse_args(arguments)
+                parsed = command_parser().parse_args(arguments)
                 code: int = parsed.run(parsed) or 0
         finally:
             sys.stdout.flush()
@@ -74,16 +81,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> Parser:
+def command_parser() -> Parser:
+    """Return the parser of all commands."""
     parser = Parser(prog="topoplace", description="Choose GPUs for jobs by the links between them.")
+    codes = "".join(f"\n  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
+    parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
+    parser.set_defaults(whole=parser)  # `completion` describes it
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (
         discover,
         show,
         diff,
         machines,
+        policies,
         collective,
+        collective_measure,
         place,
         make_room,
         defragment,
@@ -92,6 +105,7 @@ def _parser() -> Parser:
         compare,
         sweep,
         suite,
+        report,
         profile,
         slurm,
         state,
@@ -101,6 +115,7 @@ def _parser() -> Parser:
         capacity,
         papers,
         demo,
+        completion,
     ):
         module.add(commands)
     return parser

@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Final
 
+from topoplace._similar_names import not_one_of
 from topoplace.cli import flags
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="share of each GPU, 0.001 to 1 (default: 1)",
     )
-    parser.add_argument("--mig", metavar="PROFILE", help="a MIG slice of each GPU, such as 1g.10gb")
+    parser.add_argument("--mig", metavar="SLICE", help="a MIG slice of each GPU, such as 1g.10gb")
     parser.add_argument(
         "--min-utility",
         type=float,
@@ -114,7 +115,7 @@ def _pattern(pattern: str, gpus: str) -> JobGraph:
     if pattern in ("mesh", "torus"):
         return JobGraph.mesh(sizes) if pattern == "mesh" else JobGraph.torus(sizes)
     if pattern not in PATTERNS:
-        raise ValueError(f"--pattern {pattern!r}: not one of {', '.join(PATTERNS)}, mesh, torus")
+        raise ValueError(f"--pattern {pattern!r}: {not_one_of(pattern, (*PATTERNS, 'mesh', 'torus'))}")
     if len(sizes) > 1:
         raise ValueError(f"--gpus {gpus!r}: a {pattern} takes one number")
     return PATTERNS[pattern](sizes[0])

@@ -4,23 +4,84 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from topoplace._similar_names import did_you_mean, not_one_of
 
 if TYPE_CHECKING:
     from topoplace.engine.policy import Policy
 
 WRONG_INPUT = 2
+EXIT_CODES: Final = {
+    0: "success",
+    1: "a negative answer, such as no placement; the help of each command says which",
+    WRONG_INPUT: "wrong input, which one line on standard error names",
+    130: "ended by Ctrl-C",
+    141: "the reader of the output stopped reading",
+}
+"""What the exit codes of all commands mean."""
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
+_TWO_WORDS = ("collective measure",)
+"""Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps descriptions, and keeps the lines of what stands below the options."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports a wrong argument in one line instead of printing the usage text."""
+    """An argument parser that reports a wrong argument in one line, with the name that may be meant."""
+
+    examples: tuple[str, ...] = ()
+    """Command lines that the help text shows."""
+    negative: str = ""
+    """What exit code 1 means, if the command has it."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, **arguments)
+
+    def all_actions(self) -> tuple[argparse.Action, ...]:
+        """Return all arguments and options, in their order."""
+        return tuple(self._actions)
+
+    def explain(self, examples: Sequence[str], negative: str = "") -> None:
+        """Show examples, and what exit code 1 means, below the options of the help text."""
+        self.examples, self.negative = tuple(examples), negative
+        lines = ["examples:", *(f"  {example}" for example in examples)]
+        if negative:
+            lines += ["", f"exit code 1: {negative}"]
+        self.epilog = "\n".join(lines)
+
+    def parse_known_args(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        """Return the arguments that this parser knows, and refuse all others; a command's name may be two of them."""
+        given = list(sys.argv[1:] if args is None else args)
+        if " ".join(given[:2]) in _TWO_WORDS:
+            given[:2] = [" ".join(given[:2])]
+        found, unknown = super().parse_known_args(given, namespace)
+        if unknown:
+            flag = next((text for text in unknown if text.startswith("-")), unknown[0]).partition("=")[0]
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            hint = did_you_mean(flag, known) if flag.startswith("--") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {hint}" if hint else ""))
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {value!r}, {not_one_of(str(value), map(str, action.choices))}"
+            )
 
     def error(self, message: str) -> NoReturn:
         """Print `message` in one line to standard error, and exit with code 2."""
@@ -34,11 +95,29 @@ def one_line(message: str) -> str:
     return line if len(line) <= _MAX_MESSAGE_LENGTH else f"{line[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 
-def command(commands: Any, name: str, summary: str, run: Run | None = None) -> argparse.ArgumentParser:
-    """Add a command called `name` to the subparsers `commands`, and return its parser; `run` executes the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
+def command(
+    commands: Any,
+    name: str,
+    summary: str,
+    run: Run,
+    *,
+    examples: Sequence[str],
+    negative: str = "",
+) -> argparse.ArgumentParser:
+    """Add a command called `name` to the subparsers `commands`, and return its parser.
+
+    run: executes the command. examples: command lines for the help text. negative: what exit code 1 means.
+    """
+    parser: Parser = commands.add_parser(name, help=summary, description=summary)
+    parser.explain(examples, negative)
     parser.set_defaults(run=run)
     return parser
+
+
+def group(commands: Any, name: str, summary: str, metavar: str) -> Any:
+    """Add a command called `name` to the subparsers `commands`, and return the subparsers of its own commands."""
+    parser: Parser = commands.add_parser(name, help=summary, description=summary)
+    return parser.add_subparsers(metavar=metavar, required=True)
 
 
 def add_topology(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:
@@ -84,10 +163,19 @@ def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
 
 
 def add_count(
-    parser: argparse.ArgumentParser, name: str, default: int, what: str, most: int = _MAX_COUNT
+    parser: argparse.ArgumentParser,
+    name: str,
+    default: int,
+    what: str,
+    most: int = _MAX_COUNT,
+    *,
+    default_text: str = "",
 ) -> None:
-    """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text."""
-    help_text = f"{what} (default: {default})"
+    """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text.
+
+    default_text: what the help says of the default, if that differs between hosts.
+    """
+    help_text = f"{what} (default: {default_text or default})"
     parser.add_argument(
         name, type=lambda text: _whole(text, 1, most), default=default, metavar="N", help=help_text
     )
@@ -143,6 +231,17 @@ def reslicing(policy: Policy) -> Policy:
     if not isinstance(policy, MachinePolicy):
         raise ValueError(f"--reslice: {policy.name} does not slice GPUs")
     return policy.with_reslicing()
+
+
+def add_rates(parser: argparse.ArgumentParser) -> None:
+    """Add the option --rates, which `reading.rates` reads."""
+    parser.add_argument(
+        "--rates",
+        default="nccl-2.30",
+        metavar="NAME",
+        help="the rates of links: a library and version, or a file of `topoplace collective measure` "
+        "(default: %(default)s)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -11,14 +11,15 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from topoplace._similar_names import did_you_mean
 from topoplace.cli import flags, options
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts, HostResources
+    from topoplace.collective.rates import Rates
     from topoplace.discovery import Format
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.simulate import Workload
@@ -86,9 +87,8 @@ def described_object(source: str, arguments: argparse.Namespace) -> Any:
     if is_built_in(source):
         return machines.get(source)
     if source != "-" and not os.path.exists(source):
-        close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
+        hint = did_you_mean(source, machines.names())
+        raise ValueError(f"{source}: no such file, and no built-in machine{hint and f'; {hint}'}")
     return parsed(source, arguments)
 
 
@@ -309,6 +309,19 @@ def profile(source: str) -> PerformanceProfile:
     form = PerformanceProfile.from_json if described.lstrip().startswith("{") else PerformanceProfile.from_csv
     with errors_of(source):
         return form(described)
+
+
+def rates(source: str) -> Rates:
+    """Return the rates called `source`, or those of a file: of rates, or of measurements that correct them."""
+    from topoplace.collective import PRESETS, measuring
+
+    if source in PRESETS:
+        return PRESETS[source]
+    if not os.path.exists(source):
+        raise ValueError(f"--rates = {source[:60]!r} is no file, and not one of {', '.join(PRESETS)}")
+    described = text(source)
+    with errors_of(source):
+        return measuring.rates_from_json(described)
 
 
 def _unpacked(data: bytes, where: str) -> bytes:

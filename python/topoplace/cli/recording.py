@@ -24,7 +24,14 @@ _MAX_INTERVAL_S = 60.0
 def add(actions: Any) -> None:
     """Add the action `record` to `topoplace profile`."""
     record = options.command(
-        actions, "record", "record what this host's GPUs send each other, and a run of a program", _record
+        actions,
+        "record",
+        "record what this host's GPUs send each other, and a run of a program",
+        _record,
+        examples=[
+            "topoplace profile record --seconds 60 -o traffic.json",
+            "topoplace profile record -o traffic.csv --runs runs.csv --name vgg/64 -- python train.py",
+        ],
     )
     record.add_argument(
         "program", nargs="*", metavar="PROGRAM", help="after --: run this program, and record until it ends"
@@ -47,6 +54,7 @@ def add(actions: Any) -> None:
         help="add the run time of PROGRAM to this CSV, for `profile build`; needs --name",
     )
     record.add_argument("--name", metavar="MODEL/BATCH", help="what PROGRAM trains, for --runs")
+    options.add_json(record)
 
 
 def _record(arguments: argparse.Namespace) -> None:
@@ -64,9 +72,13 @@ def _record(arguments: argparse.Namespace) -> None:
         wait.end()
     wait.check()
     output.write_text(_written(traffic, output.suffix), encoding="utf-8")
+    added = runs.add(traffic.gpus, wait.seconds) if runs else None
+    if arguments.json:
+        writing.as_json(_as_dict(traffic, output) | {"run_s": wait.seconds if runs else None})
+        return
     print(f"wrote {output}: {_summary(traffic)}")
-    if runs:
-        print(f"wrote {arguments.runs}: {runs.add(traffic.gpus, wait.seconds)}")
+    if added:
+        print(f"wrote {arguments.runs}: {added}")
 
 
 def _checked(arguments: argparse.Namespace) -> list[int] | None:
@@ -100,12 +112,26 @@ def _written(traffic: Traffic, suffix: str) -> str:
     return "".join(",".join(f"{value:.0f}" for value in row) + "\n" for row in matrix.tolist())
 
 
-def _summary(traffic: Traffic) -> str:
+def _rates(traffic: Traffic) -> dict[str, float]:
+    """Return what all GPUs together sent over each kind of link, in GB/s."""
     nvlink = traffic.sent.sum() + traffic.elsewhere.sum()
-    rates = ", ".join(
-        f"{amount / traffic.seconds / 1e9:.3g} GB/s over {kind}"
-        for kind, amount in (("NVLink", nvlink), ("PCIe", traffic.pcie.sum()))
-    )
+    amounts = {"NVLink": float(nvlink), "PCIe": float(traffic.pcie.sum())}
+    return {kind: amount / traffic.seconds / 1e9 for kind, amount in amounts.items()}
+
+
+def _as_dict(traffic: Traffic, output: Path) -> dict[str, Any]:
+    return {
+        "wrote": str(output),
+        "gpus": traffic.gpus,
+        "seconds": traffic.seconds,
+        "gb_per_s": _rates(traffic),
+        "source": traffic.source,
+        "pairs_are_told": traffic.pairs_are_told,
+    }
+
+
+def _summary(traffic: Traffic) -> str:
+    rates = ", ".join(f"{rate:.3g} GB/s over {kind}" for kind, rate in _rates(traffic).items())
     pairs = "" if traffic.pairs_are_told else "; pairs are not told: traffic counts evenly to all others"
     return f"{len(traffic.gpus)} GPUs sent {rates} for {traffic.seconds:.1f} s, by {traffic.source}{pairs}"
 

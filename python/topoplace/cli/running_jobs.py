@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from topoplace._similar_names import not_one_of
 from topoplace.cli import flags, gpu_list, options, reading
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _graph(row: dict[str, str], size: int) -> JobGraph | None:
     if not (pattern or fraction or utility) or not size:
         return None
     if pattern and pattern not in PATTERNS:
-        raise ValueError(f"pattern = {pattern!r}, not one of {', '.join(PATTERNS)}")
+        raise ValueError(f"pattern = {pattern!r}, {not_one_of(pattern, PATTERNS)}")
     return PATTERNS[pattern or "clique"](size).with_(
         gpu_fraction=_number(fraction or "1", "gpu_fraction"),
         min_utility=_number(utility or "0", "min_utility"),

@@ -27,7 +27,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="write cells, table and page into this directory; the same command goes on with what is missing",
     )
-    options.add_count(parser, "--workers", _cpus(), "processes that simulate", _MAX_PROCESSES)
+    what = "processes that simulate"
+    options.add_count(parser, "--workers", _cpus(), what, _MAX_PROCESSES, default_text="one for each CPU")
     parser.set_defaults(workers=None)  # to tell whether it is given
     parser.add_argument(
         "--engine",

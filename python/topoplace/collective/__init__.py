@@ -1,6 +1,7 @@
 """What collective operations among GPUs can carry: rings as a collective library plans them, and the optimum.
 
-Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes.
+Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes. The
+subpackage `measuring` compares them with nccl-tests, and corrects the rates where that is asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from topoplace.collective.bandwidth import (
     optimal_bandwidth,
     ring_bandwidth,
     rings,
+    why_no_rings,
 )
 from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
 from topoplace.collective.rated_sets import Choice, Wanted, grades
@@ -50,4 +52,5 @@ __all__ = [
     "rings",
     "survey",
     "trees",
+    "why_no_rings",
 ]

@@ -11,13 +11,13 @@ from topoplace import _checks, kernels
 from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
-from topoplace.collective.rates import Rates
-from topoplace.collective.routes import PathType
+from topoplace.collective.rates import PathType, Rates, rates_of
 from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
 Relay = Literal["chosen", "all"]
+_ONLY_INTEGERS = frozenset({int})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +58,49 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)
-        try:
-            return machine.ring_bandwidth(tuple(gpus))
-        except (IndexError, TypeError, ValueError):
-            pass  # the checks below say what is wrong
+        chosen = _checks.sequence(gpus, "gpus", ValueError)
+        if _ONLY_INTEGERS.issuperset(map(type, chosen)):  # True and False would pass for GPUs 1 and 0
+            try:
+                return machine.ring_bandwidth(chosen)
+            except (IndexError, ValueError):
+                pass  # the checks below say what is wrong
     numbers = checked_gpus(topology, gpus)
     if not are_on_one_machine(topology, numbers):
         return several_machines.ring_bandwidth_over(topology, numbers, rates)
-    local, chosen = one_machine(topology, numbers)
-    return prepared(local, rates).ring_bandwidth(tuple(chosen))
+    local, own = one_machine(topology, numbers)
+    return prepared(local, rates).ring_bandwidth(tuple(own))
 
 
 def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> RingPlan:
     """Return the rings whose bandwidth is `ring_bandwidth`, of GPUs of one machine; other arguments are the same."""
     local, chosen = one_machine(topology, gpus)
     machine = prepared(local, rates)
-    found = kernels.best_channels(machine.network, chosen, machine.rules(chosen))
+    found, gb_per_s = machine.channels(chosen)
     number = dict(zip(chosen, (int(gpu) for gpu in gpus), strict=True))
-    gb_per_s = found.rate / UNITS_PER_GB
     return RingPlan(
         tuple(Ring(tuple(number[gpu] for gpu in order), count, gb_per_s) for order, count in found.rings),
-        found.num_rings * found.rate / UNITS_PER_GB,
+        found.num_rings * gb_per_s,
         PathType(found.level).name if found.num_rings else None,
         machine.graph.assumed,
         found.complete,
     )
+
+
+def why_no_rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> str:
+    """Return in words why `ring_bandwidth` is 0; "" if it is not. Arguments and errors are the same."""
+    numbers = checked_gpus(topology, gpus)
+    if ring_bandwidth(topology, numbers, rates=rates):
+        return ""
+    for part in several_machines.parts_of(topology, numbers):
+        if len(part.gpus) < 2 or ring_bandwidth(topology, part.gpus, rates=rates):
+            continue
+        if not broadcast_bandwidth(topology, part.gpus, rates=rates):
+            return f"there is no path between all of the GPUs {_checks.shown(part.gpus)}"
+        table = rates_of(rates)
+        slowest = table.channels(prepared(part.topology, rates).least_capability(part.local))[-1]
+        channel = f"{slowest:g} GB/s, the slowest channel of {table.name}"
+        return f"no ring of {channel}, fits the links among the GPUs {_checks.shown(part.gpus)}"
+    return f"there is no path between the machines of the GPUs {_checks.shown(tuple(numbers))}"
 
 
 def optimal_bandwidth(

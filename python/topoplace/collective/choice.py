@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.collective.prepared import gpu_numbers
 from topoplace.collective.rated_sets import (
     Choice,
     Masks,
@@ -32,16 +32,11 @@ _MOST_SETS = 13_000
 def left_bandwidth(topology: Topology, free: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
     """Return GB/s that sets of the GPUs in `free` can carry, added up over sizes, on a machine of up to 64 GPUs.
 
-    For each size from 2 on, the `ring_bandwidth` of the best set of so many GPUs counts. Sizes end where the machine
+    For each size from 2 on, the `ring_bandwidth` of the best set of this size counts. Sizes end where the machine
     has more than 4,096 sets of these sizes: machines of up to 12 GPUs count all sizes, those of 16 sizes 2 to 4, and
     those of 64 pairs alone. ValueError names a wrong GPU.
     """
-    numbers: dict[int, None] = {}
-    for i, value in enumerate(_checks.sequence(free, "free", ValueError)):
-        gpu = _checks.integer(value, f"free[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
-        if gpu in numbers:
-            raise ValueError(f"free[{i}] = {gpu} appears twice")
-        numbers[gpu] = None
+    numbers = gpu_numbers(topology, free, "free")
     return float(rated_sets(topology, rates).left(mask_of(numbers), np.zeros(1, np.uint64))[0])
 
 
@@ -64,7 +59,8 @@ def ranked_sets(
 ) -> Iterator[Choice]:
     """Yield the sets that `best_set` compares, best first."""
     sets = rated_sets(topology, rates)
-    masks, found, exact = _candidates(sets, topology.num_gpus, wanted)
+    masks, known, exact = _candidates(sets, topology.num_gpus, wanted)
+    found = sets.gb_per_s(masks) if known is None else known
     graded = grades(found) if wanted.by_rings else np.zeros(len(masks))
     for grade in np.unique(graded)[::-1].tolist():
         tied = np.flatnonzero(graded == grade)
@@ -78,19 +74,25 @@ def _best(sets: RatedSets, num_gpus: int, wanted: Wanted) -> Choice | None:
     if not len(masks):
         return None
     if wanted.by_rings:
-        tied = found >= grade_floor(float(found.max()))
-        masks, found = masks[tied], found[tied]
+        if found is None:
+            masks, found = sets.fastest(masks)
+        else:
+            tied = found >= grade_floor(float(found.max()))
+            masks, found = masks[tied], found[tied]
     lost = sets.lost(wanted.stays, masks)
     i = int(lost.argmin())
-    return Choice(members_of(int(masks[i])), float(found[i]), float(lost[i]), exact)
+    gb_per_s = sets.gb_per_s(masks[i : i + 1])[0] if found is None else found[i]
+    return Choice(members_of(int(masks[i])), float(gb_per_s), float(lost[i]), exact)
 
 
-def _candidates(sets: RatedSets, num_gpus: int, wanted: Wanted) -> tuple[Masks, NDArray[np.float64], bool]:
-    """Return sets in the order of their GPU lists with their GB/s, and True if these are all."""
+def _candidates(
+    sets: RatedSets, num_gpus: int, wanted: Wanted
+) -> tuple[Masks, NDArray[np.float64] | None, bool]:
+    """Return sets in the order of their GPU lists, their GB/s if these are known, and True if these are all sets."""
     size, free, required = wanted.size, wanted.free, wanted.required
     spare, others = size - required.bit_count(), free & ~required
     if spare < 0 or required & ~free or others.bit_count() < spare:
-        return np.zeros(0, np.uint64), np.zeros(0), True
+        return np.zeros(0, np.uint64), None, True
     if size in sets.listed_sizes:
         masks, rates = sets.listed(size)
         inside = np.flatnonzero((masks | np.uint64(free)) == np.uint64(free))
@@ -98,12 +100,9 @@ def _candidates(sets: RatedSets, num_gpus: int, wanted: Wanted) -> tuple[Masks, 
             inside = inside[(masks[inside] & np.uint64(required)) == np.uint64(required)]
         return masks[inside], rates[inside], True
     members = members_of(others)
-    exact = math.comb(len(members), spare) <= _MOST_SETS
-    if exact:
-        masks = masks_of(members, spare) | np.uint64(required)
-    else:
-        masks = _near_sets(sets, members, spare, required, num_gpus)
-    return masks, sets.gb_per_s(masks), exact
+    if math.comb(len(members), spare) <= _MOST_SETS:
+        return masks_of(members, spare) | np.uint64(required), None, True
+    return _near_sets(sets, members, spare, required, num_gpus), None, False
 
 
 def _near_sets(sets: RatedSets, members: tuple[int, ...], spare: int, required: int, num_gpus: int) -> Masks:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, machine_graph
-from topoplace.collective.rates import PRESETS, Rates, rates_of
-from topoplace.collective.routes import AMD_CPU, PathType, ring_network
-from topoplace.kernels import MAX_LEVEL, ChannelRules, RingNetwork, TerminalGraph, channel_rate
+from topoplace.collective.rates import PRESETS, PathType, Rates, rates_of
+from topoplace.collective.routes import AMD_CPU, ring_network
+from topoplace.kernels import (
+    MAX_LEVEL,
+    ChannelRules,
+    Channels,
+    RingNetwork,
+    TerminalGraph,
+    best_channels,
+    channel_rate,
+)
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import capability_of
 from topoplace.topology.topology import Topology
@@ -41,22 +49,39 @@ class Prepared:
     """How channels are searched among GPUs of a least compute capability."""
     same_rules: ChannelRules | None
     """The rules, if all GPUs have one compute capability."""
+    achieved: Mapping[int, float]
+    """What channels carry, divided by their plan, by the level of their routes; empty if they carry what is planned."""
     kept: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
     """Ring bandwidths computed before, in GB/s."""
 
     def rules(self, gpus: Iterable[int]) -> ChannelRules:
         """Return how channels among `gpus` are searched."""
-        return self.same_rules or self.rules_of[min(self.capabilities[gpu] for gpu in gpus)]
+        return self.same_rules or self.rules_of[self.least_capability(gpus)]
+
+    def least_capability(self, gpus: Iterable[int]) -> int:
+        """Return the least compute capability among `gpus`, times ten; it decides which channels there are."""
+        return min(self.capabilities[gpu] for gpu in gpus)
 
     def ring_bandwidth(self, gpus: tuple[int, ...]) -> float:
         """Return GB/s of the channels among `gpus`; what was computed before is kept."""
         found = self.kept.get(gpus)
         if found is None:
-            found = channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+            found = self._rated(gpus)
             if len(self.kept) >= _MAX_KEPT:
                 self.kept.clear()
             self.kept[gpus] = found
         return found
+
+    def channels(self, gpus: Sequence[int]) -> tuple[Channels, float]:
+        """Return the channels among `gpus`, and GB/s that one of them carries."""
+        found = best_channels(self.network, gpus, self.rules(gpus))
+        return found, found.rate / UNITS_PER_GB * self.achieved.get(found.level, 1.0)
+
+    def _rated(self, gpus: tuple[int, ...]) -> float:
+        if not self.achieved:
+            return channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+        found, gb_per_s = self.channels(gpus)
+        return found.num_rings * gb_per_s
 
 
 def prepared(topology: Topology, rates: Rates | str) -> Prepared:
@@ -74,18 +99,23 @@ def _nothing_yet(_: Topology) -> dict[Rates, Prepared]:
     return {}
 
 
-def checked_gpus(topology: Topology, gpus: Collection[int]) -> Sequence[int]:
-    """Return the numbers of GPUs; ValueError for fewer than two, and for one that is not a GPU's or appears twice."""
-    listed = _checks.sequence(gpus, "gpus", ValueError)
+def gpu_numbers(topology: Topology, gpus: Collection[int], what: str) -> list[int]:
+    """Return the numbers of GPUs; ValueError for one that is not a GPU's or appears twice. what: its name in errors."""
     numbers: dict[int, None] = {}
-    for i, value in enumerate(listed):
-        gpu = _checks.integer(value, f"gpus[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
+    for i, value in enumerate(_checks.sequence(gpus, what, ValueError)):
+        gpu = _checks.integer(value, f"{what}[{i}]", ValueError, low=0, high=topology.num_gpus - 1)
         if gpu in numbers:
-            raise ValueError(f"gpus[{i}] = {gpu} appears twice")
+            raise ValueError(f"{what}[{i}] = {gpu} appears twice")
         numbers[gpu] = None
-    if len(listed) < 2:
-        raise ValueError(f"gpus has {len(listed)} entries; a collective operation needs at least 2")
     return list(numbers)
+
+
+def checked_gpus(topology: Topology, gpus: Collection[int]) -> list[int]:
+    """Return the numbers of GPUs as `gpu_numbers` does; ValueError also for fewer than two."""
+    numbers = gpu_numbers(topology, gpus, "gpus")
+    if len(numbers) < 2:
+        raise ValueError(f"gpus has {len(numbers)} entries; a collective operation needs at least 2")
+    return numbers
 
 
 def are_on_one_machine(topology: Topology, gpus: Sequence[int]) -> bool:
@@ -126,6 +156,7 @@ def _prepare(topology: Topology, rates: Rates) -> Prepared:
         capabilities,
         rules_of,
         next(iter(rules_of.values())) if len(rules_of) == 1 else None,
+        {int(PathType[name]): share for name, share in rates.achieved.items()},
     )
 
 

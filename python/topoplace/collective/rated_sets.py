@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.collective.machine_graph import MachineGraph, Vertex, Wire
+from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, Vertex, Wire
 from topoplace.collective.prepared import Prepared, prepared
-from topoplace.collective.rates import Rates
-from topoplace.collective.routes import PathType
+from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import best_channels
 from topoplace.topology.topology import Topology
 
@@ -138,6 +137,56 @@ class RatedSets:
         """Return the ring bandwidth of each set, GB/s; 0 for a single GPU."""
         return np.array([self._rate(mask) for mask in masks.tolist()], dtype=np.float64)
 
+    def fastest(self, masks: Masks) -> tuple[Masks, NDArray[np.float64]]:
+        """Return those of the sets that tie with the fastest, in their order, and their GB/s.
+
+        Sets are rated from the largest bound down, until no bound ties with the fastest set so far.
+        """
+        listed: list[int] = masks.tolist()
+        if self._alike or all(mask in self._rates for mask in listed):
+            gb_per_s = self.gb_per_s(masks)
+        else:
+            gb_per_s = self._rated_down(listed, self.bounds(masks))
+        tied = gb_per_s >= grade_floor(float(gb_per_s.max()))
+        return masks[tied], gb_per_s[tied]
+
+    def _rated_down(self, masks: list[int], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the GB/s of sets that may tie with the fastest, -1 for the others."""
+        gb_per_s = np.full(len(masks), -1.0)
+        best, floor = 0.0, 0.0
+        order: list[int] = np.argsort(-bounds, kind="stable").tolist()
+        for i in order:
+            if bounds[i] < floor:
+                break
+            gb_per_s[i] = rate = self._rate(masks[i])
+            if rate > best:
+                best, floor = rate, grade_floor(rate)
+        return gb_per_s
+
+    def bounds(self, masks: Masks) -> NDArray[np.float64]:
+        """Return GB/s that no rings through a set exceed: the least that a GPU sends to others of it or the host."""
+        members = (masks[:, None] >> np.arange(self._num_gpus, dtype=np.uint64) & np.uint64(1)).astype(bool)
+        to_gpus, to_others = self._outgoing
+        outgoing = members @ to_gpus + to_others
+        bound: NDArray[np.float64] = np.where(members, outgoing, np.inf).min(axis=1)
+        return bound
+
+    @cached_property
+    def _outgoing(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return GB/s from each GPU to each other one, and to all other vertices together."""
+        count = self._num_gpus
+        to_gpus, to_others = np.zeros((count, count)), np.zeros(count)
+        for one in self._machine.graph.connections:
+            near, far = sorted((one.a, one.b))
+            if far < count:
+                to_gpus[near, far] += one.rate
+                to_gpus[far, near] += one.rate
+            elif near < count:
+                to_others[near] += one.rate
+        # Shares above 1 are for what planned rates do not tell; the rest is for rounding.
+        share = max([1.0, *self._machine.achieved.values()]) * (1.0 + _ROUNDING) / UNITS_PER_GB
+        return to_gpus * share, to_others * share
+
     def lost(self, free: int, taken: Masks) -> NDArray[np.float64]:
         """Return how much less the GPUs of `free` can carry without each set of `taken`, GB/s."""
         left = self.left(free, np.append(taken, np.uint64(0)))
@@ -147,7 +196,7 @@ class RatedSets:
     def left(self, free: int, taken: Masks) -> NDArray[np.float64]:
         """Return what the GPUs of `free` that are not in each set of `taken` can carry, GB/s.
 
-        It is the sum, over the sizes of `listed_sizes`, of the most that a set of so many of them carries.
+        It is the sum, over the sizes of `listed_sizes`, of the most that a set of this size carries.
         """
         masks, gb_per_s, sizes = self._all_listed()
         inside = np.flatnonzero((masks & np.uint64(~free & (1 << 64) - 1)) == 0)

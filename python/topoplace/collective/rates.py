@@ -8,17 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from types import MappingProxyType
 
 from topoplace import _checks
 from topoplace.topology.links.link_catalogue import SPEEDS
 
 
+class PathType(IntEnum):
+    """What the worst part of a path is, nearest first; the values are NCCL's."""
+
+    NVL = 1
+    """NVLinks, direct or through an NVSwitch."""
+    NVB = 2
+    """NVLinks through another GPU."""
+    C2C = 3
+    PIX = 4
+    """One PCIe switch."""
+    PXB = 5
+    """Several PCIe switches."""
+    PHB = 8
+    """The host bridge of a CPU."""
+    SYS = 9
+    """Several CPUs."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
     """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself.
 
-    ValueError for a rate that is not positive and finite, or an overhead below 1.
+    ValueError for a rate or share that is not positive and finite, an overhead below 1, or an unknown path type.
     """
 
     name: str
@@ -28,6 +47,11 @@ class Rates:
     """What a path through the host bridge of an Intel CPU takes of PCIe links, times its rate."""
     channel_gb_per_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict[int, tuple[float, ...]])
     """The rates that a channel may have, descending, by the least compute capability that they are for."""
+    achieved: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What rings carry, divided by their plan, by the name of the worst `PathType` of their hops; 1 if it is missing.
+
+    Presets have none: their figures are NCCL's. `collective.measuring` measures it.
+    """
 
     def __post_init__(self) -> None:
         for name, rate in self.gb_per_s.items():
@@ -36,6 +60,22 @@ class Rates:
         for capability, steps in self.channel_gb_per_s.items():
             for i, rate in enumerate(steps):
                 _checks.positive(rate, f"channel_gb_per_s[{capability}][{i}]", ValueError, high=1e6)
+        for name, share in self.achieved.items():
+            _checks.one_of(name, "a key of achieved", PathType.__members__, ValueError)
+            _checks.positive(share, f"achieved[{name!r}]", ValueError, high=100.0)
+
+    @classmethod
+    def from_json(cls, text: str) -> Rates:
+        """Read rates that `to_json` wrote; ValueError names the fault of any other text."""
+        from topoplace.collective import rates_json
+
+        return rates_json.parsed(text)
+
+    def to_json(self) -> str:
+        """Return the rates as JSON, which `from_json` reads."""
+        from topoplace.collective import rates_json
+
+        return rates_json.written(self)
 
     def of(self, name: str) -> float | None:
         """Return GB/s of a link called `name` in the link catalogue; None if there is no such figure."""

@@ -9,34 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import combinations
 
 from topoplace.collective.machine_graph import Connection, MachineGraph, Vertex, Wire
-from topoplace.collective.rates import Rates
+from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import RingNetwork, Route
 
 POWER_CPU = "socket-power9"
 AMD_CPU = "socket-amd"
 _NOT_INTEL = (POWER_CPU, AMD_CPU, "socket-arm", None)
-
-
-class PathType(IntEnum):
-    """What the worst part of a path is, nearest first; the values are NCCL's."""
-
-    NVL = 1
-    """NVLinks, direct or through an NVSwitch."""
-    NVB = 2
-    """NVLinks through another GPU."""
-    C2C = 3
-    PIX = 4
-    """One PCIe switch."""
-    PXB = 5
-    """Several PCIe switches."""
-    PHB = 8
-    """The host bridge of a CPU."""
-    SYS = 9
-    """Several CPUs."""
 
 
 @dataclass(frozen=True, slots=True)

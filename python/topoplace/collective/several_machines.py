@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -177,7 +178,7 @@ class ClusterGraph:
             elif kind is Vertex.NVSWITCH and common:
                 names.append(self._vertex(*common))
             else:
-                names.append(self._vertex("part", part.machine, i))
+                names.append(self._vertex("part", part.machine, kind.value, i))
         for one in graph.connections:
             a, b = names[one.a], names[one.b]
             if a is not None and b is not None:
@@ -194,8 +195,8 @@ class ClusterGraph:
                 where: tuple[object, ...] = ("network",)
                 shared = self._gb_per_s(level)
                 if level is not None:
-                    domain = int(level.codes[part.machine])
-                    if domain < 0:
+                    domain = level.domains[part.machine]
+                    if domain is None:
                         continue
                     where = ("level", level.name, domain, part.rail(local) if level.rail else None)
                     shared /= level.oversubscription
@@ -210,6 +211,10 @@ class ClusterGraph:
         ]
         return TerminalGraph(len(self._number), self._terminals, arcs)
 
+    def names(self) -> list[str]:
+        """Return what each vertex is called, such as "gpu 9", "machine1 switch 8", "machine1 port mlx5_0", "leaf 2"."""
+        return [self._text(*name) for name in self._number]
+
     @property
     def unit(self) -> int:
         """Return the largest number of kB/s that divides all rates."""
@@ -222,8 +227,20 @@ class ClusterGraph:
     def _nvlink_domain(self, machine: int) -> tuple[object, ...] | None:
         for level in self._topology.fabric.levels:
             if level.kind is LinkKind.NVSWITCH and level.codes[machine] >= 0:
-                return ("level", level.name, int(level.codes[machine]), None)
+                return ("level", level.name, level.domains[machine], None)
         return None
+
+    def _text(self, kind: object, *more: Any) -> str:
+        if kind == "part":
+            machine, part, number = more
+            return f"{self._topology.machine_names[machine]} {part} {number}"
+        if kind == "port":
+            machine, adapters, _ = more
+            return f"{self._topology.machine_names[machine]} port {'/'.join(sorted(map(str, adapters)))}"
+        if kind == "level":
+            level, domain, rail = more
+            return f"{level} {domain}" if rail is None else f"{level} {domain} rail {rail}"
+        return " ".join(str(word) for word in (kind, *more))
 
     def _vertex(self, *name: object) -> int:
         return self._number.setdefault(name, len(self._number))

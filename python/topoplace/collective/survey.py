@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 
@@ -51,23 +51,29 @@ def survey(
 ) -> Survey:
     """Return what the sets of `size` GPUs of one machine carry; of equal ones the smallest GPU list is named.
 
-    Of more than `most_sets` sets, so many random ones are rated, always the same. ValueError for a size that is not in
-    2..number of GPUs; TopologyError for several machines, or more than 64 GPUs.
+    If there are more than `most_sets` sets, `most_sets` random ones are rated, always the same. ValueError for a size
+    that is not in 2..number of GPUs; TopologyError for several machines, or more than 64 GPUs.
     """
     size = _checks.integer(size, "size", ValueError, low=2, high=topology.num_gpus)
     most_sets = _checks.integer(most_sets, "most_sets", ValueError, low=1, high=10_000_000)
     assumed = host_is_assumed(topology, rates=rates)  # refuses several machines
-    count = math.comb(topology.num_gpus, size)
-    chosen = _random_sets(topology.num_gpus, size, most_sets) if count > most_sets else None
     rated = [
         RatedSet(gpus, ring_bandwidth(topology, gpus, rates=rates))
-        for gpus in chosen or combinations(range(topology.num_gpus), size)
+        for gpus in sets_of_size(topology.num_gpus, size, most_sets)
     ]
     rated.sort(key=lambda one: (-one.gb_per_s, one.gpus))
     worst = next(one for one in rated if one.gb_per_s == rated[-1].gb_per_s)
     median = next(one for one in rated if one.gb_per_s == rated[len(rated) // 2].gb_per_s)
     mean = math.fsum(one.gb_per_s for one in rated) / len(rated)
-    return Survey(rated[0], median, worst, mean, len(rated), chosen is None, assumed)
+    all_sets = len(rated) == math.comb(topology.num_gpus, size)
+    return Survey(rated[0], median, worst, mean, len(rated), all_sets, assumed)
+
+
+def sets_of_size(num_gpus: int, size: int, most: int) -> Iterable[tuple[int, ...]]:
+    """Return all sets of `size` GPUs; if there are more than `most`, `most` random ones, always the same."""
+    if math.comb(num_gpus, size) > most:
+        return _random_sets(num_gpus, size, most)
+    return combinations(range(num_gpus), size)
 
 
 def _random_sets(num_gpus: int, size: int, count: int) -> list[tuple[int, ...]]:

@@ -9,8 +9,7 @@ from typing import Literal
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, optimal_bandwidth, ring_bandwidth, rings
 from topoplace.collective.prepared import checked_gpus
-from topoplace.collective.rates import Rates
-from topoplace.collective.routes import PathType
+from topoplace.collective.rates import PathType, Rates
 from topoplace.collective.several_machines import parts_of
 from topoplace.collective.trees import trees
 from topoplace.topology.topology import Topology
@@ -55,7 +54,7 @@ def collective_time(
 
     algorithm: "ring" takes n - 1 steps of 1 / n of the data over the rings of `ring_bandwidth`, an all-reduce twice as
     many. "trees" sends along the trees that reach `optimal_bandwidth`, an all-reduce up and down; on one machine only.
-    Each step or level of a tree adds the latency of its slowest kind of hop. Infinite where there is no path.
+    Each step or level of a tree adds the latency of its slowest kind of hop. Infinite if that bandwidth is 0.
     ValueError names a wrong argument.
     """
     _checks.one_of(algorithm, "algorithm", ("ring", "trees"), ValueError)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 
 from topoplace import _checks, kernels
-from topoplace.collective.bandwidth import DEFAULT_RATES, Relay
+from topoplace.collective.bandwidth import DEFAULT_RATES, Relay, host_is_assumed
 from topoplace.collective.machine_graph import UNITS_PER_GB
-from topoplace.collective.prepared import Prepared, one_machine, prepared
+from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import Rates
+from topoplace.collective.several_machines import graph_over, parts_of
+from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
 
@@ -19,7 +22,11 @@ class Way:
     """What some trees of a hop pass."""
 
     through: tuple[str, ...]
-    """In order, such as "switch 9" or "gpu 3"; () for a direct link. Numbers are those of `MachineGraph.vertices`."""
+    """In order, such as "switch 9" or "gpu 3"; () for a direct link. Numbers are those of `MachineGraph.vertices`.
+
+    Over several machines, GPUs have their numbers in the cluster, and other names begin with the machine, or the level
+    of the network, such as "machine1 switch 9", "machine1 port mlx5_0" or "leaf 2".
+    """
     trees: int
 
 
@@ -57,7 +64,7 @@ class TreePlan:
 
     trees: tuple[SpanningTree, ...]
     trees_per_gpu: int
-    """Each GPU divides its data into so many equal parts, one for each tree with it as the root."""
+    """The number of trees with a GPU as the root, and of the equal parts into which it divides its data."""
     gb_per_s_of_tree: Fraction
     assumed: bool
     """True if the topology does not tell its host, which is then assumed."""
@@ -78,32 +85,63 @@ def trees(
     """Return trees that carry the `optimal_bandwidth` of an all-gather together; arguments and errors are the same.
 
     A reduce-scatter goes the other way along them, and an all-reduce is both, one after the other. There are no trees
-    if the GPUs are not connected.
+    if the GPUs are not connected. Over several machines, ValueError for more than 512 vertices: GPUs, network ports,
+    and the parts of hosts and network that forward.
     """
     relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
-    local, chosen = one_machine(topology, gpus)
+    numbers = checked_gpus(topology, gpus)
+    if isinstance(topology, ClusterTopology) and not are_on_one_machine(topology, numbers):
+        return _over_machines(topology, numbers, rates, relay_others=relay_others)
+    local, chosen = one_machine(topology, numbers)
     machine = prepared(local, rates)
     found = kernels.pack_trees(machine.terminals, chosen, relay_others=relay_others)
-    names = dict(zip(chosen, (int(gpu) for gpu in gpus), strict=True))
-    packed = tuple(_spanning_tree(machine, names, tree) for tree in found.trees)
+    names = [f"{kind.value} {vertex}" for vertex, kind in enumerate(machine.graph.vertices)]
+    packed = _spanning_trees(found.trees, dict(zip(chosen, numbers, strict=True)), names)
     return TreePlan(packed, found.per_root, found.rate / UNITS_PER_GB, machine.graph.assumed)
 
 
-def _spanning_tree(machine: Prepared, names: dict[int, int], tree: kernels.PackedTree) -> SpanningTree:
-    root, count, hops = tree
-    return SpanningTree(
-        names[root],
-        count,
-        tuple(
-            Hop(
-                names[start],
-                names[end],
-                tuple(Way(_passed(machine, vertices[1:-1]), some) for vertices, some in ways),
-            )
-            for start, end, ways in hops
-        ),
+def _over_machines(
+    topology: ClusterTopology, gpus: list[int], rates: Rates | str, *, relay_others: bool
+) -> TreePlan:
+    graph, parts = graph_over(topology, gpus, rates, others=relay_others), parts_of(topology, gpus)
+    try:
+        found = kernels.pack_trees(graph.terminals(), range(len(gpus)))
+    except ValueError as error:  # too many vertices
+        raise ValueError(f"gpus are on {len(parts)} machines, and with their network {error}") from None
+    packed = _spanning_trees(found.trees, dict(enumerate(gpus)), graph.names())
+    assumed = any(host_is_assumed(part.topology, rates=rates) for part in parts)
+    return TreePlan(packed, found.per_root, found.rate * graph.unit / UNITS_PER_GB, assumed)
+
+
+def _spanning_trees(
+    packed: Sequence[kernels.PackedTree], gpu_of: Mapping[int, int], names: Sequence[str]
+) -> tuple[SpanningTree, ...]:
+    """Return trees with the numbers of GPUs, and the names of the vertices that they pass."""
+    return tuple(
+        SpanningTree(
+            gpu_of[root],
+            count,
+            tuple(
+                Hop(
+                    gpu_of[start],
+                    gpu_of[end],
+                    tuple(Way(_passed(vertices, names), some) for vertices, some in ways),
+                )
+                for start, end, ways in hops
+            ),
+        )
+        for root, count, hops in packed
     )
 
 
-def _passed(machine: Prepared, vertices: list[int]) -> tuple[str, ...]:
-    return tuple([f"{machine.graph.vertices[vertex].value} {vertex}" for vertex in vertices])
+def _passed(vertices: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the vertices between both ends; both sides of a network port have one name, given once.
+
+    A walk that comes back to a vertex goes on from there: without the detour, links have no more to carry.
+    """
+    path: list[int] = []
+    for vertex in vertices:
+        if vertex in path:
+            del path[path.index(vertex) :]
+        path.append(vertex)
+    return tuple([name for name, _ in groupby(names[vertex] for vertex in path[1:-1])])

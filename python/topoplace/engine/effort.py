@@ -17,7 +17,7 @@ class Effort:
     """The work that a ranking may take: for its first candidate, and for the others.
 
     num_nodes: search tree nodes that all searches for other candidates may visit together. num_shares: each of these
-    searches may visit the nodes that are left divided by this number, but at least 32768 if so many are left.
+    searches may visit the nodes that are left divided by this number, but at least 32768 if as many are left.
     """
 
     def __init__(self, decision: WorkBudget, num_nodes: int = 0, num_shares: int = 1) -> None:

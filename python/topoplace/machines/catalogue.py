@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from topoplace import _checks
+from topoplace._similar_names import did_you_mean
 from topoplace.errors import TopologyError
 from topoplace.machines.torus import torus
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
@@ -259,7 +259,6 @@ def get(name: str) -> Topology:
 def _built(name: str) -> Topology:
     build = _CATALOGUE.get(name)
     if build is None:
-        close = difflib.get_close_matches(name, _CATALOGUE, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(_CATALOGUE)}"
+        hint = did_you_mean(name, _CATALOGUE) or f"known: {', '.join(_CATALOGUE)}"
         raise TopologyError(f"name = {_checks.shown(name)} is not a machine; {hint}")
     return build(name)

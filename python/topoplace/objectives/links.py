@@ -28,8 +28,14 @@ from topoplace.topology.topology import Topology
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
-DOUBLE_NVLINK, SINGLE_NVLINK, OTHER_LINK = 0, 1, 2
+DOUBLE_NVLINK: Final = 0
+"""The class of two or more NVLinks, and of links through NVSwitches (MAPA, Table 1)."""
+SINGLE_NVLINK: Final = 1
+"""The class of one NVLink."""
+OTHER_LINK: Final = 2
+"""The class of all other links."""
 NUM_LINK_CLASSES: Final = 3
+"""How many classes of links there are."""
 
 _NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).

@@ -66,7 +66,7 @@ class PairLinks:
 
     @staticmethod
     def serves(topology: Topology, num_pairs: int) -> bool:
-        """Return True if this is the faster way to look up so many pairs."""
+        """Return True if this is the faster way to look up `num_pairs` pairs."""
         return (
             num_pairs > FEW_PAIRS
             and isinstance(topology, ClusterTopology)

@@ -17,6 +17,7 @@ from topoplace.papers import mapa
 from topoplace.papers.sc17.measured import authors_profile
 from topoplace.papers.sc17.scenarios import five_jobs
 from topoplace.report import measures, plots, tables
+from topoplace.report.page import write_page
 from topoplace.simulate import MapaSlowdown, ProfiledTime, Result, Workload, simulate
 
 _MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
@@ -70,7 +71,9 @@ def run(output: Path) -> None:
     plots.topology(
         machines.get("dgx1-v100"), output / "dgx1-v100.png", busy=_BUSY[8], chosen=_preserved(job), job=job
     )
+    write_page(results, output / "report.html", title="The demonstration's queue under each policy")
     print(f"\nPictures: {', '.join(str(output / name) for name in _PICTURES)}")
+    print(f"All of the queue, job by job, in a browser: {output / 'report.html'}")
     print("\nWhat to take home:")
     for sentence in _conclusions(placements, results, six):
         print(f"- {sentence}")

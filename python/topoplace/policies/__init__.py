@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, cast
 
 from topoplace import _checks
+from topoplace._similar_names import did_you_mean
 from topoplace.engine.admission import GpuSet
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.policy import Policy, SearchPolicy
 from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.policies import installed
 from topoplace.policies.collective.ring import Collective
 from topoplace.policies.drmaestro.inference import InferenceEngine
 from topoplace.policies.drmaestro.policy import DRMaestro
@@ -75,6 +76,7 @@ __all__ = [
     "VectorBestFit",
     "VectorWorstFit",
     "get",
+    "installed",
     "names",
 ]
 
@@ -102,12 +104,13 @@ def names(*, sharing: bool | None = None) -> tuple[str, ...]:
 def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
-    name: of a built-in policy, or `package.module:Class` for a class of your own in a module that Python finds.
+    name: of a built-in policy, of one that an installed package offers (`installed.names`), or `package.module:Class`
+    for a class of your own in a module that Python finds.
     ValueError for an unknown name suggests those that contain it or are similar, or lists all if there are none.
     ValueError also for an unknown option or a value that the class does not accept.
     """
-    own = ":" in _checks.text(name, "name", ValueError)
-    policy = _class_of(name) if own else _POLICIES.get(name)
+    own = _checks.text(name, "name", ValueError) not in _POLICIES
+    policy = _POLICIES.get(name) or (_class_of(name) if ":" in name else installed.find(name))
     if policy is None:
         raise ValueError(f"name = {_checks.shown(name)}: no such policy; {_hint(name.lower())}")
     try:
@@ -134,5 +137,4 @@ def _class_of(name: str) -> Callable[..., Policy]:
 
 def _hint(name: str) -> str:
     """Return which policies the unknown `name` may mean, as the end of a sentence."""
-    close = [known for known in _POLICIES if name in known] or get_close_matches(name, _POLICIES, n=2)
-    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(_POLICIES)}"
+    return did_you_mean(name, (*_POLICIES, *installed.names())) or f"known: {', '.join(_POLICIES)}"

@@ -29,6 +29,19 @@ def test_runs_of_a_pair_count_more_than_those_of_many() -> None:
     assert p2p_and_nccl_tests.parse(tagged).tolist() == expected
 
 
+def test_one_run_has_its_highest_bus_bandwidth() -> None:
+    first = TESTS[: TESTS.index("# Avg bus bandwidth")]
+    assert p2p_and_nccl_tests.bus_bandwidth(first) == (3, 93.21)
+    assert p2p_and_nccl_tests.bus_bandwidth(first.encode()) == (3, 93.21)
+    for text, message in (
+        (TESTS, "has 2 runs of NCCL's tests"),
+        (P2P, "has 0 runs"),
+        (first[: first.index("     1048576")], "has no bus bandwidth"),
+    ):
+        with pytest.raises(tp.TopologyError, match=message):
+            p2p_and_nccl_tests.bus_bandwidth(text)
+
+
 def test_a_measured_matrix_replaces_the_speeds_of_a_topology() -> None:
     topology = tp.Topology.from_links(2, [(0, 1, 300.0, tp.LinkKind.NVLINK4, 12)])
     faster = topology.with_link_speeds(p2p_and_nccl_tests.parse(P2P))

@@ -102,7 +102,7 @@ def test_pods_are_selected_locked_down_and_have_what_they_mount(name: str) -> No
         assert container["image"].partition(":")[2] not in ("", "latest")
         assert set(container["resources"]) == {"requests", "limits"}
         if container["args"][0] == "kubernetes":
-            cli._parser().parse_args(container["args"])
+            cli.command_parser().parse_args(container["args"])
     if workload["kind"] == "Deployment":
         assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
         assert pod["securityContext"]["runAsNonRoot"] is True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,48 +11,13 @@ import topoplace as tp
 
 ray: Any = pytest.importorskip("ray", reason="the extra ray is not installed")
 
-from topoplace.integrations.ray import Gang, RayPlacer, node_resources  # noqa: E402
-from topoplace.integrations.ray.resources import resource_of  # noqa: E402
+from ray_nodes import TOPOLOGY, Nodes, free_gpus, node_ids, wait_for  # noqa: E402
+from topoplace.integrations.ray import Gang, RayPlacer  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-NUM_NODES = 4
-ADDRESS = "127.0.0.2"
-"""An address of the loopback interface; Ray replaces 127.0.0.1 by that of the host."""
-TOPOLOGY = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=NUM_NODES)
 MOST_ACTORS = int(os.environ.get("TOPOPLACE_RAY_ACTORS", "12"))
 NUM_GANGS = int(os.environ.get("TOPOPLACE_RAY_GANGS", "3"))
-
-
-class Nodes:
-    """A Ray cluster on the loopback interface."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": ADDRESS}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.nodes = {
-            machine: self.cluster.add_node(
-                num_cpus=16,
-                node_ip_address=ADDRESS,
-                resources=node_resources(TOPOLOGY, machine),
-            )
-            for machine in TOPOLOGY.machine_names
-        }
-        ray.init(address=self.cluster.address, _node_ip_address=ADDRESS, log_to_driver=False)
-        self.cluster.wait_for_nodes()
-
-    def stop(self) -> None:
-        ray.shutdown()
-        self.cluster.shutdown()
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
-    running = Nodes()
-    yield running
-    running.stop()
 
 
 @pytest.fixture
@@ -76,24 +39,8 @@ def worker(nodes: Nodes) -> Any:
 
 def expected(gang: Gang) -> list[tuple[int, str, str]]:
     """Return the rank, Ray node and device that each actor must see."""
-    node_of = {name: node["NodeID"] for node in ray.nodes() if node["Alive"] for name in node["Resources"]}
-    return [
-        (rank, node_of[resource_of(TOPOLOGY, gpu)], str(gpu % 8))
-        for rank, gpu in enumerate(gang.placement.gpus)
-    ]
-
-
-def free_gpus() -> int:
-    free = ray.available_resources()
-    return sum(int(free.get(resource_of(TOPOLOGY, gpu), 0)) for gpu in range(TOPOLOGY.num_gpus))
-
-
-def wait_for(number: int) -> None:
-    """Wait until so many GPUs are free in Ray."""
-    end = time.monotonic() + 30
-    while free_gpus() != number:
-        assert time.monotonic() < end, f"{free_gpus()} GPUs are free, not {number}"
-        time.sleep(0.05)
+    node_of = node_ids()
+    return [(rank, node_of[gpu], str(gpu % 8)) for rank, gpu in enumerate(gang.placement.gpus)]
 
 
 def see_until_ray_notices(actor: Any) -> None:
@@ -163,18 +110,45 @@ def test_what_ray_lacks_beside_the_gpus_is_named(nodes: Nodes) -> None:
     wait_for(TOPOLOGY.num_gpus)
 
 
-def test_a_node_that_is_killed_gets_no_jobs(nodes: Nodes, worker: Any) -> None:
+def machines_of(gang: Gang) -> set[str]:
+    return {TOPOLOGY.gpus[gpu].machine for gpu in gang.placement.gpus}
+
+
+def test_after_a_node_is_killed_every_actor_sees_the_gpu_that_was_decided(nodes: Nodes, worker: Any) -> None:
+    """Gangs elsewhere go on, lost ones are placed again on the nodes that are left."""
     placer = RayPlacer(TOPOLOGY)
-    gang = placer.place(tp.JobGraph.ring(8).with_(single_machine=True))
-    (machine,) = {TOPOLOGY.gpus[gpu].machine for gpu in gang.placement.gpus}
-    actors = gang.start(worker)
-    ray.get([actor.sees.remote() for actor in actors])
-    nodes.cluster.remove_node(nodes.nodes[machine], allow_graceful=False)
-    for actor in actors:
-        with pytest.raises(ray.exceptions.RayActorError):
-            see_until_ray_notices(actor)
-    rest = placer.place(tp.JobGraph.ring(TOPOLOGY.num_gpus - 8), timeout=60)
-    assert gang.is_released
-    assert machine not in {TOPOLOGY.gpus[gpu].machine for gpu in rest.placement.gpus}
+    gangs = [placer.place(tp.JobGraph.ring(2 if number else 4)) for number in range(NUM_GANGS)]
+    for gang in gangs:
+        gang.start(worker)
+    for gang in gangs:
+        assert ray.get([actor.sees.remote() for actor in gang.actors]) == expected(gang)
+    (machine, *_) = machines_of(gangs[0])
+    nodes.kill(machine)
+    for gang in gangs:
+        for actor, gpu in zip(gang.actors, gang.placement.gpus, strict=True):
+            if TOPOLOGY.gpus[gpu].machine == machine:
+                with pytest.raises(ray.exceptions.RayActorError):
+                    see_until_ray_notices(actor)
+    whole = [gang for gang in gangs if machine not in machines_of(gang)]
+    for gang in whole:
+        assert ray.get([actor.sees.remote() for actor in gang.actors]) == expected(gang)
+    lost = [gang for gang in gangs if gang not in whole]
+    assert lost
+    for gang in lost:
+        gang.release()  # a gang of several machines has actors that live
+        again = placer.place(gang.job, timeout=60)
+        assert machine not in machines_of(again)
+        assert ray.get([actor.sees.remote() for actor in again.start(worker)]) == expected(again)
+        whole.append(again)
+    taken = [gpu for gang in whole for gpu in gang.placement.gpus]
+    assert len(set(taken)) == len(taken)
+
+
+def test_a_node_that_was_killed_gets_no_jobs(nodes: Nodes) -> None:
+    placer = RayPlacer(TOPOLOGY)
+    left = len({machine for machine in TOPOLOGY.machine_names if nodes.is_alive(machine)})
+    assert left < len(TOPOLOGY.machine_names)
+    rest = placer.place(tp.JobGraph.ring(8 * left), timeout=60)
+    assert all(nodes.is_alive(machine) for machine in machines_of(rest))
     with pytest.raises(TimeoutError):
         placer.place(tp.JobGraph.independent(1), timeout=0.2)

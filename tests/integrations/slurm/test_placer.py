@@ -421,7 +421,7 @@ def test_a_job_without_its_request_gets_it_back(slurm: SlurmCluster, tmp_path: P
 
 
 class Dying(SlurmCommands):
-    """Commands of a placer that dies after so many lines to scontrol."""
+    """Commands of a placer that dies after `lines` lines to scontrol."""
 
     def __init__(self, slurm: SlurmCluster, lines: int) -> None:
         super().__init__(slurm.environment)

@@ -21,7 +21,7 @@ def test_comment_and_variables() -> None:
     found = request.parsed(
         f"{MARK} pattern=ring sensitive=yes within=nvlink%20domain", '{"pattern": "clique"}', 1
     )
-    assert found == Request(4, 1, "clique", True, within="nvlink domain")
+    assert found == Request(4, 1, pattern="clique", sensitive=True, within="nvlink domain")
 
 
 def test_prose_is_no_request() -> None:

@@ -49,8 +49,15 @@ def test_over_several_machines_the_network_counts():
 
 def test_gpus_without_a_path_are_refused():
     apart = tp.Topology.from_links(3, [(0, 1, 20.0)], 0.0)
-    with pytest.raises(ValueError, match=r"job 'a': there is no path between its GPUs \(0, 2\)"):
+    with pytest.raises(ValueError, match=r"job 'a': there is no path between all of the GPUs \(0, 2\)"):
         run_time(CollectiveTime({}, default_step=(1, 1)), [0, 2], apart)
+
+
+def test_links_slower_than_every_channel_are_refused():
+    slow = tp.Topology.from_links(2, [(0, 1, 2.0)], 0.0)
+    message = r"job 'a': no ring of 3 GB/s, the slowest channel of nccl-2\.30, fits the links among the GPUs \(0, 1\)"
+    with pytest.raises(ValueError, match=message):
+        run_time(CollectiveTime({}, default_step=(1, 1)), [0, 1], slow)
 
 
 def test_a_simulation():

@@ -127,7 +127,7 @@ KIND_OF_LABEL = {
 
 
 def matrix(gpus: int, nics: int, pairs: str, *, numa: str = "", switch: bool = False) -> Expected:
-    """A matrix with so many pairs of each label, as in "NV1x8, SYSx12", and the NUMA node of each GPU."""
+    """A matrix with a number of pairs of each label, as in "NV1x8, SYSx12", and the NUMA node of each GPU."""
 
     def check(data: bytes) -> None:
         topology = tp.Topology.from_nvidia_smi(data)

@@ -11,10 +11,12 @@
 namespace topoplace::flow {
 namespace {
 
-// Nodes searched for each arc until the general algorithms are likely to be faster: where costs are many and
-// most tasks come through one hub, its places rise one after the other.
+// After this many searched nodes per arc, the general algorithms are likely to be faster. That happens if
+// there are many different costs and most tasks come through one hub: the prices of its places then rise
+// one by one.
 constexpr std::uint64_t kMostNodesPerArc = 4;
-// Networks of so many nodes and arcs fit into this memory, which needs no allocation.
+// Networks of up to kFew nodes and arcs together are solved in a buffer of kMemoryOfFew bytes on the stack,
+// so that nothing is allocated.
 constexpr std::size_t kFew = 512;
 constexpr std::size_t kMemoryOfFew = std::size_t{1} << 15;
 

@@ -34,7 +34,7 @@ class Spread {
     }
 
   private:
-    // The most edges between so many vertices in a part.
+    // The most edges between `count` vertices in a part.
     std::int32_t most_edges(const Part& part, std::int32_t count) const {
         return std::min({most_edges_[index(count)], part.edges, count - 1 + part.surplus});
     }

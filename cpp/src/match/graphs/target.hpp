@@ -92,8 +92,8 @@ class Target::Impl {
     // The distinct weights, heaviest first.
     std::span<const Fixed> distinct_weights() const { return distinct_; }
     const Levels& levels() const { return levels_; }
-    // The largest number up to `most` that can be the sum of so many weights, as far as their common divisor
-    // tells; `most` where it is below 0.
+    // The largest number up to `most` that `num_weights` weights may add up to, judged by the common
+    // divisor of their differences; `most` if even the lightest ones add up to more.
     Fixed sum_below(Fixed most, std::int64_t num_weights) const;
 
     // Neighbours over edges of at least this weight; and of at least this fixed-point weight too.

@@ -1,19 +1,20 @@
-// The smallest of several limits, from small sets to larger ones. f(j) is the limit for j vertices.
+// The most edges among j vertices of a graph: f(j) is the smallest of several upper limits, computed for
+// small sets first.
 //
-// - Loads: share out every edge between its two ends. The edges inside a set are no more than the loads of
-// its
-//   vertices, so f(j) is the sum of the j largest loads, for any shares; even ones serve best. This is the
-//   dual of the linear program of the densest subgraph.
-// - Averages: of a set's subsets of one vertex less, each edge is in j - 2, so f(j) <= j f(j - 1) / (j - 2).
-// - Degrees: the vertex of least degree has at most twice the edges over the vertices, and at most the core
-//   number of the graph; without it, the others have no more than f(j - 1).
-// - All connected sets, while they are few, if they are not to become large. A set of so many edges consists
-// of a set of one vertex less, of
-//   almost as many edges, and a neighbour. What it may lack is the least degree of a vertex that is no cut
-//   vertex: as above where there is no cut vertex; otherwise, of the least of two end blocks, of b vertices
-//   with b - 1 <= (j - 1) / 2, at most (2 f(b) - 1) / (b - 1), as the cut vertex has one of its edges at
-//   least (two where b > 2).
-// - Sets that are not connected: two smaller ones.
+// - Loads: divide every edge between its two ends. The edges inside a set are at most the loads of its
+//   vertices, so f(j) is at most the sum of the j largest loads. Any division gives a limit; even loads give
+//   the best one. This is the dual of the linear program of the densest subgraph.
+// - Averages: a set of j vertices has j subsets of j - 1 vertices, and each of its edges is in j - 2 of them.
+//   So f(j) <= j f(j - 1) / (j - 2).
+// - Degrees: the vertex of least degree in the set has at most 2 f(j) / j edges, and at most as many as the
+//   core number of the graph. Without this vertex the set has at most f(j - 1) edges.
+// - Lists of all connected sets, as long as they are short. A connected set with e edges consists of a
+//   connected set with one vertex less, which has almost e edges, and a neighbour of it. The vertex that is
+//   taken away is no cut vertex. If the set has no cut vertex, its degree is limited as above. Otherwise the
+//   set has two end blocks. The smaller one has b vertices, where b - 1 <= (j - 1) / 2, and at least c of its
+//   edges are at its cut vertex: c = 1, or 2 if b > 2. So one of its other vertices has at most
+//   (2 f(b) - c) / (b - 1) edges.
+// - Sets that are not connected: the sum of the limits of two smaller sets.
 #include "match/packing/densest_sets.hpp"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ struct Set {
     friend bool operator==(const Set& a, const Set& b) { return a.vertices == b.vertices; }
 };
 
-// All connected sets of a size that have so many edges.
+// All connected sets of a size that have at least `needed` edges.
 struct List {
     std::int32_t needed = 0;
     std::vector<Set> sets{};
@@ -83,7 +84,7 @@ class DensestSets {
         if (meter_.spend(steps)) throw Stopped{};
     }
 
-    // The limits of sets of so many vertices.
+    // Adds the limits of sets of `count` vertices.
     void add(std::int32_t count, std::int32_t by_loads) {
         const std::int32_t smaller = most_.back();
         std::int32_t upper = std::min({by_loads, count * smaller / (count - 2), smaller + core_});
@@ -97,7 +98,7 @@ class DensestSets {
         most_.push_back(std::min(upper, std::max(joined, apart)));
     }
 
-    // No connected set of so many vertices has so many edges.
+    // True if it is proven that no connected set of `count` vertices has `edges` edges.
     bool is_refuted(std::int32_t count, std::int32_t edges) {
         if (!lists_sets_ || is_exhausted()) return false;
         std::vector<std::int32_t> needed(index(count) + 1, 0);
@@ -112,7 +113,8 @@ class DensestSets {
                             [&](const Set& set) { return set.edges >= edges; });
     }
 
-    // Makes the list of sets of so many vertices, from those of smaller ones that are known. needed: by size.
+    // Lists the connected sets of `count` vertices: the lists grow from the largest that is known. needed:
+    // the least edges of a set, by its size.
     void list(std::size_t count, const std::vector<std::int32_t>& needed) {
         if (lists_.size() <= count) lists_.resize(count + 1, {.needed = kUnknown});
         std::size_t known = count;
@@ -121,8 +123,8 @@ class DensestSets {
             lists_[known + 1] = {needed[known + 1], grown(known, needed)};
     }
 
-    // How many edges some vertex has in a connected set of so many vertices and edges that stays connected
-    // without it.
+    // A connected set of `count` vertices and `edges` edges has a vertex with at most this many edges in it,
+    // without which it stays connected.
     std::int32_t most_lacking(std::int32_t count, std::int32_t edges) const {
         std::int32_t most = std::min(core_, 2 * edges / count);
         for (std::int32_t block = 2; block <= (count + 1) / 2; ++block) {

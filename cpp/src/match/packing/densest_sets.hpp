@@ -10,8 +10,8 @@
 
 namespace topoplace::match {
 
-// By number of vertices up to `most`: no set of so many has more edges among them. neighbors: of every
-// vertex, each edge from both ends. Throws Stopped where `meter` stops.
+// For each number of vertices up to `most`: no set of that size has more edges among its vertices. neighbors:
+// of every vertex, so that each edge is there twice. Throws Stopped when `meter` stops.
 std::vector<std::int32_t> densest_sets(const Ragged<std::int32_t>& neighbors, std::int32_t size,
                                        std::int32_t most, WorkMeter& meter);
 

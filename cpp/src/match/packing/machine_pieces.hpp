@@ -42,7 +42,7 @@ class MachinePieces {
     void improve(Fixed need, WorkMeter& meter) { bound_->improve(need, meter); }
     // No embedding has a larger sum.
     Fixed most() const { return bound_->most(); }
-    // No embedding over at least so many machines has a larger sum; below 0 where there is none.
+    // No embedding over at least `machines` machines has a larger sum; below 0 if there is none.
     Fixed most_over(std::int32_t machines, WorkMeter& meter) { return bound_->most_over(machines, meter); }
     // The heaviest level that joins machines.
     std::size_t first_crossing() const { return first_crossing_; }

@@ -230,8 +230,9 @@ class PieceBound::Impl {
         return sum;
     }
 
-    // So many machines have at least so many edges between them. What edges beyond that are worth more is
-    // taken away for each that there must be: at any such bonus, the bound holds.
+    // An embedding over at least `machines` machines has at least `fewest` edges between machines. Give
+    // each of these edges a bonus, and take `fewest` bonuses off the sum: the bound holds for any bonus
+    // (Lagrange).
     Fixed most_over(std::int32_t machines, WorkMeter& meter) {
         const auto fewest = machines - static_cast<std::int32_t>(shapes_.roots().size()) + shapes_.num_cut();
         if (fewest <= 0 || crossing_.heaviest == Crossing::kNone || most_ == kNever) return most_;

@@ -39,7 +39,7 @@ class PieceBound {
     void improve(Fixed need, WorkMeter& meter);
     // No embedding has a larger sum.
     Fixed most() const;
-    // No embedding over at least so many machines has a larger sum; below 0 where there is none.
+    // No embedding over at least `machines` machines has a larger sum; below 0 if there is none.
     Fixed most_over(std::int32_t machines, WorkMeter& meter);
     // No embedding into these machines, by number, has a larger sum; below 0 where there is none. crossing:
     // between them.

@@ -1,7 +1,7 @@
-// What the cut edges leave are trees, each inside one part. So none is larger than the largest part, and only
-// so many are larger than any given size: a part of s vertices holds s / (size + 1) of them. For each size
-// of a part, tables from the leaves upwards tell the fewest cuts that keep to both limits; the most of these
-// is the answer.
+// The cut edges leave trees, each inside one part. So no tree is larger than the largest part. The number
+// of trees larger than any given size is limited, too: a part of s vertices holds s / (size + 1) of them.
+// For each size of a part, tables built from the leaves upwards give the fewest cuts that keep to both
+// limits. The largest of these numbers is the answer.
 #include "match/packing/tree_cuts.hpp"
 
 #include <algorithm>

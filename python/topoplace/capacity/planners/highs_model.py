@@ -133,7 +133,14 @@ def highs() -> Any:
     require_package("highspy", "planning by a model")
     import highspy
 
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    class Silent(highspy.Highs):
+        """A solver that is silent before its first call: from HiGHS 1.16 on, enabling callbacks prints a banner."""
+
+        def enableCallbacks(self) -> None:  # noqa: N802
+            self.silent()
+            super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+    solver: Any = Silent()  # type: ignore[no-untyped-call]
     solver.silent()
     for option, value in (("threads", 1), ("random_seed", 0), ("mip_feasibility_tolerance", 1e-9)):
         solver.setOptionValue(option, value)

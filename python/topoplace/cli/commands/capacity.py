@@ -27,6 +27,7 @@ def add(commands: Any) -> None:
         "capacity",
         "plan which virtual machines to rent, and which jobs run there, by due dates",
         _run,
+        examples=["topoplace capacity jobs.csv times.csv --nodes 10"],
     )
     parser.add_argument(
         "jobs", metavar="JOBS", help="CSV: job_id, due (hours from now), weight ($/h of tardiness)"

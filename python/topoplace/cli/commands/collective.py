@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, gpu_list, options, reading, writing
 
 if TYPE_CHECKING:
+    from topoplace.collective.rates import Rates
     from topoplace.collective.survey import RatedSet, Survey
     from topoplace.topology.topology import Topology
 
@@ -19,16 +20,15 @@ def add(commands: Any) -> None:
         "collective",
         "print which GPUs of a machine carry the most in collective operations such as all-reduce",
         _run,
+        examples=[
+            "topoplace collective dgx1-v100 --gpus 4",
+            "topoplace collective measure -o measured.json",
+        ],
     )
     options.add_topology(parser)
     parser.add_argument("--one", metavar="MACHINE", help="only this machine of the topology")
     parser.add_argument("--gpus", type=int, default=4, metavar="N", help="number of GPUs (default: 4)")
-    parser.add_argument(
-        "--rates",
-        default="nccl-2.30",
-        metavar="NAME",
-        help="the rates of links, by library and version (default: nccl-2.30)",
-    )
+    options.add_rates(parser)
     options.add_json(parser)
 
 
@@ -41,11 +41,13 @@ def _run(arguments: argparse.Namespace) -> None:
             topology = topology.machine(arguments.one)
     elif topology.num_machines > 1:
         raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
-    with flags.named(rates="--rates", size="--gpus"):
-        found = survey(topology, arguments.gpus, rates=arguments.rates)
-    rows = [_row(topology, name, one, arguments.rates) for name, one in _named(found)]
+    rates = reading.rates(arguments.rates)
+    with flags.named(size="--gpus"):
+        found = survey(topology, arguments.gpus, rates=rates)
+    rows = [_row(topology, name, one, rates) for name, one in _named(found)]
     if arguments.json:
         facts = {
+            "rates": rates.name,
             "sets": found.num_sets,
             "all_sets": found.all_sets,
             "assumed": found.assumed,
@@ -54,14 +56,14 @@ def _run(arguments: argparse.Namespace) -> None:
         }
         writing.as_json(facts | {row.pop("set"): row for row in rows})
         return
-    _show(topology, arguments, found, rows)
+    _show(f"{topology.name}: {_sets(found)} of {arguments.gpus} GPUs, {rates.name}", found, rows)
 
 
 def _named(found: Survey) -> tuple[tuple[str, RatedSet], ...]:
     return ("best", found.best), ("median", found.median), ("worst", found.worst)
 
 
-def _row(topology: Topology, name: str, one: RatedSet, rates: str) -> dict[str, Any]:
+def _row(topology: Topology, name: str, one: RatedSet, rates: Rates) -> dict[str, Any]:
     from topoplace import collective
 
     plan = collective.rings(topology, one.gpus, rates=rates)
@@ -77,9 +79,11 @@ def _row(topology: Topology, name: str, one: RatedSet, rates: str) -> dict[str, 
     }
 
 
-def _show(
-    topology: Topology, arguments: argparse.Namespace, found: Survey, rows: list[dict[str, Any]]
-) -> None:
+def _sets(found: Survey) -> str:
+    return f"{'all' if found.all_sets else 'random'} {found.num_sets} sets"
+
+
+def _show(title: str, found: Survey, rows: list[dict[str, Any]]) -> None:
     from topoplace.report import tables
 
     cells = [
@@ -94,8 +98,6 @@ def _show(
         )
         for row in rows
     ]
-    sets = f"{'all' if found.all_sets else 'random'} {found.num_sets} sets"
-    title = f"{topology.name}: {sets} of {arguments.gpus} GPUs, {arguments.rates}"
     columns = ("", "GPUs", "rings GB/s", "optimum GB/s", "paths", "channels", "order of a ring")
     tables.show(columns, cells, title)
     print(f"mean of the rings: {tables.number(found.mean_gb_per_s)} GB/s")

@@ -31,7 +31,14 @@ _ABOUT_EQUAL = 0.01
 def add(commands: Any) -> None:
     """Add `topoplace compare` and its arguments to the command line."""
     parser = options.command(
-        commands, "compare", "run the same jobs under several policies, side by side", _run
+        commands,
+        "compare",
+        "run the same jobs under several policies, side by side",
+        _run,
+        examples=[
+            "topoplace compare torus2d-16 -o pictures",
+            "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
+        ],
     )
     options.add_topology(parser)
     parser.add_argument(
@@ -66,9 +73,13 @@ def _run(arguments: argparse.Namespace) -> None:
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
         from topoplace.report import plots
+        from topoplace.report.page import write_page
 
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
+        about = picture.with_name("report.html")
+        write_page(results, about, title=f"Policies on {runs.topology.name}")
+        writing.wrote(about, beside_json=arguments.json)
 
 
 def _print(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str) -> None:

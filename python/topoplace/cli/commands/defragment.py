@@ -12,7 +12,14 @@ _NO_GAIN = 1
 
 def add(commands: Any) -> None:
     """Add `topoplace defragment` and its arguments to the command line."""
-    parser = options.command(commands, "defragment", "say which moves let more jobs fit", _run)
+    parser = options.command(
+        commands,
+        "defragment",
+        "say which moves let more jobs fit",
+        _run,
+        examples=["topoplace defragment cluster.json --running running.csv --gpus 8 --moves 4"],
+        negative="no moves let more jobs fit",
+    )
     options.add_topology(parser, gpu_model=False)
     running_jobs.add_running(parser)
     job_options.add_job(parser, size="all GPUs of the largest machine")

@@ -12,7 +12,7 @@ from topoplace.cli import options, writing
 def add(commands: Any) -> None:
     """Add `topoplace demo` and its arguments to the command line."""
     summary = "place and simulate jobs on three machines; pictures go to ./out"
-    parser = options.command(commands, "demo", summary, _run)
+    parser = options.command(commands, "demo", summary, _run, examples=["topoplace demo -o pictures"])
     parser.add_argument(
         "-o",
         dest="output",

@@ -15,7 +15,12 @@ DIFFERENT = 1
 def add(commands: Any) -> None:
     """Add `topoplace diff` and its arguments to the command line."""
     diff = options.command(
-        commands, "diff", "list the differences between two topologies; exits with 1 if there is any", _run
+        commands,
+        "diff",
+        "list the differences between two topologies",
+        _run,
+        examples=["topoplace diff monday.json today.json"],
+        negative="the topologies differ",
     )
     diff.add_argument("before", metavar="A", help="a topology, as in `topoplace show`")
     diff.add_argument("after", metavar="B", help="the topology to compare it with")

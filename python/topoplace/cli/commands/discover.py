@@ -19,7 +19,16 @@ SUSPICIOUS = 1
 def add(commands: Any) -> None:
     """Add `topoplace discover` and its arguments to the command line."""
     discover = options.command(
-        commands, "discover", "show this machine's GPUs and links, or those that files describe", _run
+        commands,
+        "discover",
+        "show this machine's GPUs and links, or those that files describe",
+        _run,
+        examples=[
+            "topoplace discover --check",
+            "topoplace discover --from topo.txt --gpu-model V100 --json",
+            "topoplace discover --from topology.conf --machine dgx-h100",
+        ],
+        negative="--check found something suspicious",
     )
     discover.add_argument(
         "--from",
@@ -50,7 +59,7 @@ def add(commands: Any) -> None:
     discover.add_argument(
         "--check",
         action="store_true",
-        help="print suspicious findings, and exit with 1 if there is any",
+        help="print suspicious findings",
     )
     options.add_assumptions(discover)
     options.add_json(discover)

@@ -18,7 +18,14 @@ _NOT_SOLVED = 1
 
 def add(commands: Any) -> None:
     """Add `topoplace flow` and its arguments to the command line."""
-    parser = options.command(commands, "flow", "send all supplies to the demands at the least cost", _run)
+    parser = options.command(
+        commands,
+        "flow",
+        "send all supplies to the demands at the least cost",
+        _run,
+        examples=["topoplace flow network.min -o flow.sol"],
+        negative="no flow of least cost was found: infeasible, unbounded, or out of time",
+    )
     options.add_problem_file(parser, "network", "network in DIMACS' format (.min)")
     parser.add_argument(
         "--algorithm", choices=ALGORITHMS, default="auto", help="method (default: %(default)s)"

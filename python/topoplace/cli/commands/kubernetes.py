@@ -28,8 +28,7 @@ _SIGNALS_S = 0.2
 
 def add(commands: Any) -> None:
     """Add `topoplace kubernetes` to the command line, with its subcommands."""
-    kubernetes = options.command(commands, "kubernetes", "choose GPUs for the pods of a Kubernetes cluster")
-    which = kubernetes.add_subparsers(metavar="WHAT", required=True)
+    which = options.group(commands, "kubernetes", "choose GPUs for the pods of a Kubernetes cluster", "WHAT")
     _add_device_plugin(which)
     _add_scheduler(which)
     _add_extender(which)
@@ -39,7 +38,11 @@ def add(commands: Any) -> None:
 
 def _add_device_plugin(which: Any) -> None:
     parser = options.command(
-        which, "device-plugin", "serve the kubelet of this node, and prefer the best GPUs", _device_plugin
+        which,
+        "device-plugin",
+        "serve the kubelet of this node, and prefer the best GPUs",
+        _device_plugin,
+        examples=["topoplace kubernetes device-plugin dgx-h100 --node gpu7 --passing cdi"],
     )
     shared.add_machine(parser)
     options.add_policy(parser, what="policy that compares sets of GPUs", default="collective")
@@ -77,7 +80,11 @@ def _add_device_plugin(which: Any) -> None:
 
 def _add_scheduler(which: Any) -> None:
     parser = options.command(
-        which, "scheduler", "give pods with schedulerName topoplace a node and exact GPUs", _scheduler
+        which,
+        "scheduler",
+        "give pods with schedulerName topoplace a node and exact GPUs",
+        _scheduler,
+        examples=["topoplace kubernetes scheduler cluster.json --journal decisions.journal"],
     )
     _add_cluster_and_policy(parser)
     parser.add_argument(
@@ -176,6 +183,11 @@ def _add_extender(which: Any) -> None:
         "extender",
         "answer kube-scheduler over HTTP: filter, prioritize, bind to exact GPUs",
         _extender,
+        examples=[
+            "topoplace kubernetes extender cluster.json --kubeconfig admin.conf",
+            "topoplace kubernetes extender cluster.json --listen 0.0.0.0:8888 --tls server.crt,server.key "
+            "--client-ca ca.crt",
+        ],
     )
     _add_cluster_and_policy(parser)
     parser.add_argument(

@@ -24,7 +24,14 @@ COSTS = {
 
 def add(commands: Any) -> None:
     """Add `topoplace make-room` and its arguments to the command line."""
-    parser = options.command(commands, "make-room", "say what must move so that a job fits", _run)
+    parser = options.command(
+        commands,
+        "make-room",
+        "say what must move so that a job fits",
+        _run,
+        examples=["topoplace make-room dgx1-v100 --running running.csv --gpus 4 --never-preempt"],
+        negative="no moves make room for the job",
+    )
     options.add_topology(parser, gpu_model=False)
     running_jobs.add_running(parser)
     job_options.add_job(parser)

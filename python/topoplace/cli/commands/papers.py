@@ -21,8 +21,7 @@ _MAX_PROCESSES = 1024
 
 def add(commands: Any) -> None:
     """Add `topoplace papers` to the command line, with one subcommand per paper."""
-    papers = options.command(commands, "papers", "reproduce a paper's numbers")
-    which = papers.add_subparsers(metavar="PAPER", required=True)
+    which = options.group(commands, "papers", "reproduce a paper's numbers", "PAPER")
     _add_mapa(which)
     _add_sc17(which)
     _add_drmaestro(which)
@@ -37,7 +36,13 @@ def _paper(
 
     quick: help text of `--quick`. seed: what the seed determines, for the help text of `--seed`.
     """
-    parser = options.command(papers, name, summary, run)
+    parser = options.command(
+        papers,
+        name,
+        summary,
+        run,
+        examples=[f"topoplace papers {name} --quick", f"topoplace papers {name} --jobs 4 -o pictures"],
+    )
     parser.add_argument("--quick", action="store_true", help=quick)
     options.add_json(parser)
     options.add_seed(parser, seed)
@@ -218,7 +223,7 @@ def _add_mapa(papers: Any) -> None:
         metavar="FILE|NAME",
         help="its edge lines, or dgx-v, dgx-p, summit, torus-2d, cubeMesh-16",
     )
-    log.add_argument("--policy", help="baseline, topoAware, greedy or preserve")
+    log.add_argument("--policy", metavar="NAME", help="baseline, topoAware, greedy or preserve")
     log.add_argument("--rules", help="the queue as in the paper, or as published (default: paper)")
     log.add_argument("--write", metavar="FILE", default="-", help="write to FILE (default: standard output)")
 

@@ -22,6 +22,8 @@ def add(commands: Any) -> None:
         "partition",
         "split a graph's vertices into two sides with little edge weight between them",
         _run,
+        examples=["topoplace partition mesh.graph --imbalance 0.01 -o sides.txt"],
+        negative="no balanced split was found",
     )
     options.add_problem_file(parser, "graph", "graph in METIS' format")
     parser.add_argument(
@@ -70,7 +72,10 @@ def _run(arguments: argparse.Namespace) -> int:
                 timeout=arguments.timeout,
             )
     except (InfeasibleError, SearchTimeoutError) as error:
-        print(f"not split: {error}")
+        if arguments.json:
+            writing.as_json({"reason": str(error)})
+        else:
+            print(f"not split: {error}")
         return _NOT_FOUND
     facts = _facts(file, found, time.perf_counter() - before)
     if output:

@@ -21,7 +21,18 @@ _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
 
 def add(commands: Any) -> None:
     """Add `topoplace place` and its arguments to the command line."""
-    parser = options.command(commands, "place", "choose GPUs for one job and say why", _run)
+    parser = options.command(
+        commands,
+        "place",
+        "choose GPUs for one job and say why",
+        _run,
+        examples=[
+            "topoplace place dgx1-v100 --pattern ring --gpus 4 --sensitive --busy 0,5",
+            "topoplace place topo.txt --gpus 3 --policy topo-aware --json",
+            "topoplace place cluster.json --gpus 16 --within rack --max-machines 2",
+        ],
+        negative="the job is not placed",
+    )
     options.add_topology(parser, gpu_model=False)
     job_options.add_job(parser)
     options.add_policy(parser)

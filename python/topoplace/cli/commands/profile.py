@@ -17,12 +17,14 @@ _CSV = "CSV with columns kind (solo or collocation), model, batch, gpus, placeme
 
 def add(commands: Any) -> None:
     """Add `topoplace profile` to the command line, with its actions `build`, `show` and `record`."""
-    profile = options.command(
-        commands, "profile", "record runs, build a performance profile from measurements, or show one"
-    )
-    actions = profile.add_subparsers(metavar="ACTION", required=True)
+    what = "record runs, build a performance profile from measurements, or show one"
+    actions = options.group(commands, "profile", what, "ACTION")
     build = options.command(
-        actions, "build", "build a profile from measured runs, several of each kind", _build
+        actions,
+        "build",
+        "build a profile from measured runs, several of each kind",
+        _build,
+        examples=["topoplace profile build runs.csv -o profile.json"],
     )
     build.add_argument(
         "measurements", metavar="FILE", help=f"{_CSV}seconds, a row for each run; - for standard input"
@@ -41,7 +43,14 @@ def add(commands: Any) -> None:
         default=95.0,
         help="take this percentile of the runs of a kind (default: 95, as in SC'17)",
     )
-    show = options.command(actions, "show", "print run times alone, and beside other jobs", _show)
+    options.add_json(build)
+    show = options.command(
+        actions,
+        "show",
+        "print run times alone, and beside other jobs",
+        _show,
+        examples=["topoplace profile show profile.json"],
+    )
     show.add_argument(
         "profile", metavar="PROFILE", help=f"JSON of `profile build`, or {_CSV}seconds; also gzipped"
     )
@@ -64,7 +73,17 @@ def _build(arguments: argparse.Namespace) -> None:
     with flags.named(percentile="--percentile"):
         profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
     output.write_text(profile.to_csv() if output.suffix == ".csv" else profile.to_json(), encoding="utf-8")
-    print(f"wrote {output}: {profile!r}")
+    if arguments.json:
+        writing.as_json(
+            {
+                "wrote": str(output),
+                "runs": len(runs),
+                "solo": len(profile.solo),
+                "pairs": len(profile.colocation),
+            }
+        )
+    else:
+        print(f"wrote {output}: {profile!r}")
 
 
 def _show(arguments: argparse.Namespace) -> None:

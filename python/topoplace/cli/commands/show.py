@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.topology.fabric import Fabric
 
 
 def add(commands: Any) -> None:
@@ -15,10 +18,12 @@ def add(commands: Any) -> None:
         "show",
         "print a topology's links by kind and speed, or a network as a tree; with -o draw it",
         _run,
+        examples=["topoplace show dgx1-v100", "topoplace show topo.txt --svg -o pictures"],
     )
     options.add_topology(show)
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
     show.add_argument("--svg", action="store_true", help="draw an SVG instead of a PNG")
+    options.add_json(show)
     options.add_output(show)
 
 
@@ -33,7 +38,10 @@ def _run(arguments: argparse.Namespace) -> None:
         for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
             if given is not None:
                 raise ValueError(f"{flag}: {found.name} is a network alone; {flag} needs machines with GPUs")
-        fabric_text.show(found)
+        if arguments.json:
+            writing.as_json(_network(found))
+        else:
+            fabric_text.show(found)
         return
     topology = reading.with_gpus(found, arguments.topology)
     if arguments.one is not None:
@@ -42,12 +50,30 @@ def _run(arguments: argparse.Namespace) -> None:
     extension = "svg" if arguments.svg else "png"
     name = f"{_file_name(topology.name)}.{extension}"
     picture = writing.topology_picture(arguments.output, name, topology.num_gpus)
-    topology_text.show(topology)
+    if arguments.json:
+        print(topology.to_json())
+    else:
+        topology_text.show(topology)
     if picture:
         from topoplace.report import plots
 
         plots.topology(topology, picture)
-        writing.wrote(picture, beside_json=False)
+        writing.wrote(picture, beside_json=arguments.json)
+
+
+def _network(fabric: Fabric) -> dict[str, Any]:
+    levels = [
+        {
+            "name": level.name,
+            "kind": level.kind.value,
+            "gb_per_s": level.gb_per_s,
+            "oversubscription": level.oversubscription,
+            "rail": level.rail,
+            "domains": level.domains,
+        }
+        for level in fabric.levels
+    ]
+    return {"name": fabric.name, "machines": fabric.machines, "levels": levels, "notes": fabric.notes}
 
 
 def _file_name(name: str) -> str:

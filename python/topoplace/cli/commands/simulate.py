@@ -17,7 +17,16 @@ _PICTURES = ("gantt.png", "fragmentation.png")
 
 def add(commands: Any) -> None:
     """Add `topoplace simulate` and its arguments to the command line."""
-    parser = options.command(commands, "simulate", "run a queue of jobs under one policy", _run)
+    parser = options.command(
+        commands,
+        "simulate",
+        "run a queue of jobs under one policy",
+        _run,
+        examples=[
+            "topoplace simulate torus2d-16 --policy topo-aware -o pictures",
+            "topoplace simulate cluster.json --jobs trace.csv --backfill easy --save result.csv",
+        ],
+    )
     options.add_topology(parser)
     parser.add_argument(
         "--policy", help="policy that decides (default: mapa-preserve; topo-aware with --profile)"

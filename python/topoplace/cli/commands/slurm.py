@@ -18,8 +18,7 @@ _MAX_PORT = 65535
 
 def add(commands: Any) -> None:
     """Add `topoplace slurm` to the command line, with its subcommands."""
-    slurm = options.command(commands, "slurm", "choose GPUs for the jobs of a Slurm cluster")
-    which = slurm.add_subparsers(metavar="WHAT", required=True)
+    which = options.group(commands, "slurm", "choose GPUs for the jobs of a Slurm cluster", "WHAT")
     _add_run(which)
     _add_release(which)
     _add_replay(which)
@@ -29,7 +28,11 @@ def add(commands: Any) -> None:
 
 def _add_run(which: Any) -> None:
     parser = options.command(
-        which, "run", "decide which GPUs the jobs of a Slurm cluster get, until it is ended", _place
+        which,
+        "run",
+        "decide which GPUs the jobs of a Slurm cluster get, until it is ended",
+        _place,
+        examples=["topoplace slurm run cluster.json --journal decisions.journal --policy topo-aware"],
     )
     options.add_topology(parser)
     options.add_policy(parser)
@@ -49,14 +52,27 @@ def _add_run(which: Any) -> None:
 
 def _add_release(which: Any) -> None:
     what = "let Slurm choose GPUs for waiting jobs if no `topoplace slurm run` is alive"
-    parser = options.command(which, "release", what, _release)
+    parser = options.command(
+        which,
+        "release",
+        what,
+        _release,
+        examples=["topoplace slurm release --journal decisions.journal --patience 300"],
+    )
     _add_journal(parser)
     _add_patience(parser, "do so for jobs older than SECONDS, if the journal's writer was silent as long")
+    options.add_json(parser)
 
 
 def _add_replay(which: Any) -> None:
     what = "simulate the jobs of a dump of sacct under several policies, beside what Slurm did with them"
-    parser = options.command(which, "replay", what, _replay)
+    parser = options.command(
+        which,
+        "replay",
+        what,
+        _replay,
+        examples=["topoplace slurm replay cluster.json --jobs sacct.txt --policies fcfs,topo-aware"],
+    )
     options.add_topology(parser)
     parser.add_argument(
         "--policies", default=_REPLAYED, help="comma-separated names of policies (default: %(default)s)"
@@ -88,20 +104,33 @@ def _port(text: str) -> int:
 
 
 def _add_gres(which: Any) -> None:
-    parser = options.command(which, "gres", "print gres.conf and the nodes' Gres for a topology", _gres)
+    parser = options.command(
+        which,
+        "gres",
+        "print gres.conf and the nodes' Gres for a topology",
+        _gres,
+        examples=["topoplace slurm gres cluster.json"],
+    )
     options.add_topology(parser)
     parser.add_argument(
         "--device-file",
         default="/dev/nvidia{number}",
-        metavar="PATTERN",
+        metavar="PATH",
         help="device file of a GPU, with {number} on its machine, and {node} (default: %(default)s)",
     )
+    options.add_json(parser)
 
 
 def _add_file(which: Any) -> None:
     from topoplace.integrations.slurm import shipped
 
-    parser = options.command(which, "file", "print a file for Slurm's hosts, such as job_submit.lua", _file)
+    parser = options.command(
+        which,
+        "file",
+        "print a file for Slurm's hosts, such as job_submit.lua",
+        _file,
+        examples=["topoplace slurm file job_submit.lua"],
+    )
     parser.add_argument("name", metavar="NAME", choices=shipped.NAMES, help=", ".join(shipped.NAMES))
 
 
@@ -153,7 +182,10 @@ def _release(arguments: argparse.Namespace) -> None:
     count = release_waiting(
         SlurmCommands(), alive, patience_s=patience, now=time.time(), write_log=log.to_stderr
     )
-    print(f"{count} jobs given back to Slurm")
+    if arguments.json:
+        writing.as_json({"released": count})
+    else:
+        print(f"{count} jobs given back to Slurm")
 
 
 def _replay(arguments: argparse.Namespace) -> None:
@@ -210,6 +242,9 @@ def _gres(arguments: argparse.Namespace) -> None:
     topology = reading.topology(arguments)
     with flags.named(device_file="--device-file"):
         text = gres.gres_conf(topology, device_file=arguments.device_file)
+    if arguments.json:
+        writing.as_json({"gres_conf": text, "node_gres": gres.node_gres(topology)})
+        return
     print("# gres.conf: a type for each device", text, sep="\n")
     print("# slurm.conf: add to the lines of these nodes")
     by_gres: dict[str, list[str]] = {}

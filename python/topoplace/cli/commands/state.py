@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Add `topoplace state` and its arguments to the command line."""
-    parser = options.command(commands, "state", "show the decisions and allocations in a journal", _run)
+    parser = options.command(
+        commands,
+        "state",
+        "show the decisions and allocations in a journal",
+        _run,
+        examples=["topoplace state decisions.journal", "topoplace state decisions.journal --job 4711"],
+    )
     parser.add_argument("file", metavar="FILE", help="a journal, which another program may be writing")
     parser.add_argument("--job", metavar="ID", help="show all entries of this job")
     options.add_json(parser)

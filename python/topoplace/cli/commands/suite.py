@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add `topoplace suite` and its arguments to the command line."""
     parser = options.command(
-        commands, "suite", "judge all policies, and yours, on a fixed set of machines and workloads", _run
+        commands,
+        "suite",
+        "judge all policies, and yours, on a fixed set of machines and workloads",
+        _run,
+        examples=["topoplace suite --policy my_policies:Mine --quick -o results"],
     )
     parser.add_argument(
         "--policy",

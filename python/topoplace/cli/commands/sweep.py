@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add `topoplace sweep` and its arguments to the command line."""
     parser = options.command(
-        commands, "sweep", "simulate policies × topologies × workloads × loads × seeds", _run
+        commands,
+        "sweep",
+        "simulate policies × topologies × workloads × loads × seeds",
+        _run,
+        examples=["topoplace sweep plan.toml -o results"],
     )
     parser.add_argument(
         "file",

@@ -10,7 +10,13 @@ from topoplace.cli import job_files, options, writing
 
 def add(commands: Any) -> None:
     """Add `topoplace trace` and its arguments to the command line."""
-    parser = options.command(commands, "trace", "describe the jobs in a file: sizes, load, gaps", _run)
+    parser = options.command(
+        commands,
+        "trace",
+        "describe the jobs in a file: sizes, load, gaps",
+        _run,
+        examples=["topoplace trace jobs.csv", "topoplace trace cluster.swf --gpus-per-node 4 --json"],
+    )
     parser.add_argument(
         "file",
         metavar="FILE",

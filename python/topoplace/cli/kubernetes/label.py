@@ -17,7 +17,11 @@ _SIGNALS_S = 0.2
 def add(which: Any) -> None:
     """Add `topoplace kubernetes label`."""
     parser = options.command(
-        which, "label", "describe this node's machine in a ConfigMap, for scheduler and extender", _run
+        which,
+        "label",
+        "describe this node's machine in a ConfigMap, for scheduler and extender",
+        _run,
+        examples=["topoplace kubernetes label --node gpu7 --every 600"],
     )
     shared.add_machine(parser)
     parser.add_argument("--node", required=True, metavar="NAME", help="name of this node")

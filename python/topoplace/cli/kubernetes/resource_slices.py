@@ -12,7 +12,11 @@ from topoplace.cli.kubernetes import arguments as shared
 def add(which: Any) -> None:
     """Add `topoplace kubernetes resource-slices`."""
     parser = options.command(
-        which, "resource-slices", "print a node's GPUs as ResourceSlices of resource.k8s.io/v1", _run
+        which,
+        "resource-slices",
+        "print a node's GPUs as ResourceSlices of resource.k8s.io/v1",
+        _run,
+        examples=["topoplace kubernetes resource-slices dgx-h100 --node gpu7 --driver gpu.nvidia.com"],
     )
     shared.add_machine(parser)
     parser.add_argument("--node", required=True, metavar="NAME", help="name of this node")

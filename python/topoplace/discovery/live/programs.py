@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import IO
 
 from topoplace.discovery.text import decode
@@ -15,6 +16,7 @@ from topoplace.discovery.text import decode
 MAX_BYTES = decode.MAX_BYTES
 """Limit on what a tool may print; the readers refuse longer texts."""
 
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 _CHUNK = 1 << 16
 
 
@@ -31,9 +33,12 @@ def found(program: str) -> str | None:
     return shutil.which(program, path=os.pathsep.join(filter(os.path.isabs, entries)))
 
 
-def output(program: str, arguments: Sequence[str], timeout_s: float) -> str:
+def output(
+    program: str, arguments: Sequence[str], timeout_s: float, environment: Mapping[str, str] = _NO_VARIABLES
+) -> str:
     """Return what `program` prints.
 
+    environment: variables that are set for it, besides those of this process.
     Raises NotHereError if the program is not installed, fails, takes more than `timeout_s` seconds, or prints more than
     `MAX_BYTES`.
     """
@@ -46,7 +51,7 @@ def output(program: str, arguments: Sequence[str], timeout_s: float) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C", **environment},
         )
     except OSError as error:
         raise NotHereError(str(error)) from None

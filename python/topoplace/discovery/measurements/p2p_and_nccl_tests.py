@@ -68,6 +68,19 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
     return _of_runs(runs)
 
 
+def bus_bandwidth(data: str | bytes) -> tuple[int, float]:
+    """Return the number of GPUs of a run of NCCL's or RCCL's tests, and its highest bus bandwidth, GB/s.
+
+    Raises TopologyError naming a wrong line, or unless `data` is the output of one run with a bus bandwidth.
+    """
+    runs = _runs(_lines(decode.decoded(data, _WHAT)))
+    if len(runs) != 1:
+        raise TopologyError(f"{_WHAT} has {len(runs)} runs of NCCL's tests with several GPUs, not one")
+    if not runs[0].gb_per_s:
+        raise TopologyError(f"{_WHAT} has no bus bandwidth")
+    return len(runs[0].gpus), runs[0].gb_per_s
+
+
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield (line number, line) without the prefix that mpirun adds."""
     return ((number, _MPI_TAG.sub("", line)) for number, line in decode.numbered_lines(text))

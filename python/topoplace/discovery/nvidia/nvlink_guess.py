@@ -23,7 +23,7 @@ _MAX_LINE = 1000
 _OLD_LABEL = "SOC"
 
 _GRACE_CPUS = 72
-"""The CPUs of one Grace, and of the sockets beside which x86 machines have B300; no machine of H100 has so many."""
+"""The CPUs of one Grace, and of the sockets beside which x86 machines have B300; machines of H100 have fewer."""
 _MINSKY_CPUS = 80
 _MANAGEMENT_PORTS = 4
 

@@ -8,8 +8,10 @@ from weakref import finalize
 
 from topoplace._checks import integer
 from topoplace.integrations.ray.package import placement_groups, ray, strategies
+from topoplace.integrations.ray.resources import nodes_by_resource
 
 if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
 
 
@@ -20,7 +22,9 @@ class Gang:
     refers to the gang any more, and when the driver ends. Ray then kills what still runs on them.
     """
 
-    def __init__(self, placement: Placement, resources: list[str], group: Any) -> None:
+    def __init__(self, job: JobGraph, placement: Placement, resources: list[str], group: Any) -> None:
+        self.job = job
+        """What was placed."""
         self.placement = placement
         """The decision, with its scores."""
         self.actors: list[Any] = []
@@ -35,17 +39,28 @@ class Gang:
 
         CUDA_VISIBLE_DEVICES of its process is the task's GPU. ValueError if there is no such task.
         """
-        task = integer(task, "task", ValueError, low=0, high=len(self._resources) - 1)
+        environment = self.environment(task)
         return {
             "resources": {self._resources[task]: 1.0},
             "num_gpus": 0,
             "scheduling_strategy": strategies.PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=task
             ),
-            "runtime_env": {
-                "env_vars": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": self._devices[task]}
-            },
+            "runtime_env": {"env_vars": environment},
         }
+
+    def environment(self, task: int) -> dict[str, str]:
+        """Return the variables by which a process sees only the GPU of its task; ValueError if there is none."""
+        task = integer(task, "task", ValueError, low=0, high=len(self._resources) - 1)
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": self._devices[task]}
+
+    def nodes(self) -> list[str]:
+        """Return the id of each task's node in Ray; ValueError if one is dead."""
+        alive = nodes_by_resource()
+        for task, name in enumerate(self._resources):
+            if name not in alive:
+                raise ValueError(f"task {task}: the node of {name} is not alive")
+        return [alive[name] for name in self._resources]
 
     def start(
         self, actor: Any, arguments: Callable[[int], Iterable[Any]] = lambda task: (task,)

@@ -80,7 +80,7 @@ class RayPlacer:
             return None, reason
         resources = [self._resources[gpu] for gpu in placement.gpus]
         group = placement_groups.placement_group([{**beside, name: 1.0} for name in resources])
-        gang = Gang(placement, resources, group)
+        gang = Gang(job, placement, resources, group)
         if not group.wait(_RESERVE_SECONDS):
             gang.release()
             return None, f"Ray cannot reserve {dict(beside)} for each task beside GPUs {placement.gpus}"

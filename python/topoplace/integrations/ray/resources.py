@@ -32,12 +32,17 @@ def node_resources(topology: Topology, machine: str) -> dict[str, float]:
     return {resource_of(topology, gpu): 1.0 for gpu in gpus}
 
 
+def nodes_by_resource() -> dict[str, str]:
+    """Return the id of the node that has each resource, by the resource's name; only nodes that are alive count."""
+    return {name: node["NodeID"] for node in ray.nodes() if node["Alive"] for name in node["Resources"]}
+
+
 def cluster_now(topology: Topology, resources: Mapping[int, str], held: Collection[int]) -> Cluster:
     """Return the topology as Ray sees it now: GPUs of nodes that are not alive are drained, those in use are taken.
 
     resources: the resource of each GPU. held: GPUs to be counted as in use although Ray may not know it yet.
     """
-    there = {name for node in ray.nodes() if node["Alive"] for name in node["Resources"]}
+    there = nodes_by_resource()
     free = ray.available_resources()
     cluster = Cluster(topology)
     taken: list[int] = []

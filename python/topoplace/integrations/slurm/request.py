@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from topoplace import _checks
 from topoplace.integrations.request_fields import RequestError, checked, from_json
-from topoplace.jobs.job_graph import PATTERNS, JobGraph
+from topoplace.integrations.requested_job import RequestedJob
+from topoplace.jobs.job_graph import JobGraph
 
 MARK: Final = "topoplace1"
 """The first word of the AdminComment of jobs that topoplace decides."""
@@ -30,23 +31,12 @@ _TRUTH = MappingProxyType({"true": True, "yes": True, "1": True, "false": False,
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(RequestedJob):
     """What a job asks for, besides what Slurm itself sees to."""
 
     gpus: int
     """GPUs of each node."""
     nodes: int = 1
-    pattern: str = "ring"
-    sensitive: bool = False
-    """True if the job runs slower on slower links."""
-    min_utility: float = 0.0
-    min_bandwidth: float | None = None
-    """GB/s of the slowest link that the pattern uses; the job waits for it."""
-    within: str | None = None
-    """Level of the fabric."""
-    model: str | None = None
-    memory_gb: float | None = None
-    """Memory of each GPU."""
     nodelist: str = ""
     """The nodes that the job must have, as its user listed them."""
     exclude: str = ""
@@ -54,17 +44,10 @@ class Request:
 
     def job_graph(self, *, same_gpus: bool = True) -> JobGraph:
         """Return the job for a policy. same_gpus: for several nodes, ask for equal GPUs of each, which Slurm needs."""
-        on_machines: dict[str, Any] = {"single_machine": True}
+        job = self.on_gpus(self.gpus * self.nodes)
         if self.nodes > 1:
-            on_machines = {"max_machines": self.nodes, "same_gpus": same_gpus}
-        return PATTERNS[self.pattern](self.gpus * self.nodes).with_(
-            bandwidth_sensitive=self.sensitive,
-            min_utility=self.min_utility,
-            gpu_model=self.model,
-            gpu_memory_gb=self.memory_gb,
-            within=self.within,
-            **on_machines,
-        )
+            return job.with_(max_machines=self.nodes, same_gpus=same_gpus)
+        return job.with_(single_machine=True)
 
 
 def parsed(admin_comment: str, comment: str, nodes: int) -> Request:

@@ -6,7 +6,7 @@ submission to end (its life). Our assumptions where the paper is silent:
 - Users submit campaigns: up to some dozens of jobs within minutes, with equal requests and similar run times. The rate
   of campaigns depends on the hour of the day, the day of the week, and a random factor that changes over days.
 - Most jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
-- Most jobs request so many CPUs and so much memory that no two of them fit on one node. The others request a GPU, a few
+- No two of most jobs fit on one node, because of the CPUs and memory they request. The others request a GPU, a few
   CPUs and some memory. The R queue can place them beside each other and beside some of the large jobs.
 - Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 

@@ -47,14 +47,15 @@ class CollectiveTime:
         self._bandwidths: Memo[tuple[Topology, tuple[int, ...]], float] = Memo()
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the run time in seconds; ValueError if the job's GPUs cannot communicate."""
+        """Return the run time in seconds; ValueError if rings through the job's GPUs carry nothing."""
         gpus = tuple(sorted(set(placement.gpus)))
         step = self.steps.get(job.job.profile or "", self.default_step)
         if step is None or not job.job.edges or len(gpus) < 2:
             return job.base_time
         own = self._bandwidth(placement.topology, gpus)
         if not own:
-            raise ValueError(f"job {job.job_id!r}: there is no path between its GPUs {_checks.shown(gpus)}")
+            reason = collective.why_no_rings(placement.topology, gpus, rates=self.rates)
+            raise ValueError(f"job {job.job_id!r}: {reason}")
         best = max(own, placement.topology.derived(_BestBandwidths).of(len(gpus), self.rates))
         compute_s, gigabytes = step
         sent = gigabytes * 2 * (len(gpus) - 1) / len(gpus)

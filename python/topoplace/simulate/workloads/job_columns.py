@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from topoplace import _checks
+from topoplace._similar_names import not_one_of
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.text_formats.csv_rows import MAX_NUMBER
@@ -122,7 +123,7 @@ class Unsaid:
 def _known_pattern(pattern: object) -> str:
     name = _checks.text(pattern, "pattern", ValueError)
     if name != "all" and name not in PATTERNS:
-        raise ValueError(f"pattern = {_checks.shown(name)}, not one of {', '.join(PATTERNS)}")
+        raise ValueError(f"pattern = {_checks.shown(name)}, {not_one_of(name, PATTERNS)}")
     return name
 
 

@@ -10,11 +10,11 @@
 namespace topoplace::flow {
 namespace {
 
-// Tasks at places to scan between two checks of the clock.
+// Tasks to scan between two checks of the clock.
 constexpr std::uint64_t kMostScanned = 1 << 15;
-// So many tasks stay in the processor's caches.
+// Up to this many tasks stay in the processor's caches, so that prefetching them does not pay.
 constexpr std::int32_t kFewTasks = 1 << 10;
-// Members of a hub, or tasks at a place, to go on to together.
+// Members of a hub, or tasks at a place, that are scanned in one batch.
 constexpr std::size_t kMostAtOnce = 16;
 
 }  // namespace
@@ -197,7 +197,7 @@ void InsertionSearch::scan_exits(std::int32_t hub) {
     relax(assignment_.option(exit.route.option).target, base + leaver->cost, exit);
 }
 
-// Where places hold many tasks, few visits take long.
+// Scanned tasks count, not visited places: a place may hold many tasks.
 bool InsertionSearch::stops_after(std::int32_t place, WorkMeter& meter) {
     scanned_ += index(assignment_.place(place).load);
     if (scanned_ >= kMostScanned) {

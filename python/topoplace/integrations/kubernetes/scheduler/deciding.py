@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from topoplace.integrations.kubernetes.objects.annotations import REQUEST, reque
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.jobs.job_graph import PATTERNS, JobGraph
-from topoplace.objectives.links import bottleneck_bandwidth
+from topoplace.integrations.requested_job import RequestedJob, too_slow
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 
 
@@ -33,14 +33,11 @@ Seats = tuple[Seat, ...]
 
 def job_graph(pods: Sequence[Pod]) -> JobGraph:
     """Return the job that these pods are together; KubernetesError if their requests are not understood."""
-    asked = request_of(pods[0].annotations)
-    return PATTERNS[asked.get("pattern", "ring")](sum(pod.requests.gpus for pod in pods)).with_(
-        bandwidth_sensitive=asked.get("sensitive", True),
-        min_utility=asked.get("min_utility", 0.0),
-        gpu_model=asked.get("model"),
-        gpu_memory_gb=asked.get("memory_gb"),
-        within=asked.get("within"),
-        single_machine=len(pods) == 1,
+    fields: dict[str, Any] = {"sensitive": True, **request_of(pods[0].annotations)}
+    return (
+        RequestedJob(**fields)
+        .on_gpus(sum(pod.requests.gpus for pod in pods))
+        .with_(single_machine=len(pods) == 1)
     )
 
 
@@ -89,11 +86,7 @@ def _placed(
         return Refusal(
             f"{int(np.count_nonzero(mask))} nodes could run it, but none has the GPUs: {free} are free"
         )
-    if min_bandwidth is not None:
-        reached = bottleneck_bandwidth(job, placement.gpus, cluster.topology)
-        if reached < min_bandwidth:
-            return Refusal(f"its slowest link would have {reached:g} GB/s, less than {min_bandwidth:g}")
-    return placement.gpus
+    return too_slow(min_bandwidth, job, placement.gpus, cluster.topology) or placement.gpus
 
 
 def _for_no_gpu(state: ClusterState, mask: Mask) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import Policy
+from topoplace.integrations.requested_job import too_slow
 from topoplace.integrations.slurm.placer.machines import Where, where_of
 from topoplace.integrations.slurm.request import Request
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.objectives.links import bottleneck_bandwidth
 from topoplace.placement import Placement, Refusal
 
 _CANDIDATES = 20
@@ -64,13 +64,8 @@ def _in_slurms_words(
     if len(where.nodes) != request.nodes:
         reason = f"the policy wants {len(where.nodes)} nodes, and the job has asked Slurm for {request.nodes}"
         return Refusal(reason, permanent=True)
-    if request.min_bandwidth is not None:
-        reached = bottleneck_bandwidth(graph, found.gpus, cluster.topology)
-        if reached < request.min_bandwidth:
-            return Refusal(
-                f"its slowest link would have {reached:g} GB/s, less than {request.min_bandwidth:g}"
-            )
-    return Decided(found, where, graph)
+    slow = too_slow(request.min_bandwidth, graph, found.gpus, cluster.topology)
+    return slow or Decided(found, where, graph)
 
 
 def _placed(policy: Policy, state: Cluster, graph: JobGraph, now: float) -> Placement | Refusal:

@@ -24,7 +24,7 @@ from topoplace.state import Entry, Journal, Stage, reconcile
 from topoplace.topology.topology import Topology
 
 _NODES_CYCLES = 4
-"""Nodes are read once in so many cycles."""
+"""Number of cycles from one reading of the nodes to the next."""
 _CLOCK_S = 2.0
 """Slurm's times are whole seconds: jobs that started this much before the nodes were read may not be counted there."""
 

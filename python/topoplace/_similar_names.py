@@ -1,0 +1,29 @@
+"""Which known names an unknown one may mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_MOST = 3
+_MOST_CHARACTERS = 60
+_LEAST_SIMILARITY = 0.6
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question whether `name` means one of up to three known names that contain it or are similar.
+
+    An empty text if there is none.
+    """
+    from difflib import get_close_matches  # here, as most starts of the command line need no suggestion
+
+    known, lower = tuple(known), name[:_MOST_CHARACTERS].lower()
+    within = [one for one in known if lower and lower in one.lower()]
+    close = within or get_close_matches(lower, known, n=_MOST, cutoff=_LEAST_SIMILARITY)
+    return f"did you mean {' or '.join(close[:_MOST])}?" if close else ""
+
+
+def not_one_of(name: str, known: Iterable[str]) -> str:
+    """Return what is wrong with a name that is not one of the known ones: all of them, and which may be meant."""
+    known = tuple(known)
+    hint = did_you_mean(name, known)
+    return f"not one of {', '.join(known)}" + (f"; {hint}" if hint else "")

@@ -1,0 +1,187 @@
+"""`topoplace collective measure` runs nccl-tests among sets of this host's GPUs, beside what is planned for them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, gpu_list, options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.collective.measuring import MeasuredSet, Measurements
+    from topoplace.collective.rates import Rates
+    from topoplace.discovery.live.nccl_tests import AllReducePerf
+    from topoplace.topology.topology import Topology
+
+_MOST_SETS = 1000
+_MOST_MIB = 65_536
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace collective measure` and its arguments to the command line."""
+    parser = options.command(
+        commands,
+        "collective measure",
+        "run all_reduce_perf of nccl-tests among GPUs of this host, and compare it with the plan",
+        _run,
+        examples=[
+            "topoplace collective measure -o measured.json",
+            "topoplace collective measure dgx1-v100 --on 0,3 --on 0,1,2,3",
+        ],
+        negative="a run failed",
+    )
+    parser.add_argument(
+        "topology",
+        metavar="TOPO",
+        nargs="?",
+        help="this host's machine, as for `topoplace show` (default: what is found on this host)",
+    )
+    options.add_assumptions(parser)
+    parser.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        metavar="GPUS",
+        help="measure this set of GPUs, such as 0,3; repeat it for others (default: some of each path type)",
+    )
+    parser.add_argument(
+        "--sizes",
+        metavar="N,N",
+        help="numbers of GPUs of the sets that are chosen (default: 2, 4, 8 and so on, and all)",
+    )
+    options.add_count(parser, "--most", 3, "sets that are chosen for each size and path type", _MOST_SETS)
+    options.add_rates(parser)
+    parser.add_argument(
+        "--program",
+        default="all_reduce_perf",
+        metavar="NAME",
+        help="the program, on the PATH or with its directory (default: %(default)s)",
+    )
+    options.add_count(
+        parser, "--message", 1024, "largest message in MiB; the smallest is an eighth of it", _MOST_MIB
+    )
+    options.add_timeout(parser, "end a run", default_s=300.0)
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        type=options.path,
+        help="write what was measured with the topology as JSON, which `topoplace collective --rates` takes",
+    )
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace.collective import measuring
+    from topoplace.collective.measuring import Measurements
+
+    output = writing.file(arguments.output) if arguments.output else None
+    rates = measuring.planning_rates(reading.rates(arguments.rates))
+    benchmark = _benchmark(arguments)
+    topology = _topology(arguments)
+    sets = _sets(arguments, topology, rates)
+    found: list[MeasuredSet] = []
+    try:
+        with flags.named(gpus="--on"):
+            for one in measuring.measured_sets(topology, sets, benchmark=benchmark, rates=rates):
+                found.append(one)
+                print(_line(one, len(found), len(sets)), file=sys.stderr)
+    finally:  # also after Ctrl-C: runs take minutes, and what is done counts
+        measurements = Measurements(topology, rates, tuple(found))
+        if output and measurements.efficiencies():
+            output.write_text(f"{measurements.to_json()}\n", encoding="utf-8")
+    _report(arguments, measurements, output)
+    return int(any(one.failure for one in found))
+
+
+def _benchmark(arguments: argparse.Namespace) -> AllReducePerf:
+    from topoplace.discovery.live.nccl_tests import AllReducePerf
+
+    with flags.named(program="--program", timeout_s="--timeout"):
+        benchmark = AllReducePerf(arguments.program, arguments.message, arguments.timeout)
+    if not benchmark.installed:
+        raise ValueError(f"--program {arguments.program}: is not on the PATH; it is part of nccl-tests")
+    return benchmark
+
+
+def _topology(arguments: argparse.Namespace) -> Topology:
+    from topoplace import Topology
+
+    found = Topology.discover() if arguments.topology is None else reading.topology(arguments)
+    if found.num_machines > 1:
+        raise ValueError(f"{found.name} has {found.num_machines} machines; only this host can be measured")
+    return found
+
+
+def _sets(arguments: argparse.Namespace, topology: Topology, rates: Rates) -> list[tuple[int, ...]]:
+    from topoplace.collective import measuring
+
+    if arguments.on:
+        if arguments.sizes is not None:
+            raise ValueError("--sizes has an effect only without --on")
+        return [_set(text, topology.num_gpus) for text in arguments.on]
+    sizes = None if arguments.sizes is None else _numbers(arguments.sizes)
+    with flags.named(sizes="--sizes"):
+        found = measuring.sets_to_measure(topology, sizes=sizes, most=arguments.most, rates=rates)
+    if not found:
+        raise ValueError(f"{topology.name}: there are no rings among its GPUs")
+    return found
+
+
+def _set(text: str, num_gpus: int) -> tuple[int, ...]:
+    gpus = gpu_list.parse(text, num_gpus, "--on")
+    if len(gpus) < 2:
+        raise ValueError(f"--on {text!r}: at least 2 GPUs are needed")
+    return tuple(gpus)
+
+
+def _numbers(text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.isascii() and word.isdigit() and len(word) < 6 for word in words):
+        raise ValueError(f"--sizes = {text[:60]!r} is not a list of numbers such as 2,4")
+    return [int(word) for word in words]
+
+
+def _line(one: MeasuredSet, number: int, count: int) -> str:
+    result = one.failure or f"{one.measured_gb_per_s:g} GB/s, planned {one.planned_gb_per_s:g}"
+    return f"{number} of {count}: {gpu_list.text(one.gpus)}: {result}"
+
+
+def _report(arguments: argparse.Namespace, measurements: Measurements, output: Path | None) -> None:
+    if arguments.json:
+        print(measurements.to_json())
+        return
+    from topoplace.report import tables
+
+    title = f"{measurements.topology.name}: all-reduce, measured beside {measurements.rates.name}"
+    tables.show(
+        ("order of GPUs", "planned GB/s", "measured GB/s", "share", "paths"),
+        [
+            (
+                gpu_list.text(one.gpus),
+                one.planned_gb_per_s,
+                "-" if one.measured_gb_per_s is None else one.measured_gb_per_s,
+                "-" if one.measured_gb_per_s is None else one.measured_gb_per_s / one.planned_gb_per_s,
+                one.path_type,
+            )
+            for one in measurements.sets
+        ],
+        title,
+    )
+    if not measurements.efficiencies():
+        return
+    print()
+    tables.show(
+        ("paths", "sets", "factor", "least", "most"),
+        [
+            (one.path_type, one.num_sets, one.factor, one.least, one.most)
+            for one in measurements.efficiencies()
+        ],
+        "what is measured of the plan",
+    )
+    before, after = (measurements.median_error(corrected=corrected) for corrected in (False, True))
+    print(f"\nmedian error of the plan: {before:.1%}, with these factors {after:.1%}")
+    if output:
+        print(f"wrote {output}; `topoplace collective TOPO --rates {output}` uses its factors")

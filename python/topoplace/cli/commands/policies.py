@@ -1,0 +1,56 @@
+"""`topoplace policies` lists the policies that --policy takes, built-in ones and those of installed packages."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from topoplace.cli import options, writing
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace policies` and its arguments to the command line."""
+    parser = options.command(
+        commands,
+        "policies",
+        "list the policies: built-in ones, and those that installed packages offer",
+        _run,
+        examples=["topoplace policies"],
+    )
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    rows = list(_rows())
+    if arguments.json:
+        writing.as_json(rows)
+        return
+    from topoplace.report import tables
+
+    cells = [(row["policy"], "yes" if row["shares_gpus"] else "-", row["from"], row["what"]) for row in rows]
+    tables.show(("policy", "shares GPUs", "from", "what"), cells)
+
+
+def _rows() -> Iterator[dict[str, Any]]:
+    from topoplace import policies
+
+    sharing = policies.names(sharing=True)
+    for name in policies.names():
+        what = _first_sentence(type(policies.get(name)))
+        yield {"policy": name, "shares_gpus": name in sharing, "from": "topoplace", "what": what}
+    for name in policies.installed.names():
+        if name in policies.names():
+            continue  # the built-in one has the name
+        try:
+            found: Any = policies.installed.find(name)
+            what, source = _first_sentence(found), str(found.__module__).partition(".")[0]
+        except ValueError as error:
+            what, source = f"cannot be used: {error}", "-"
+        yield {"policy": name, "shares_gpus": None, "from": source, "what": options.one_line(what)}
+
+
+def _first_sentence(policy: Any) -> str:
+    text = " ".join((inspect.getdoc(policy) or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".")

@@ -1,0 +1,59 @@
+"""`topoplace report` writes one HTML page about results that `topoplace simulate --save` kept."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from topoplace.cli import flags, options, writing
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace report` and its arguments to the command line."""
+    parser = options.command(
+        commands,
+        "report",
+        "write one HTML page about saved results: policies, time, machines, decisions",
+        _run,
+        examples=[
+            "topoplace report topo-aware.csv -o page.html",
+            "topoplace report topo-aware-1.csv topo-aware-2.csv fcfs.csv -o page.html --title 'Our cluster'",
+        ],
+    )
+    parser.add_argument(
+        "results",
+        metavar="RESULT",
+        nargs="+",
+        type=Path,
+        help="what `topoplace simulate --save` wrote; several of one policy count as repetitions",
+    )
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="the page; it loads nothing else",
+    )
+    parser.add_argument(
+        "--title", default="Policies compared", metavar="TEXT", help="the page's title (default: %(default)s)"
+    )
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from topoplace import _checks
+    from topoplace.report.page import write_page
+    from topoplace.simulate import Result
+
+    with flags.named(title="--title"):
+        title = _checks.text(arguments.title, "title", ValueError)
+    output = writing.file(arguments.output)
+    results: list[Result] = []
+    for path in arguments.results:
+        try:
+            results.append(Result.load(path))
+        except ValueError as error:
+            raise ValueError(f"RESULT {path}: {error}") from None
+    write_page(results, output, title=title)
+    writing.wrote(output, beside_json=False)

@@ -1,0 +1,94 @@
+"""Measured beside planned bandwidths, and the share of its plan that each type of path reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median
+from types import MappingProxyType
+
+from topoplace.collective.rates import PathType, Rates
+from topoplace.topology.topology import Topology
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSet:
+    """One set of GPUs, as planned and as measured."""
+
+    gpus: tuple[int, ...]
+    """In the order of a ring, in which the benchmark saw them."""
+    path_type: str
+    """The worst type of path that the planned rings use."""
+    planned_gb_per_s: float
+    """`ring_bandwidth` without any correction."""
+    measured_gb_per_s: float | None
+    """Bus bandwidth; None if the benchmark failed."""
+    failure: str = ""
+    """Why the benchmark failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """What sets with one worst type of path reach of their plans."""
+
+    path_type: str
+    factor: float
+    """The median of measured over planned."""
+    least: float
+    most: float
+    num_sets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """What was measured on one machine."""
+
+    topology: Topology
+    rates: Rates
+    """What was planned with; they have no shares that are achieved."""
+    sets: tuple[MeasuredSet, ...]
+
+    @classmethod
+    def from_json(cls, text: str) -> Measurements:
+        """Read measurements that `to_json` wrote; ValueError names the fault of any other text."""
+        from topoplace.collective.measuring import measurements_json
+
+        return measurements_json.parsed(text)
+
+    def to_json(self) -> str:
+        """Return the measurements as JSON with their topology, which `from_json` reads."""
+        from topoplace.collective.measuring import measurements_json
+
+        return measurements_json.written(self)
+
+    def efficiencies(self) -> tuple[Efficiency, ...]:
+        """Return the efficiency of each path type that was measured, nearest type first."""
+        shares: dict[str, list[float]] = {name: [] for name in PathType.__members__}
+        for one in self.sets:
+            if one.measured_gb_per_s is not None:
+                shares[one.path_type].append(one.measured_gb_per_s / one.planned_gb_per_s)
+        return tuple(
+            Efficiency(name, round(median(found), _DIGITS), min(found), max(found), len(found))
+            for name, found in shares.items()
+            if found
+        )
+
+    def corrected_rates(self) -> Rates:
+        """Return the rates with the factor of each path type that was measured; all others keep the factor 1."""
+        achieved = {one.path_type: one.factor for one in self.efficiencies()}
+        name = f"{self.rates.name} as measured on {self.topology.name}"
+        return replace(self.rates, name=name, achieved=MappingProxyType(achieved))
+
+    def median_error(self, *, corrected: bool) -> float:
+        """Return how far measured bandwidths are from plans, as a share of the plan: the median over sets.
+
+        corrected: compare with the planned bandwidth times the factor of its path type. NaN without measured sets.
+        """
+        factors = {one.path_type: one.factor if corrected else 1.0 for one in self.efficiencies()}
+        errors = [
+            abs(one.measured_gb_per_s / (one.planned_gb_per_s * factors[one.path_type]) - 1.0)
+            for one in self.sets
+            if one.measured_gb_per_s is not None
+        ]
+        return median(errors) if errors else float("nan")

@@ -1,0 +1,50 @@
+"""What a request's fields mean for a decision: the job that a policy places, and the links that it must get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topoplace.jobs.job_graph import PATTERNS, JobGraph
+from topoplace.objectives.links import bottleneck_bandwidth
+from topoplace.placement import Refusal
+from topoplace.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedJob:
+    """The fields of a request, after the checks of `request_fields`."""
+
+    pattern: str = "ring"
+    sensitive: bool = False
+    """True if the job runs slower on slower links."""
+    min_utility: float = 0.0
+    min_bandwidth: float | None = None
+    """GB/s of the slowest link that the pattern uses; the job waits for it."""
+    within: str | None = None
+    """Level of the fabric."""
+    model: str | None = None
+    memory_gb: float | None = None
+    """Memory of each GPU."""
+
+    def on_gpus(self, num_gpus: int) -> JobGraph:
+        """Return the job for a policy, with a task for each of `num_gpus` GPUs."""
+        return PATTERNS[self.pattern](num_gpus).with_(
+            bandwidth_sensitive=self.sensitive,
+            min_utility=self.min_utility,
+            gpu_model=self.model,
+            gpu_memory_gb=self.memory_gb,
+            within=self.within,
+        )
+
+
+def too_slow(
+    min_bandwidth: float | None, job: JobGraph, gpus: Sequence[int], topology: Topology
+) -> Refusal | None:
+    """Return why the job waits if a link that it would use has less than `min_bandwidth` GB/s; None otherwise."""
+    if min_bandwidth is None:
+        return None
+    reached = bottleneck_bandwidth(job, gpus, topology)
+    if reached >= min_bandwidth:
+        return None
+    return Refusal(f"its slowest link would have {reached:g} GB/s, less than {min_bandwidth:g}")

@@ -1,0 +1,88 @@
+"""Policies of other installed packages: found by name, after built-in ones, and named when they cannot be used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from command_line import Call
+
+POLICY = '''
+from topoplace.policies import Baseline
+
+class Lowest(Baseline):
+    """Takes the lowest ids. And more."""
+
+    name = "lowest"
+
+class Other:
+    """No policy."""
+
+NOTHING = 3
+'''
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install a package that offers policies: its entry points as lines of text."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def add(package: str, *lines: str) -> None:
+        (tmp_path / f"{package}.py").write_text(POLICY)
+        monkeypatch.delitem(sys.modules, package, raising=False)
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("\n".join(("[topoplace.policies]", *lines, "")))
+
+    return add
+
+
+def test_policies_of_other_packages_have_names(install: Install, call: Call) -> None:
+    assert tp.policies.installed.names() == ()
+    install("their_policies", "lowest = their_policies:Lowest", "baseline = their_policies:Lowest")
+    assert tp.policies.installed.names() == ("baseline", "lowest")
+    assert "lowest" not in tp.policies.names()
+    assert type(tp.policies.get("lowest")).__module__ == "their_policies"
+    assert type(tp.policies.get("baseline")) is tp.policies.Baseline
+    with pytest.raises(ValueError, match=r"'lowes': no such policy; did you mean lowest\?$"):
+        tp.policies.get("lowes")
+    assert "CUDA_VISIBLE_DEVICES=0,1" in call("place", "summit", "--gpus", 2, "--policy", "lowest").out
+    row = next(line for line in call("policies").out.splitlines() if line.startswith("lowest "))
+    assert "their_policies  Takes the lowest ids" in row
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (
+            "their_policies:Missing",
+            "its package offers their_policies:Missing: module 'their_policies' has no",
+        ),
+        (
+            "no_such_module:Lowest",
+            "its package offers no_such_module:Lowest: No module named 'no_such_module'",
+        ),
+        ("their_policies:NOTHING", "its package offers their_policies:NOTHING, which is not a class"),
+        ("their_policies:Other", "what the class makes = .* is not a Policy"),
+    ],
+)
+def test_what_cannot_be_used_is_named(install: Install, call: Call, value: str, why: str) -> None:
+    install("their_policies", f"lowest = {value}")
+    with pytest.raises(ValueError, match=f"^name = 'lowest': {why}"):
+        tp.policies.get("lowest")
+    assert call("policies").code == 0
+
+
+def test_one_name_of_two_packages_is_refused(install: Install, call: Call) -> None:
+    install("their_policies", "lowest = their_policies:Lowest")
+    install("more_policies", "lowest = more_policies:Lowest")
+    with pytest.raises(ValueError, match="several packages: more_policies:Lowest, their_policies:Lowest"):
+        tp.policies.get("lowest")
+    done = call("place", "summit", "--policy", "lowest")
+    assert (done.code, done.err[:40]) == (2, "topoplace: --policy = 'lowest': offered ")

@@ -1,0 +1,182 @@
+"""Every command that prints results prints JSON as its schema in docs/schemas says; each schema is tried."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import fake_nccl_tests
+import topoplace as tp
+from command_line import Call
+from fake_counters import Library, put_nvml
+from topoplace import cli
+from topoplace.cli.reference.command_tree import command_tree, leaves
+from topoplace.state import Entry, Journal, Stage
+
+WITHOUT_RESULTS = {
+    "report",
+    *("demo", "completion", "slurm run", "slurm file"),
+    *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
+    *("kubernetes label", "kubernetes resource-slices"),
+}
+"""Commands that run until they are ended, or print a file or a page for people."""
+# The command lines for each schema, with their exit codes.
+COMMANDS = {
+    "discover": {
+        "discover --from topo.txt": 0,
+        "discover --from hall.conf --machine summit": 0,
+        "discover --from topo.txt --check": 0,
+        "discover --from worn.json --check": 1,
+        "discover --formats": 0,
+    },
+    "show": {"show summit": 0, "show gb200-nvl72": 0, "show hall.conf": 0},
+    "diff": {"diff summit summit": 0, "diff summit minsky": 1},
+    "machines": {"machines": 0},
+    "policies": {"policies": 0},
+    "collective": {"collective summit": 0, "collective l40s-8 --gpus 2": 0},
+    "collective-measure": {
+        "collective measure summit --program ./all_reduce_perf --on 0,1": 0,
+        "collective measure summit --program ./all_reduce_perf --on 0,5": 1,
+    },
+    "place": {
+        "place summit --gpus 2": 0,
+        "place summit --gpus 7": 1,
+        "place gb200-nvl72 --gpus 6 --policy topo-aware": 0,
+        "place dgx-a100 --gpus 2 --mig 1g.10gb --slice 0,1=1g.10gb --policy fgd": 0,
+    },
+    "make-room": {
+        "make-room summit --running running.csv --gpus 4": 0,
+        "make-room summit --running running.csv --gpus 6 --never-preempt": 1,
+    },
+    "defragment": {"defragment summit --running apart.csv --gpus 2 --single-machine": 1},
+    "trace": {"trace trace.csv": 0},
+    "simulate": {
+        "simulate summit --num-jobs 3": 0,
+        "simulate summit --jobs trace.csv --policy topo-aware": 0,
+    },
+    "compare": {"compare summit --num-jobs 3 --policies fcfs,mapa-greedy": 0},
+    "sweep": {"sweep plan.toml -o cells": 0},
+    "suite": {"suite --quick --policies fcfs --workers 1 -o suite": 0},
+    "profile-build": {"profile build runs.csv -o profile.json": 0},
+    "profile-show": {"profile show runs.csv": 0},
+    "profile-record": {
+        "profile record --seconds 0.05 --interval 0.02 -o job.json": 0,
+        "profile record --interval 0.02 -o job.json --runs new.csv --name net/1 -- true": 0,
+    },
+    "slurm-gres": {"slurm gres topo.txt": 0},
+    "slurm-release": {"slurm release --journal decisions.journal": 0},
+    "slurm-replay": {"slurm replay topo.txt --jobs sacct.txt --policies fcfs,mapa-topo-aware": 0},
+    "state": {"state decisions.journal": 0, "state decisions.journal --job 7": 0},
+    "partition": {"partition path.graph": 0, "partition heavy.graph --imbalance 0": 1},
+    "flow": {"flow two.min": 0, "flow infeasible.min": 1, "flow unbounded.min": 1},
+    "capacity": {"capacity jobs.csv times.csv": 0, "capacity jobs.csv times.csv --planner edf --nodes 1": 0},
+    "papers": {"papers mapa --quick": 0},
+}
+RUNS = (
+    "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
+    "solo,net,1,1,intra-socket,,,,100\ncollocation,net,1,1,,net,1,1,150\n"
+)
+FILES = {
+    "topo.txt": "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
+    "hall.conf": "SwitchName=a Nodes=n[1-2]\n",
+    "running.csv": "job_id,gpus,movable\na,0-2,yes\nb,5,yes\n",
+    "apart.csv": "job_id,gpus\na,0\nb,3\n",
+    "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\nb,1,1,9\n",
+    "plan.toml": 'policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n',
+    "runs.csv": RUNS,
+    "sacct.txt": "JobID|Submit|Start|End|NNodes|ReqTRES\n1|0|1|9|1|gres/gpu=1\n",
+    "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
+    "heavy.graph": "3 2 010\n9 2\n1 1 3\n1 2\n",
+    "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
+    "infeasible.min": "p min 2 1\nn 1 2\nn 2 -2\na 1 2 0 1 5\n",
+    "unbounded.min": "p min 2 2\na 1 2 0 9223372036854775807 -5\na 2 1 0 9223372036854775807 1\n",
+    "jobs.csv": "job_id,due,weight\nvgg,3,0.5\nnet,2,0.5\n",
+    "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\nnet,NC6,1,1\n",
+}
+
+
+def schema(repository: Path, name: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((repository / f"docs/schemas/{name}.json").read_text("utf-8"))
+    return read
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    whole = tp.machines.get("dgx1-v100")
+    worn = [entry for entry in whole.links if entry[:2] != (0, 3)]
+    (tmp_path / "worn.json").write_text(tp.Topology.from_links(8, [(*e[:2], e[2]) for e in worn]).to_json())
+    with Journal(tmp_path / "decisions.journal") as journal:
+        journal.append(Entry("7", Stage.INTENT, gpus=(("n1", "g0"),), why="free"))
+    fake_nccl_tests.install(tmp_path, {"0,1": 45.0, "else": "fail"})
+    put_nvml(monkeypatch, Library())
+    monkeypatch.setattr("topoplace.discovery.live.discover.discover", lambda: tp.machines.get("minsky"))
+    monkeypatch.setattr("topoplace.integrations.slurm.fallback.release_waiting", lambda *_, **__: 2)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "code"),
+    [(name, command, code) for name, lines in COMMANDS.items() for command, code in lines.items()],
+    ids=lambda value: str(value)[:40],
+)
+def test_the_output_is_as_documented(
+    here: Path, call: Call, repository: Path, name: str, command: str, code: int
+) -> None:
+    before, program, after = command.partition(" -- ")
+    done = call(*before.split(), "--json", *(program + after).split())
+    assert done.code == code, done.err
+    Draft202012Validator(schema(repository, name)).validate(json.loads(done.out))
+
+
+def test_every_command_with_results_has_a_schema_that_is_tried(repository: Path) -> None:
+    found = {" ".join(leaf.path): leaf for leaf in leaves(command_tree(cli.command_parser()))}
+    with_json = {name for name, leaf in found.items() if any("--json" in one.flags for one in leaf.arguments)}
+    assert set(found) - with_json == WITHOUT_RESULTS
+    names = {"papers" if name.startswith("papers ") else name.replace(" ", "-") for name in with_json}
+    assert names == COMMANDS.keys() == {path.stem for path in (repository / "docs/schemas").glob("*.json")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_schemas_are_valid_and_describe_every_field(repository: Path, name: str) -> None:
+    found = schema(repository, name)
+    Draft202012Validator.check_schema(found)
+
+    def fields(part: Any, path: str = "") -> list[str]:
+        if isinstance(part, list):
+            return [one for item in part for one in fields(item, path)]
+        if not isinstance(part, dict):
+            return []
+        named = part.get("properties", {})
+        bare = [
+            f"{path}.{key}" for key, value in named.items() if not (value.keys() & {"description", "const"})
+        ]
+        below = [one for key, value in named.items() for one in fields(value, f"{path}.{key}")]
+        return (
+            bare
+            + below
+            + [
+                one
+                for key in ("items", "oneOf", "additionalProperties")
+                for one in fields(part.get(key), path)
+            ]
+        )
+
+    assert [one for one in fields(found) if one.split(".")[-1] not in ("best", "median", "worst")] == []
+
+
+def test_a_field_that_is_not_documented_is_found(repository: Path) -> None:
+    validator = Draft202012Validator(schema(repository, "flow"))
+    good = {
+        **{"nodes": 2, "arcs": 1, "status": "optimal", "cost": 5, "arcs_with_flow": 1, "algorithm": "auto"},
+        **{"steps": 0, "seconds": 0.1, "cut": [], "cycle": []},
+    }
+    assert validator.is_valid(good)
+    assert not validator.is_valid(good | {"more": 1})
+    assert not validator.is_valid({key: value for key, value in good.items() if key != "cost"})

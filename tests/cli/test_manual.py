@@ -1,0 +1,63 @@
+"""The manual page and docs/command-line.md: made from the parser, up to date, and read by man without a warning."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import run
+from topoplace import cli
+from topoplace.cli.reference.command_tree import command_tree, leaves
+
+
+def test_both_are_up_to_date(repository: Path) -> None:
+    tool = repository / "tools/write_manual.py"
+    done = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="this host has no groff")
+def test_the_page_names_every_command_and_option(repository: Path) -> None:
+    command = [
+        "groff",
+        "-man",
+        "-ww",
+        "-Tascii",
+        "-P-cbou",
+        "-rLL=200n",
+        str(repository / "docs/topoplace.1"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    sections = re.split(r"\n   (?=topoplace)", done.stdout)
+    by_name = {section.partition("\n")[0]: section for section in sections}
+    for leaf in leaves(command_tree(cli.command_parser())):
+        section = by_name[" ".join(("topoplace", *leaf.path))]
+        flags = [flag for one in leaf.arguments for flag in one.flags if "--help" not in one.flags]
+        assert [flag for flag in flags if not re.search(rf"^ +.*{flag}\b", section, re.MULTILINE)] == []
+        for example in leaf.examples:
+            assert example in section
+    assert "EXIT STATUS" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="this host has no man")
+def test_man_finds_the_page_beside_the_program(repository: Path, tmp_path: Path) -> None:
+    """The wheel puts it into share/man of the environment, whose bin is on the PATH."""
+    folder = tmp_path / "share/man/man1"
+    folder.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(repository / "docs/topoplace.1", folder)
+    path = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "LC_ALL": "C"}
+    done = subprocess.run(["man", "-w", "topoplace"], env=path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == str(folder / "topoplace.1")
+
+
+def test_help_and_page_show_the_same_examples(repository: Path) -> None:
+    text = (repository / "docs/command-line.md").read_text("utf-8")
+    for example in re.findall(r"^  (topoplace .*)$", run("place", "--help").stdout, re.MULTILINE):
+        assert f"\n    {example}\n" in text

@@ -1,0 +1,153 @@
+"""The page has what the results have, loads nothing, and draws itself in a browser whatever jobs are called."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from topoplace.report.page import contents, page, write_page
+from topoplace.simulate import MapaSlowdown, Result, Workload
+from topoplace.simulate.samples import Sample
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOSTILE = "</script><img src=x onerror=document.title='taken'>"
+
+
+def run(policy: str, seed: int = 0, machine: str = "dgx1-v100", jobs: int = 30) -> Result:
+    workload = Workload.mapa(num_jobs=jobs, seed=seed)
+    topology = tp.machines.get(machine)
+    return tp.simulate(topology, workload, tp.policies.get(policy), performance=MapaSlowdown())
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    runs = [run(policy, seed) for seed in (0, 1) for policy in ("baseline", "topo-aware")]
+    return [*runs, run("baseline", machine="summit")]
+
+
+def data_of(text: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_repetitions_of_a_policy_become_means_with_intervals(results: list[Result]) -> None:
+    groups = contents.contents_of(results)["groups"]
+    assert [group["name"] for group in groups] == ["dgx1-v100", "summit"]
+    runs = groups[0]["runs"]
+    assert [(one["policy"], one["repetitions"]) for one in runs] == [("baseline", 2), ("topo-aware", 2)]
+    expected = Sample.of(result.summary()["makespan"] for result in (results[0], results[2]))
+    assert runs[0]["figures"]["makespan"] == pytest.approx(
+        [expected.mean, expected.low, expected.high], abs=1e-3
+    )
+    share = 100 * Sample.of(result.summary()["utilization"] for result in (results[0], results[2])).mean
+    assert runs[0]["figures"]["utilization"][0] == pytest.approx(share, abs=1e-3)
+
+
+def test_jobs_and_stays_are_those_of_the_first_run(results: list[Result]) -> None:
+    shown = contents.contents_of(results)["groups"][0]["runs"][1]
+    jobs, stays = results[1].jobs, results[1].stays
+    assert shown["left_out"] == 0
+    assert shown["jobs"]["id"] == [str(job) for job in jobs["job"]]
+    assert shown["jobs"]["wait"] == pytest.approx(jobs["wait"].tolist(), abs=1e-3)
+    assert shown["stays"]["gpus"] == [list(gpus) for gpus in stays["gpus"]]
+    assert [shown["jobs"]["id"][row] for row in shown["stays"]["job"]] == [str(job) for job in stays["job"]]
+
+
+def test_what_is_not_finite_is_missing(results: list[Result]) -> None:
+    figures = contents.contents_of(results)["groups"][0]["runs"][0]["figures"]
+    assert figures["mean_utility"] == [None, None, None]  # baseline has no score of utility
+
+
+def test_jobs_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch, results: list[Result]) -> None:
+    monkeypatch.setattr(contents, "MAX_JOBS", 12)
+    shown = contents.contents_of(results)["groups"][0]["runs"][0]
+    assert (len(shown["jobs"]["id"]), shown["left_out"]) == (12, 18)
+    assert max(shown["stays"]["job"]) < 12
+    assert shown["figures"] == contents.contents_of(results)["groups"][0]["runs"][0]["figures"]
+
+
+def test_machines_are_named_with_their_racks() -> None:
+    fabric = tp.Fabric(("a", "b"), (tp.Level("rack", ("r0", "r1")),))
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), fabric=fabric)
+    result = tp.simulate(topology, Workload.mapa(num_jobs=5, seed=0), tp.policies.get("baseline"))
+    machines = contents.contents_of([result])["groups"][0]["machines"]
+    assert [(one["name"], one["rack"], one["gpus"][0]) for one in machines] == [
+        ("a", "r0", 0),
+        ("b", "r1", 8),
+    ]
+
+
+def test_no_result_is_refused() -> None:
+    with pytest.raises(ValueError, match="results is empty"):
+        write_page([], "page.html")
+
+
+def hostile(results: list[Result]) -> list[Result]:
+    """Return a result whose first job, policy and topology have a hostile name."""
+    first = results[0]
+    record = first.records[0]
+    named = replace(record, submitted=replace(record.submitted, job_id=HOSTILE))
+    topology = replace(first.topology, name=HOSTILE)
+    return [replace(first, policy=HOSTILE, topology=topology, records=(named, *first.records[1:]))]
+
+
+def test_names_cannot_leave_the_data(results: list[Result]) -> None:
+    text = page(hostile(results), title=HOSTILE)
+    assert HOSTILE not in text
+    assert data_of(text)["groups"][0]["runs"][0]["jobs"]["id"][0] == HOSTILE
+    assert f"<title>{html.escape(HOSTILE)}</title>" in text
+
+
+def test_nothing_is_loaded(results: list[Result]) -> None:
+    text = page(results)
+    assert re.findall(r"https?://[^\"']+", text) == ["http://www.w3.org/2000/svg"]
+    assert "default-src 'none'" in text
+    assert "@" not in re.sub(r"@media\b", "", text)  # no part is left to be filled in
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [360, 1600])
+def test_it_draws_itself_in_a_browser(results: list[Result], tmp_path: Path, width: int) -> None:
+    shown = drawn(tmp_path, [*results, *hostile(results)], width)
+    assert 'data-ready-ms="' in shown
+    figures = re.search(r'<table id="figures">(.*?)</table>', shown, re.DOTALL)
+    assert figures
+    assert re.findall(r"<tr><td class=\"text\">([^<]*)", figures[1]) == ["baseline", "topo-aware"]
+    assert shown.count("<svg") >= 5
+    assert "1 to 30 of 30 jobs under baseline" in shown
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_a_hostile_name_is_only_shown(results: list[Result], tmp_path: Path) -> None:
+    shown = drawn(tmp_path, hostile(results), 800)
+    assert "<title>Policies compared</title>" in shown
+    assert "<img" not in shown
+    assert html.escape(HOSTILE, quote=False) in shown
+
+
+def drawn(folder: Path, results: list[Result], width: int) -> str:
+    """Return the elements of the page after its script has run in Chromium."""
+    assert CHROMIUM
+    write_page(results, folder / "page.html")
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    command += [f"--window-size={width},2000", "--virtual-time-budget=10000", "--dump-dom"]
+    done = subprocess.run(
+        [*command, (folder / "page.html").as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout

@@ -1,0 +1,66 @@
+"""A hook of MkDocs: pages of the site that are not files of docs/, and links that lead to them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from reference import cpp, python_api
+
+_ROOT = Path(__file__).parents[2]
+_DOCUMENTS = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Pages of the site by the document of the repository that they show."""
+_EXAMPLES = "examples.md"
+_COPIED = ("LICENSE", "CITATION.cff")
+_LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are not in docs/."""
+    made = {page: (_ROOT / name).read_text("utf-8") for name, page in _DOCUMENTS.items()}
+    made |= {f"reference/{page}": text for page, text in python_api().items()}
+    made |= {_EXAMPLES: _examples(), "reference/cpp.md": cpp()}
+    for page, text in made.items():
+        files.append(File.generated(config, page, content=text))
+    for name in _COPIED:
+        files.append(File.generated(config, name, abs_src_path=str(_ROOT / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let a link to a file of the repository lead to the page that shows it."""
+    here = page.file.src_uri
+    if here.startswith("reference/") or here == _EXAMPLES:
+        return markdown
+    origin = next((name for name, other in _DOCUMENTS.items() if other == here), f"docs/{here}")
+
+    def of_site(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(origin), match[1]))
+        return posixpath.relpath(_page_of(target), posixpath.dirname(here) or ".")
+
+    return _LINK.sub(of_site, markdown)
+
+
+def _page_of(path: str) -> str:
+    """Return the page of the site that shows a file of the repository."""
+    if path == "examples" or path.startswith("examples/"):
+        return _EXAMPLES
+    return _DOCUMENTS.get(path) or path.removeprefix("docs/")
+
+
+def _examples() -> str:
+    parts = ["# Examples", "The tests run each of these scripts as it is."]
+    for language, pattern in (("python", "*.py"), ("yaml", "*.yaml")):
+        for path in sorted((_ROOT / "examples").rglob(pattern)):
+            name = path.relative_to(_ROOT / "examples").as_posix()
+            parts += [f"## {name}", f"```{language}\n{path.read_text('utf-8')}```"]
+    return "\n\n".join(parts)

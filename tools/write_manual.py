@@ -1,0 +1,141 @@
+"""Write the manual page and docs/command-line.md, both made from the command line's parser.
+
+`python tools/write_manual.py` writes them, `--check` says whether they are up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import topoplace
+from topoplace import cli
+from topoplace.cli.options import EXIT_CODES
+from topoplace.cli.reference.command_tree import Argument, Command, command_tree, leaves
+
+REPOSITORY = Path(__file__).parents[1]
+SCHEMAS = REPOSITORY / "docs" / "schemas"
+INTRODUCTION = """\
+# The command line
+
+This page is made from the program's `--help` by `python tools/write_manual.py`; `man topoplace` shows the same, where
+topoplace was installed from a wheel. Misspelt names get a suggestion, and `topoplace completion SHELL` completes them.
+
+Results go to standard output, errors, warnings and progress to standard error. A bar with the time left appears after a
+second, on terminals only (extra `cli`).
+"""
+JSON = """\
+## JSON
+
+With `--json`, commands print JSON instead of tables, with all digits; what is not a number is null. JSON Schemas
+describe all fields, and tests compare them with real outputs. Within a minor version, fields may come, but none goes or
+changes.
+"""
+
+
+def markdown(tree: Command) -> str:
+    """Return the page of all commands."""
+    found = list(leaves(tree))
+    lines = [INTRODUCTION, "| command | what it does |", "|---|---|"]
+    lines += [f"| [`{_name(one)}`](#{_anchor(one)}) | {_cell(one.summary)} |" for one in found]
+    lines += ["", "## Exit codes", "", "| code | meaning |", "|---|---|"]
+    lines += [f"| {code} | {_cell(meaning)} |" for code, meaning in EXIT_CODES.items()]
+    lines += ["", JSON, "| schema | of |", "|---|---|"]
+    for path in sorted(SCHEMAS.glob("*.json")):
+        title = json.loads(path.read_text("utf-8"))["title"]
+        lines.append(f"| [{path.stem}](schemas/{path.name}) | `{title}` |")
+    for one in found:
+        lines += ["", *_section(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(command: Command) -> Iterator[str]:
+    yield from (f"## {_name(command)}", "", f"{_sentence(command.summary)}.", "")
+    yield from (f"    {example}" for example in command.examples)
+    arguments = [one for one in command.arguments if "--help" not in one.flags]
+    if arguments:
+        yield from ("", "| argument | meaning |", "|---|---|")
+        yield from (f"| `{_shown(one)}` | {_cell(one.help)}{_choices(one)} |" for one in arguments)
+    if command.negative:
+        yield from ("", f"Exit code 1: {command.negative}.")
+
+
+def page(tree: Command) -> str:
+    """Return the manual page, in the language of man."""
+    lines = [f'.TH TOPOPLACE 1 "" "topoplace {topoplace.__version__}"', ".SH NAME"]
+    lines += [
+        f"topoplace \\- {_roff(tree.summary.rstrip('.'))}",
+        ".SH SYNOPSIS",
+        ".B topoplace",
+        ".I COMMAND",
+    ]
+    lines += ["[\\fIARGUMENT\\fR ...]", ".SH COMMANDS"]
+    for one in leaves(tree):
+        lines += [f".SS {_roff(_name(one))}", _roff(f"{_sentence(one.summary)}.")]
+        for argument in one.arguments:
+            if "--help" not in argument.flags:
+                lines += [
+                    ".TP",
+                    f"\\fB{_roff(_shown(argument))}\\fR",
+                    _roff(argument.help + _choices(argument)),
+                ]
+        lines += [".PP", ".nf", *(_roff(f"    {example}") for example in one.examples), ".fi"]
+        if one.negative:
+            lines += [".PP", _roff(f"Exit code 1: {one.negative}.")]
+    lines.append(".SH EXIT STATUS")
+    for code, meaning in EXIT_CODES.items():
+        lines += [".TP", str(code), _roff(meaning)]
+    return "\n".join(lines) + "\n"
+
+
+def _name(command: Command) -> str:
+    return " ".join(("topoplace", *command.path))
+
+
+def _anchor(command: Command) -> str:
+    return _name(command).replace(" ", "-")
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _shown(argument: Argument) -> str:
+    value = f"{argument.metavar} ..." if argument.is_repeated else argument.metavar
+    return " ".join(part for part in (", ".join(argument.flags), value) if part)
+
+
+def _choices(argument: Argument) -> str:
+    listed = ", ".join(argument.choices)
+    return f": {listed}" if listed and listed not in argument.help else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _roff(text: str) -> str:
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("×", "x")
+    return f"\\&{text}" if text.startswith((".", "'")) else text
+
+
+def main(arguments: list[str]) -> int:
+    """Write both files, or check them; return 1 if one is not up to date."""
+    tree = command_tree(cli.command_parser())
+    texts = {
+        REPOSITORY / "docs" / "command-line.md": markdown(tree),
+        REPOSITORY / "docs" / "topoplace.1": page(tree),
+    }
+    if arguments == ["--check"]:
+        stale = [path.name for path, text in texts.items() if path.read_text("utf-8") != text]
+        print("".join(f"{name} is not up to date: python tools/write_manual.py\n" for name in stale), end="")
+        return int(bool(stale))
+    for path, text in texts.items():
+        path.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
