@@ -23,7 +23,7 @@ GO = "golang-1.19"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 BUILT = ("kube-apiserver", "kube-scheduler")
 NAMES = ("etcd", *BUILT)
-INSTEAD = "or set TOPOPLACE_KUBERNETES_BINARIES to a folder that has " + ", ".join(NAMES)
+INSTEAD = "instead, set TOPOPLACE_KUBERNETES_BINARIES to a folder that has " + ", ".join(NAMES)
 PACKAGE = "k8s.io/kubernetes"
 OPENAPI = f"{PACKAGE}/pkg/generated/openapi"
 MARK = "+k8s:openapi-gen="
@@ -65,7 +65,7 @@ class Apt:
         for name in ("parts", "lists/partial", "cache/archives/partial"):
             (work / name).mkdir(parents=True, exist_ok=True)
         settings = [f'Dir::{key} "{work / name}";' for key, name in places.items()]
-        settings += ['APT::Sandbox::User "root";', 'APT::Architecture "amd64";']
+        settings.append('APT::Sandbox::User "root";')
         (work / "apt.conf").write_text("\n".join(settings) + "\n", "utf-8")
         self("update")
 

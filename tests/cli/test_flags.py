@@ -189,6 +189,7 @@ WRONG = {
     "--node": ("",),
     "--namespace": ("", "A", "a/b", "a" * 64),
     "--every": SECONDS,
+    "--lease": ("", "a", "a/", "/b", "a/B"),
     "--driver": ("", "a/b", "A", "a" * 64),
     "--generation": ("0", "-1", "x", "1.5", "9" * 5000),
     "--clique": ("x" * 65,),

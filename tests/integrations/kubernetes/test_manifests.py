@@ -15,6 +15,7 @@ from topoplace import cli
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.api import put_config_map
 from topoplace.integrations.kubernetes.client.connection import Connection
+from topoplace.integrations.kubernetes.client.lease import Leadership
 from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.extender import RunningExtender
 from topoplace.integrations.kubernetes.machines import NAMESPACE, FollowedMachines, config_map
@@ -162,8 +163,11 @@ def test_the_configuration_of_kube_scheduler() -> None:
 
 def granted(name: str, role: str = "") -> set[tuple[str, str]]:
     """Return the verbs and resources of a role: that of this name, or the only ClusterRole."""
-    (role,) = [one for one in of_kind(name, "Role", "ClusterRole") if role in ("", one["metadata"]["name"])]
-    return {(verb, one) for rule in role["rules"] for one in rule["resources"] for verb in rule["verbs"]}
+    if role:
+        (found,) = [one for one in of_kind(name, "Role") if one["metadata"]["name"] == role]
+    else:
+        (found,) = of_kind(name, "ClusterRole")
+    return {(verb, one) for rule in found["rules"] for one in rule["resources"] for verb in rule["verbs"]}
 
 
 def used(requests: Iterable[str]) -> set[tuple[str, str]]:
@@ -172,7 +176,8 @@ def used(requests: Iterable[str]) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for line in requests:
         method, path = line.split(" ")
-        words = path.removesuffix("?watch").split("/")[3:]
+        words = path.removesuffix("?watch").split("/")
+        words = words[3 if words[1] == "api" else 4 :]
         if words[0] == "namespaces":
             words = words[2:]
         resource = f"{words[0]}/{words[2]}" if len(words) == 3 else words[0]
@@ -258,3 +263,25 @@ def test_machines_are_written_and_read_with_all_rights_of_their_roles_and_no_oth
         stop.set()
         thread.join(WAIT)
         assert used(api.requests) == granted("machines.yaml", "topoplace-machine-reader")
+
+
+def test_a_lease_is_held_with_all_rights_of_its_role_and_no_others() -> None:
+    (role,) = of_kind("scheduler.yaml", "Role")
+    (binding,) = of_kind("scheduler.yaml", "RoleBinding")
+    (workload,) = of_kind("scheduler.yaml", "Deployment")
+    (account,) = of_kind("scheduler.yaml", "ServiceAccount")
+    own = {key: account["metadata"][key] for key in ("name", "namespace")}
+    assert binding["subjects"] == [{"kind": "ServiceAccount", **own}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    arguments = workload["spec"]["template"]["spec"]["containers"][0]["args"]
+    (namespace, name) = next(one for one in arguments if "--lease" in one).split("=")[1].split("/")
+    assert namespace == role["metadata"]["namespace"]
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, [name]]
+    with ApiServer() as api:
+        stop = Event()
+
+        def work(_: Event) -> None:
+            stop.set()
+
+        Leadership(Access("127.0.0.1", api.port), namespace, name).run(work, stop)
+        assert used(api.requests) == granted("scheduler.yaml", role["metadata"]["name"])

@@ -27,6 +27,7 @@ yaml = pytest.importorskip("yaml", reason="the extra discovery is not installed"
 EXAMPLES = Path(__file__).parents[3] / "examples/kubernetes"
 GPUS = "topoplace.io/gpus"
 NODES, PODS = 40, 200
+LEASE = "kube-system/topoplace-scheduler"
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
@@ -218,7 +219,7 @@ def test_a_pod_of_higher_priority_gets_the_gpus_once_the_others_have_ended(clust
     for name, value in (("low", 1), ("high", 1000)):
         one = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         cluster.create("/apis/scheduling.k8s.io/v1/priorityclasses", {**one, "value": value})
-    with Program(cluster, "topoplace-scheduler", "p", 1, "scheduler") as program:
+    with Program(cluster, "topoplace-scheduler", "p", 1, "scheduler", "--lease", LEASE) as program:
         for i in range(2):
             cluster.create_pod(pod_json(f"plow{i}", 4, priorityClassName="low"))
         until(lambda: len(bound(cluster, "plow")) == 2)
@@ -229,7 +230,10 @@ def test_a_pod_of_higher_priority_gets_the_gpus_once_the_others_have_ended(clust
         cluster.finish("phigh")
         cluster.create_pod(pod_json("plast", 8, priorityClassName="low"))
         until(lambda: bound(cluster, "plast"))
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/topoplace-scheduler"
+        assert cluster.admin.call("GET", path)["spec"]["holderIdentity"]
         program.end()
+        assert not cluster.admin.call("GET", path)["spec"].get("holderIdentity")
 
 
 def test_kube_scheduler_with_the_extender_binds_200_pods_as_decided(cluster: RealCluster) -> None:
@@ -287,8 +291,11 @@ def test_service_accounts_may_do_nothing_else(
         ("GET", "/api/v1/namespaces/kube-system/configmaps/topoplace-extender"),
         ("POST", "/api/v1/namespaces/default/pods"),
         ("PUT", "/api/v1/nodes/s0"),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
     ]
-    if account != "topoplace-extender":  # kube-scheduler, in the same pod, may delete pods
+    if account == "topoplace-extender":  # kube-scheduler, in the same pod, may delete pods and has a Lease
+        forbidden.pop()
+    else:
         forbidden.append(("DELETE", "/api/v1/namespaces/default/pods/x"))
     for method, path in forbidden:
         with pytest.raises(ApiError) as caught:

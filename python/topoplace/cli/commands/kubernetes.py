@@ -103,6 +103,11 @@ def _add_scheduler(which: Any) -> None:
     parser.add_argument(
         "--metrics", metavar="ADDRESS:PORT", help="where to answer GET /metrics, for Prometheus"
     )
+    parser.add_argument(
+        "--lease",
+        metavar="NAMESPACE/NAME",
+        help="of several schedulers, let the one that holds this Lease decide (default: this is the only one)",
+    )
     serving.add_protection(parser)
 
 
@@ -116,6 +121,8 @@ def _scheduler(arguments: argparse.Namespace) -> None:
     from topoplace.integrations.kubernetes.scheduler import Scheduler
     from topoplace.state import Journal
 
+    if arguments.lease is not None:
+        shared.lease(arguments)
     with flags.named(reserve="--reserve", name="--name"):
         reserve_s = _checks.positive(arguments.reserve, "reserve", ValueError)
         name = _checks.text(arguments.name, "name", ValueError)
@@ -288,14 +295,22 @@ def _work_on(
 ) -> None:
     """Let `work` run until this program is told to end; again if the machines change, unless they are those of TOPO."""
     from topoplace.integrations import log
+    from topoplace.integrations.kubernetes.client.lease import Leadership
     from topoplace.integrations.kubernetes.machines import FollowedMachines
 
+    def lead(stop: Event) -> None:
+        if topology is not None:
+            work(topology, stop)
+        else:
+            machines = FollowedMachines(reached, shared.namespace(arguments), write_log=log.to_stderr)
+            machines.run(work, stop)
+
     stop = shared.until_told()
-    if topology is not None:
-        work(topology, stop)
+    if getattr(arguments, "lease", None) is None:
+        lead(stop)
     else:
-        machines = FollowedMachines(reached, shared.namespace(arguments), write_log=log.to_stderr)
-        machines.run(work, stop)
+        namespace, name = shared.lease(arguments)
+        Leadership(reached, namespace, name, write_log=log.to_stderr).run(lead, stop)
 
 
 def _device_plugin(arguments: argparse.Namespace) -> None:

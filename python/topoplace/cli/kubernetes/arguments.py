@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 from threading import Event
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from topoplace.cli import options, reading
 if TYPE_CHECKING:
     from topoplace.integrations.kubernetes.client.access import Access
     from topoplace.topology.topology import Topology
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +61,16 @@ def namespace(arguments: argparse.Namespace) -> str:
     from topoplace.integrations.kubernetes.machines.texts import checked_namespace
 
     return NAMESPACE if arguments.namespace is None else checked_namespace(arguments.namespace, "--namespace")
+
+
+def lease(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the namespace and the name of --lease; ValueError if it has not both."""
+    from topoplace import _checks
+
+    space, _, name = arguments.lease.partition("/")
+    if not (_NAME.fullmatch(space) and _NAME.fullmatch(name)):
+        raise ValueError(f"--lease = {_checks.shown(arguments.lease)} is not NAMESPACE/NAME")
+    return space, name
 
 
 def until_told() -> Event:

@@ -30,7 +30,7 @@ class StoreError(Exception):
 
 
 class ObjectStore:
-    """Pods, nodes, ConfigMaps and events. All methods may be called from any thread.
+    """Pods, nodes, ConfigMaps, Leases and events. All methods may be called from any thread.
 
     A pod is bound only once, and never while it is being deleted, as in a real API server: its node and the
     annotations of the binding are written together.
@@ -47,20 +47,24 @@ class ObjectStore:
         """The names of pods in the order in which they were bound."""
         self.twice: list[str] = []
         """What must never happen: bindings to GPUs that another pod held."""
-        self._objects: dict[str, dict[str, Json]] = {"pods": {}, "nodes": {}, "configmaps": {}}
+        self._objects: dict[str, dict[str, Json]] = {"pods": {}, "nodes": {}, "configmaps": {}, "leases": {}}
         self._holders: dict[tuple[str, int], str] = {}
 
     # ---- what tests do -----------------------------------------------------------------------------------------
 
     def add(self, kind: str, value: Json) -> None:
-        """Create an object."""
+        """Create an object; StoreError 409 if a Lease is there already."""
         with self.changed:
+            if kind == "leases" and value["metadata"]["name"] in self._objects[kind]:
+                raise StoreError(409, f"{kind} {value['metadata']['name']} already exists")
             self._put(kind, copy.deepcopy(value), "ADDED")
 
     def replace(self, kind: str, name: str, value: Json) -> None:
-        """Write an object that is there; StoreError 404 if it is missing."""
+        """Write an object that is there; StoreError 404 if it is missing, 409 if it is not the version that is told."""
         with self.changed:
-            self._found(kind, name)
+            known = self._found(kind, name)["metadata"]["resourceVersion"]
+            if value["metadata"].get("resourceVersion", known) != known:
+                raise StoreError(409, f"{kind} {name} has been modified")
             self._put(kind, copy.deepcopy(value), "MODIFIED")
 
     def change(self, kind: str, name: str, change: Callable[[Json], None]) -> None:

@@ -14,6 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 from topoplace.testing.kubernetes.objects import ObjectStore, StoreError
 
 _POLL_S = 0.2
+_WRITTEN = ("configmaps", "leases")
+"""What clients may create and replace."""
 
 
 class ApiServer:
@@ -124,6 +126,12 @@ class _Server(ThreadingHTTPServer):
         """Say nothing about connections that were closed."""
 
 
+def _words(path: str) -> list[str]:
+    """Return the words of a path after the version of its API."""
+    words = path.split("/")
+    return words[3 if words[1] == "api" else 4 :]
+
+
 def _shut(connections: set[socket.socket]) -> None:
     for connection in connections:
         with suppress(OSError):
@@ -197,14 +205,14 @@ class _Handler(BaseHTTPRequestHandler):
     # ---- calls ---------------------------------------------------------------------------------------------------
 
     def _get(self, path: str, query: dict[str, list[str]]) -> Any:
-        words = path.split("/")[3:]  # after /api/v1
+        words = _words(path)
         if words in (["pods"], ["nodes"]) or (len(words) == 3 and words[2] == "configmaps"):
             if "watch" in query:
                 self._watch(words[-1], int(query["resourceVersion"][0]))
                 return None
             return self._listed(words[-1], query)
-        if len(words) == 4 and words[2] == "pods":
-            return self.owner.store.get("pods", words[3])
+        if len(words) == 4 and words[2] in ("pods", "leases"):
+            return self.owner.store.get(words[2], words[3])
         raise StoreError(404, path)
 
     def _listed(self, kind: str, query: dict[str, list[str]]) -> Any:
@@ -221,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {"metadata": metadata, "items": found[start:end]}
 
     def _post(self, path: str, query: dict[str, list[str]]) -> Any:
-        words = path.split("/")[3:]
+        words = _words(path)
         body = json.loads(self._body)
         store = self.owner.store
         if words[-1] == "binding":
@@ -230,17 +238,17 @@ class _Handler(BaseHTTPRequestHandler):
             store.evict(words[3], body["deleteOptions"]["preconditions"]["uid"])
         elif words[-1] == "events":
             store.events.append(body)
-        elif words[-1] == "configmaps":
-            store.add("configmaps", body)
+        elif words[-1] in _WRITTEN:
+            store.add(words[-1], body)
         else:
             raise StoreError(404, path)
         return {"kind": "Status", "status": "Success"}
 
     def _put(self, path: str, query: dict[str, list[str]]) -> Any:
-        words = path.split("/")[3:]
-        if len(words) != 4 or words[2] != "configmaps":
+        words = _words(path)
+        if len(words) != 4 or words[2] not in _WRITTEN:
             raise StoreError(404, path)
-        self.owner.store.replace("configmaps", words[3], json.loads(self._body))
+        self.owner.store.replace(words[2], words[3], json.loads(self._body))
         return {"kind": "Status", "status": "Success"}
 
     def _watch(self, kind: str, version: int) -> None:
