@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("material")
+pytest.importorskip("matplotlib")
 
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools/site"))
 
+import pictures  # noqa: E402
 from reference import public_modules, public_names  # noqa: E402
 
 
@@ -50,3 +52,13 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
     assert [page.name for page in pages if elsewhere.search(page.read_text("utf-8"))] == []
+
+
+def test_pictures_are_drawn_from_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "IMAGES", tmp_path)
+    for draw in (pictures.partition, pictures.mapping, pictures.flow, pictures.collective, pictures.capacity):
+        draw()
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in (REPOSITORY / "docs/images").glob("*.svg")}
+    cut = (tmp_path / "collective-cut.svg").read_text("utf-8")
+    assert "4 · 72 / 3 = 96 GB/s" in cut  # text stays text
