@@ -87,10 +87,11 @@ const widthOf = (id) => Math.max(280, Math.min(960, element(id).clientWidth));
 
 // ---- policies side by side ----
 
+// The best figure as it is shown; null if all look alike.
 function best(measure) {
   const values = group().runs.map((one) => one.figures[measure.key][0]).filter((value) => value !== null);
-  if (group().runs.length < 2 || new Set(values).size < 2) return null;
-  return measure.higher ? Math.max(...values) : Math.min(...values);
+  if (new Set(values.map(number)).size < 2) return null;
+  return number(measure.higher ? Math.max(...values) : Math.min(...values));
 }
 
 function figuresTable() {
@@ -100,7 +101,7 @@ function figuresTable() {
     one.policy,
     ...measures.map((measure) => {
       const [mean, low, high] = one.figures[measure.key];
-      const cell = make("td", mean !== null && mean === best(measure) ? { class: "best" } : {}, number(mean));
+      const cell = make("td", number(mean) === best(measure) ? { class: "best" } : {}, number(mean));
       if (low !== null && high > low) cell.append(make("span", { class: "interval" }, `${number(low)} to ${number(high)}`));
       return cell;
     }),
@@ -132,7 +133,7 @@ function intervals() {
     svg.append(draw("line", { x1: left, x2: x(mean), y1: y, y2: y, stroke: colour(row.i), "stroke-width": 2, "stroke-dasharray": dash(row.i) }));
     svg.append(draw("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour(row.i), "stroke-width": 6, "stroke-opacity": 0.5 }));
     svg.append(draw("circle", { cx: x(mean), cy: y, r: 5, fill: colour(row.i) }));
-    svg.append(draw("text", { x: x(high) + 10, y: y + 4, "font-weight": mean === best(measure) ? 700 : 400 }, number(mean)));
+    svg.append(draw("text", { x: x(high) + 10, y: y + 4, "font-weight": number(mean) === best(measure) ? 700 : 400 }, number(mean)));
   });
   svg.append(draw("text", { x: left, y: height - 4, class: "faint" }, `${measure.label} ${measure.unit}: ${measure.higher ? "more" : "less"} is better`));
   element("intervals").replaceChildren(svg);
