@@ -30,7 +30,7 @@ demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures
 	topoplace demo
 
 test: lint cpp-test sanitize build/.wheel  ## everything a change must pass
-	python -m pytest -n 2 --hypothesis-profile=ci
+	python -m pytest -n 2 --hypothesis-profile=ci --durations=15
 
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
