@@ -88,6 +88,13 @@ def test_machines_are_named_with_their_racks() -> None:
     ]
 
 
+def test_topologies_of_one_name_are_told_apart(results: list[Result]) -> None:
+    first = results[0]
+    other = replace(tp.machines.get("dgx1-p100"), name=first.topology.name)
+    groups = contents.contents_of([first, replace(first, topology=other), first])["groups"]
+    assert [group["runs"][0]["repetitions"] for group in groups] == [2, 1]
+
+
 def test_no_result_is_refused() -> None:
     with pytest.raises(ValueError, match="results is empty"):
         write_page([], "page.html")

@@ -118,7 +118,7 @@ function intervals() {
   const known = rows.filter((row) => row.value[0] !== null);
   const width = widthOf("intervals"), left = Math.min(170, width * 0.4), right = 90, step = 22, height = rows.length * step + 30;
   const most = Math.max(1e-9, ...known.map((row) => row.value[2] ?? row.value[0]));
-  const x = (value) => left + (value / most) * (width - left - right);
+  const x = (value) => left + (Math.max(0, value) / most) * (width - left - right);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${measure.label} by policy` });
   svg.append(draw("line", { x1: left, x2: left, y1: 4, y2: height - 24, class: "axis" }));
   rows.forEach((row, k) => {
