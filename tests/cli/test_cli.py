@@ -327,6 +327,22 @@ def test_report_about_saved_results(tmp_path: Path) -> None:
     assert "<title>Two &amp; two</title>" in text
     assert '"policy":"fcfs","repetitions":2' in text
     assert_command_refuses("report", page, "-o", tmp_path / "other.html", message=f"RESULT {page}: ")
+    saved = tmp_path / "1.csv"
+    assert_command_refuses("report", saved, "-o", saved, message=f"-o {saved}: is also RESULT {saved}")
+    assert "topoplace.result" in saved.read_text()
+
+
+def test_compare_tells_policies_of_one_name_apart(tmp_path: Path) -> None:
+    classes = "class A(Baseline):\n    name = 'mine'\n\n\nclass B(BestFit):\n    name = 'mine'\n"
+    (tmp_path / "two.py").write_text(f"from topoplace.policies import Baseline, BestFit\n\n\n{classes}")
+    options = ("--num-jobs", "20", "--policies", "two:A,two:B", "-o", ".")
+    shown = succeed("compare", "summit", *options, cwd=tmp_path)
+    assert "mine (two:A)" in shown
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count('"repetitions":1') == 2
+    assert_command_refuses(
+        "compare", "summit", "--policies", "fcfs,fcfs", message="'fcfs,fcfs': fcfs is given twice"
+    )
 
 
 def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:

@@ -103,6 +103,10 @@ def test_a_single_gpu_has_no_rings(folder: Path, call: Call) -> None:
         (("gb200-nvl72", "--program", "./all_reduce_perf"), "gb200-nvl72 has 18 machines"),
         (("summit", "--on", "0", "--program", "./all_reduce_perf"), "--on '0': at least 2 GPUs are needed"),
         (
+            ("summit", "--on", "0,1", "--most", "3", "--program", "./all_reduce_perf"),
+            "--most has an effect",
+        ),
+        (
             ("summit", "--on", "0,1", "--sizes", "2", "--program", "./all_reduce_perf"),
             "--sizes has an effect",
         ),

@@ -86,3 +86,16 @@ def test_one_name_of_two_packages_is_refused(install: Install, call: Call) -> No
         tp.policies.get("lowest")
     done = call("place", "summit", "--policy", "lowest")
     assert (done.code, done.err[:40]) == (2, "topoplace: --policy = 'lowest': offered ")
+
+
+@pytest.mark.parametrize("text", ["raise RuntimeError('boom')", "raise SystemExit(5)", "x = ("])
+def test_a_package_that_raises_hides_no_other(
+    install: Install, call: Call, tmp_path: Path, text: str
+) -> None:
+    install("their_policies", "broken = broken_policies:Lowest", "lowest = their_policies:Lowest")
+    (tmp_path / "broken_policies.py").write_text(text)
+    done = call("policies")
+    assert done.code == 0
+    rows = {line.partition(" ")[0]: line for line in done.out.splitlines()}
+    assert "cannot be used: name = 'broken': its package offers" in rows["broken"]
+    assert "their_policies" in rows["lowest"]

@@ -125,3 +125,6 @@ def test_a_machine_is_printed_as_a_config_map(call: Call) -> None:
     done = call("kubernetes", "label", "summit", "--node", "n0", "--print")
     found = json.loads(done.out)
     assert (done.code, found["kind"], found["metadata"]["name"]) == (0, "ConfigMap", "machine.n0")
+    assert found["metadata"]["namespace"] == "topoplace"
+    done = call("kubernetes", "label", "summit", "--node", "n0", "--print", "--namespace", "gpus")
+    assert json.loads(done.out)["metadata"]["namespace"] == "gpus"

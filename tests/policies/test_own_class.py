@@ -43,6 +43,8 @@ def test_a_class_of_your_own_is_made_with_its_arguments() -> None:
         ("own_class_of_test:NoPolicy", "is not a Policy"),
         (":Mine", "Empty module name"),
         ("own_class_of_test:", "has no attribute ''"),
+        (".own_class_of_test:Mine", "is not the name of a module, such as package.module"),
+        ("./own_class_of_test:Mine", "is not the name of a module, such as package.module"),
     ],
 )
 def test_what_is_no_policy_is_refused_by_name(name: str, why: str) -> None:
@@ -55,3 +57,17 @@ def test_a_wrong_argument_is_named() -> None:
         ValueError, match="name = 'own_class_of_test:Mine': got an unexpected keyword argument 'x'"
     ):
         policies.get("own_class_of_test:Mine", x=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = 1\nraise RuntimeError('boom')", r"RuntimeError: boom \(raising_of_test.py, line 2\)"),
+        ("x = (", r"SyntaxError: .* \(raising_of_test.py, line 1\)"),
+        ("raise SystemExit(3)", r"SystemExit: 3 \(raising_of_test.py, line 1\)"),
+    ],
+)
+def test_what_a_module_raises_is_told_with_its_line(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "raising_of_test.py").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"^name = 'raising_of_test:Mine': importing it raised {why}$"):
+        policies.get("raising_of_test:Mine")

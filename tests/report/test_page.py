@@ -16,6 +16,7 @@ import pytest
 import topoplace as tp
 from topoplace.report.page import contents, page, write_page
 from topoplace.simulate import MapaSlowdown, Result, Workload
+from topoplace.simulate.interruptions import History, Stay
 from topoplace.simulate.samples import Sample
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -87,6 +88,13 @@ def test_machines_are_named_with_their_racks() -> None:
     ]
 
 
+def test_topologies_of_one_name_are_told_apart(results: list[Result]) -> None:
+    first = results[0]
+    other = replace(tp.machines.get("dgx1-p100"), name=first.topology.name)
+    groups = contents.contents_of([first, replace(first, topology=other), first])["groups"]
+    assert [group["runs"][0]["repetitions"] for group in groups] == [2, 1]
+
+
 def test_no_result_is_refused() -> None:
     with pytest.raises(ValueError, match="results is empty"):
         write_page([], "page.html")
@@ -106,6 +114,16 @@ def test_names_cannot_leave_the_data(results: list[Result]) -> None:
     assert HOSTILE not in text
     assert data_of(text)["groups"][0]["runs"][0]["jobs"]["id"][0] == HOSTILE
     assert f"<title>{html.escape(HOSTILE)}</title>" in text
+
+
+@pytest.mark.parametrize("name", ["@TITLE@", "@STYLE@", "@DATA@", "@SCRIPT@"])
+def test_a_name_of_a_part_is_only_a_name(results: list[Result], name: str) -> None:
+    record = results[0].records[0]
+    named = replace(record, submitted=replace(record.submitted, job_id=name))
+    text = page([replace(results[0], records=(named, *results[0].records[1:]))], title=name)
+    assert f"<title>{name}</title>" in text
+    assert data_of(text)["groups"][0]["runs"][0]["jobs"]["id"][0] == name
+    assert text.count("const DATA = ") == text.count("color-scheme: light dark") == 1
 
 
 def test_nothing_is_loaded(results: list[Result]) -> None:
@@ -133,6 +151,22 @@ def test_a_hostile_name_is_only_shown(results: list[Result], tmp_path: Path) -> 
     assert "<title>Policies compared</title>" in shown
     assert "<img" not in shown
     assert html.escape(HOSTILE, quote=False) in shown
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_fewer_than_no_jobs_never_wait(results: list[Result], tmp_path: Path) -> None:
+    first = results[0]
+    record = next(one for one in first.records if one.placement and one.start == 0)
+    assert record.placement
+    stays = [Stay(record.placement, begin, begin + 40.0) for begin in (0.0, 60.0)]
+    history = History(stays=stays, num_preemptions=2, since=60.0)
+    stopped = replace(record, history=history, rejected="no more")  # twice pre-empted, and then rejected
+    assert len(stopped.stays) == 2
+    others = (one for one in first.records if one is not record)
+    shown = drawn(tmp_path, [replace(first, records=(stopped, *others))], 800)
+    chart = re.search(r'aria-label="jobs waiting over time".*?</svg>', shown, re.DOTALL)
+    assert chart
+    assert max(map(float, re.findall(r"V([0-9.]+)", chart[0]))) <= 128  # where the axis is
 
 
 def drawn(folder: Path, results: list[Result], width: int) -> str:

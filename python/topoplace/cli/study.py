@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, job_files, options, reading
@@ -132,17 +134,22 @@ class Study:
 
         ValueError with the first of these reasons if there is no result.
         """
-        results: list[Result] = []
+        results: dict[str, Result] = {}
         set_aside: dict[str, str] = {}
         for name in names:
             result = self.attempt(name)
             if isinstance(result, str):
                 set_aside[name] = result
             else:
-                results.append(result)
+                results[name] = result
         if not results:
             raise ValueError(next(iter(set_aside.values())))
-        return results, set_aside
+        shown = Counter(result.policy for result in results.values())
+        return [
+            # Two classes of others may call themselves the same, but are not one policy.
+            replace(result, policy=f"{result.policy} ({name})") if shown[result.policy] > 1 else result
+            for name, result in results.items()
+        ], set_aside
 
     def attempt(self, name: str, **given: Any) -> Result | str:
         """Simulate the jobs under the policy called `name`, see `run`; return the reason if it cannot run them."""

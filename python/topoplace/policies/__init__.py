@@ -126,10 +126,15 @@ def get(name: str, **options: Any) -> Policy:
 def _class_of(name: str) -> Callable[..., Policy]:
     """Return the class that `name`, a module and a class separated by a colon, stands for."""
     module, _, attribute = name.partition(":")
+    if module.startswith(".") or "/" in module:
+        shown = _checks.shown(name)
+        raise ValueError(f"name = {shown}: {module} is not the name of a module, such as package.module")
     try:
         found: object = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"name = {_checks.shown(name)}: {error}") from None
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        raise ValueError(f"name = {_checks.shown(name)}: {installed.failure(error)}") from error
     if not callable(found):
         raise ValueError(f"name = {_checks.shown(name)}: {attribute} is not a class")
     return cast("Callable[..., Policy]", found)

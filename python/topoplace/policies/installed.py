@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from topoplace import _checks
@@ -38,9 +40,21 @@ def find(name: str) -> Callable[..., Policy] | None:
         found: object = offered[0].load()
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"{shown}: its package offers {values[0]}: {error}") from None
+    except (Exception, SystemExit) as error:  # whatever the package does when it is imported
+        raise ValueError(f"{shown}: its package offers {values[0]}: {failure(error)}") from error
     if not callable(found):
         raise ValueError(f"{shown}: its package offers {values[0]}, which is not a class")
     return cast("Callable[..., Policy]", found)
+
+
+def failure(error: BaseException) -> str:
+    """Return what an imported module raised, and where, as the end of a sentence."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = (
+        ("", 0) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
+    )  # its text has the place
+    where = f" ({Path(place[0]).name}, line {place[1]})" if place[0] else ""
+    return f"importing it raised {type(error).__name__}: {error}{where}"
 
 
 def _offered() -> dict[str, list[EntryPoint]]:

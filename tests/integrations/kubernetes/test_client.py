@@ -68,11 +68,18 @@ def test_certificates_are_never_left_unchecked(tmp_path: Path) -> None:
         access.from_kubeconfig(file)
 
 
+def test_a_kubeconfig_that_is_missing_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(KubernetesError) as raised:
+        access.from_kubeconfig(tmp_path / "nowhere")
+    assert str(raised.value) == f"{tmp_path / 'nowhere'}: No such file or directory"
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", "a: [", '{"current-context": "c", "contexts": 3}', "{}"])
 def test_kubeconfigs_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "kubeconfig").write_text(text)
-    with pytest.raises(KubernetesError):
+    with pytest.raises(KubernetesError) as raised:
         access.from_kubeconfig(tmp_path / "kubeconfig")
+    assert "unpack" not in str(raised.value)
 
 
 def test_a_pod_reads_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from topoplace.discovery.live.nccl_tests import AllReducePerf
     from topoplace.topology.topology import Topology
 
+_SETS = 3
 _MOST_SETS = 1000
 _MOST_MIB = 65_536
 
@@ -51,7 +52,8 @@ def add(commands: Any) -> None:
         metavar="N,N",
         help="numbers of GPUs of the sets that are chosen (default: 2, 4, 8 and so on, and all)",
     )
-    options.add_count(parser, "--most", 3, "sets that are chosen for each size and path type", _MOST_SETS)
+    options.add_count(parser, "--most", _SETS, "sets that are chosen for each size and path type", _MOST_SETS)
+    parser.set_defaults(most=None)  # so that it is known whether it was given
     options.add_rates(parser)
     parser.add_argument(
         "--program",
@@ -119,12 +121,13 @@ def _sets(arguments: argparse.Namespace, topology: Topology, rates: Rates) -> li
     from topoplace.collective import measuring
 
     if arguments.on:
-        if arguments.sizes is not None:
-            raise ValueError("--sizes has an effect only without --on")
+        for flag in ("sizes", "most"):
+            if getattr(arguments, flag) is not None:
+                raise ValueError(f"--{flag} has an effect only without --on")
         return [_set(text, topology.num_gpus) for text in arguments.on]
     sizes = None if arguments.sizes is None else _numbers(arguments.sizes)
     with flags.named(sizes="--sizes"):
-        found = measuring.sets_to_measure(topology, sizes=sizes, most=arguments.most, rates=rates)
+        found = measuring.sets_to_measure(topology, sizes=sizes, most=arguments.most or _SETS, rates=rates)
     if not found:
         raise ValueError(f"{topology.name}: there are no rings among its GPUs")
     return found

@@ -51,8 +51,10 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
 
-    named = () if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
+    named = [] if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
+        if named.count(name) > 1:
+            raise ValueError(f"--policies {arguments.policies!r}: {name} is given twice")
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
     runs = study.Study(arguments)

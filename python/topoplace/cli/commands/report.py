@@ -49,6 +49,9 @@ def _run(arguments: argparse.Namespace) -> None:
     with flags.named(title="--title"):
         title = _checks.text(arguments.title, "title", ValueError)
     output = writing.file(arguments.output)
+    for path in arguments.results:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise ValueError(f"-o {output}: is also RESULT {path}, which would be lost")
     results: list[Result] = []
     for path in arguments.results:
         try:

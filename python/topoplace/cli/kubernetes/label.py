@@ -52,6 +52,7 @@ def _run(arguments: argparse.Namespace) -> None:
             raise ValueError("--every has no effect with --print")
     namespace, value = shared.namespace(arguments), _config_map(arguments)
     if arguments.printed:
+        value["metadata"]["namespace"] = namespace
         writing.as_json(value)
         return
     with closing(Connection(shared.access(arguments))) as connection:

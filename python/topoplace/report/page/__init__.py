@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -42,6 +43,5 @@ def page(results: Sequence[Result], *, title: str = "Policies compared") -> str:
         "SCRIPT": (here / "page.js").read_text("utf-8"),
     }
     text = (here / "page.html").read_text("utf-8")
-    for name, part in parts.items():
-        text = text.replace(f"@{name}@", part, 1)
-    return text
+    # All at once: a job or a title may itself be called "@SCRIPT@".
+    return re.sub(f"@({'|'.join(parts)})@", lambda found: parts[found[1]], text)

@@ -29,10 +29,9 @@ _DECIMALS: Final = 4
 
 def contents_of(results: Sequence[Result]) -> dict[str, Any]:
     """Return the values of the page: figures by topology and policy, and the first run of each in detail."""
-    groups: dict[tuple[str, int], dict[str, list[Result]]] = {}
+    groups: dict[Topology, dict[str, list[Result]]] = {}
     for result in results:
-        place = result.topology.name, result.topology.num_gpus
-        groups.setdefault(place, {}).setdefault(result.policy, []).append(result)
+        groups.setdefault(result.topology, {}).setdefault(result.policy, []).append(result)
     measures = [
         {
             "key": key,

@@ -119,7 +119,7 @@ function intervals() {
   const known = rows.filter((row) => row.value[0] !== null);
   const width = widthOf("intervals"), left = Math.min(170, width * 0.4), right = 90, step = 22, height = rows.length * step + 30;
   const most = Math.max(1e-9, ...known.map((row) => row.value[2] ?? row.value[0]));
-  const x = (value) => left + (value / most) * (width - left - right);
+  const x = (value) => left + (Math.max(0, value) / most) * (width - left - right);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${measure.label} by policy` });
   svg.append(draw("line", { x1: left, x2: left, y1: 4, y2: height - 24, class: "axis" }));
   rows.forEach((row, k) => {
@@ -173,12 +173,13 @@ function busy(one) {
 
 function waiting(one) {
   const jobs = one.jobs;
-  const came = jobs.submit.map((time, i) => [time, jobs.rejected[i] ? 0 : 1]);
+  const ends = new Map();
+  one.stays.job.forEach((job, i) => ends.set(job, [...(ends.get(job) ?? []), one.stays.end[i]]));
+  // A job may be rejected after it was pre-empted: it waited for its first GPUs nevertheless.
+  const came = jobs.submit.map((time, i) => [time, jobs.rejected[i] && !ends.has(i) ? 0 : 1]);
   const held = one.stays.start.map((time) => [time, -1]);
   const back = [];  // a job that is pre-empted waits again
-  const last = new Map();
-  one.stays.job.forEach((job, i) => last.set(job, Math.max(last.get(job) ?? -Infinity, one.stays.end[i])));
-  one.stays.job.forEach((job, i) => { if (one.stays.end[i] < last.get(job)) back.push([one.stays.end[i], 1]); });
+  for (const times of ends.values()) for (const time of times.sort((a, b) => a - b).slice(0, -1)) back.push([time, 1]);
   return accumulated([...came, ...held, ...back]);
 }
 

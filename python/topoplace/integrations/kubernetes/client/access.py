@@ -65,10 +65,14 @@ def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
     what is missing.
     """
     file = Path(path)
+    text = _read(file)
     try:
-        (config,) = yaml_tree.objects(_read(file), "kubeconfig")
+        configs = list(yaml_tree.objects(text, "kubeconfig"))
     except (TopologyError, ValueError) as error:
         raise KubernetesError(f"{file}: {error}") from None
+    if len(configs) != 1:
+        raise KubernetesError(f"{file}: {len(configs)} objects, not the one of a kubeconfig")
+    (config,) = configs
     context = _named(config, "contexts", "context", str(config.get("current-context") or ""))
     cluster = _named(config, "clusters", "cluster", str(context.get("cluster") or ""))
     server = _server(cluster, file)
@@ -164,5 +168,7 @@ def _read(path: Path) -> str:
         if path.stat().st_size > _MOST_BYTES:
             raise KubernetesError(f"{path} has more than {_MOST_BYTES} bytes")
         return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise KubernetesError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise KubernetesError(f"{path}: {error}") from None
