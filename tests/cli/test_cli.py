@@ -327,6 +327,10 @@ def test_report_about_saved_results(tmp_path: Path) -> None:
     assert "<title>Two &amp; two</title>" in text
     assert '"policy":"fcfs","repetitions":2' in text
     assert_command_refuses("report", page, "-o", tmp_path / "other.html", message=f"RESULT {page}: ")
+    twice = ("report", "1.csv", "1.csv", "-o", "other.html")
+    assert_command_refuses(*twice, message="RESULT 1.csv is given twice", cwd=tmp_path)
+    full = ("report", "1.csv", "-o", "/dev/full")
+    assert_command_refuses(*full, message="-o /dev/full: No space left on device", cwd=tmp_path)
     saved = tmp_path / "1.csv"
     assert_command_refuses("report", saved, "-o", saved, message=f"-o {saved}: is also RESULT {saved}")
     assert "topoplace.result" in saved.read_text()

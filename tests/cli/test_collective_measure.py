@@ -54,6 +54,7 @@ def test_measurements_are_rates_of_the_command(folder: Path, call: Call) -> None
     call(*MEASURE, "-o", "measured.json")
     shown = call("collective", "dgx1-v100", "--gpus", 2, "--rates", "measured.json").out.splitlines()
     assert shown[0] == "dgx1-v100: all 28 sets of 2 GPUs, nccl-2.30 as measured on dgx1-v100"
+    assert "note: The measured factors correct the rings, not the optimum." in shown
     found = json.loads(call("collective", "dgx1-v100", "--gpus", 2, "--rates", "measured.json", "--json").out)
     assert (found["best"]["ring_gb_per_s"], found["worst"]["ring_gb_per_s"]) == (36, 9)
     again = json.loads(

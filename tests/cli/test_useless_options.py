@@ -114,6 +114,7 @@ def test_warnings_of_the_library_are_one_line(here: Path) -> None:
         ("scheduler --gpu-model V100", "--gpu-model has an effect only with TOPO"),
         ("extender --assume a=b", "--assume has an effect only with TOPO"),
         ("label summit --node a --print --every 3", "--every has no effect with --print"),
+        ("label summit --node a --print --kubeconfig a.conf", "--kubeconfig has no effect with --print"),
     ],
 )
 def test_options_of_kubernetes_that_would_change_nothing(call: Call, arguments: str, message: str) -> None:

@@ -95,6 +95,11 @@ def test_topologies_of_one_name_are_told_apart(results: list[Result]) -> None:
     assert [group["runs"][0]["repetitions"] for group in groups] == [2, 1]
 
 
+def test_runs_of_other_numbers_of_jobs_are_no_repetitions(results: list[Result]) -> None:
+    groups = contents.contents_of([results[0], run("baseline", jobs=5)])["groups"]
+    assert [(group["num_jobs"], group["runs"][0]["repetitions"]) for group in groups] == [(30, 1), (5, 1)]
+
+
 def test_no_result_is_refused() -> None:
     with pytest.raises(ValueError, match="results is empty"):
         write_page([], "page.html")

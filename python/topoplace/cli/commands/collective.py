@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> None:
         }
         writing.as_json(facts | {row.pop("set"): row for row in rows})
         return
-    _show(f"{topology.name}: {_sets(found)} of {arguments.gpus} GPUs, {rates.name}", found, rows)
+    _show(f"{topology.name}: {_sets(found)} of {arguments.gpus} GPUs, {rates.name}", found, rows, rates)
 
 
 def _named(found: Survey) -> tuple[tuple[str, RatedSet], ...]:
@@ -84,7 +84,7 @@ def _sets(found: Survey) -> str:
     return f"{'all' if found.all_sets else 'random'} {found.num_sets} sets"
 
 
-def _show(title: str, found: Survey, rows: list[dict[str, Any]]) -> None:
+def _show(title: str, found: Survey, rows: list[dict[str, Any]], rates: Rates) -> None:
     from topoplace.report import tables
 
     cells = [
@@ -102,5 +102,7 @@ def _show(title: str, found: Survey, rows: list[dict[str, Any]]) -> None:
     columns = ("", "GPUs", "rings GB/s", "optimum GB/s", "paths", "channels", "order of a ring")
     tables.show(columns, cells, title)
     print(f"mean of the rings: {tables.number(found.mean_gb_per_s)} GB/s")
+    if rates.achieved:
+        print("note: The measured factors correct the rings, not the optimum.")
     if found.assumed:
         print("note: The topology does not tell its host; CPUs usual with its PCIe are assumed.")

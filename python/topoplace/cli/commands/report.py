@@ -49,14 +49,18 @@ def _run(arguments: argparse.Namespace) -> None:
     with flags.named(title="--title"):
         title = _checks.text(arguments.title, "title", ValueError)
     output = writing.file(arguments.output)
-    for path in arguments.results:
+    results: list[Result] = []
+    for i, path in enumerate(arguments.results):
         if output.exists() and path.exists() and output.samefile(path):
             raise ValueError(f"-o {output}: is also RESULT {path}, which would be lost")
-    results: list[Result] = []
-    for path in arguments.results:
+        if path in arguments.results[:i]:
+            raise ValueError(f"RESULT {path} is given twice")
         try:
             results.append(Result.load(path))
         except ValueError as error:
             raise ValueError(f"RESULT {path}: {error}") from None
-    write_page(results, output, title=title)
+    try:
+        write_page(results, output, title=title)
+    except OSError as error:
+        raise ValueError(f"-o {output}: {error.strerror}") from None
     writing.wrote(output, beside_json=False)

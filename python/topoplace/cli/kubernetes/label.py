@@ -50,6 +50,8 @@ def _run(arguments: argparse.Namespace) -> None:
             every = _checks.positive(arguments.every, "every", ValueError)
         if arguments.printed:
             raise ValueError("--every has no effect with --print")
+    if arguments.printed and arguments.kubeconfig is not None:
+        raise ValueError("--kubeconfig has no effect with --print")
     namespace, value = shared.namespace(arguments), _config_map(arguments)
     if arguments.printed:
         value["metadata"]["namespace"] = namespace

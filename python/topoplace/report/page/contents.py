@@ -28,10 +28,14 @@ _DECIMALS: Final = 4
 
 
 def contents_of(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the values of the page: figures by topology and policy, and the first run of each in detail."""
-    groups: dict[Topology, dict[str, list[Result]]] = {}
+    """Return the values of the page: figures by topology and policy, and the first run of each in detail.
+
+    Runs of different numbers of jobs are no repetitions of each other: each number is a group of its own.
+    """
+    groups: dict[tuple[Topology, int], dict[str, list[Result]]] = {}
     for result in results:
-        groups.setdefault(result.topology, {}).setdefault(result.policy, []).append(result)
+        study = result.topology, len(result.records)
+        groups.setdefault(study, {}).setdefault(result.policy, []).append(result)
     measures = [
         {
             "key": key,
@@ -45,11 +49,13 @@ def contents_of(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
-    """Return the values of one topology. policies: the results by policy."""
-    topology = next(iter(policies.values()))[0].topology
+    """Return the values of one topology and number of jobs. policies: the results by policy."""
+    first = next(iter(policies.values()))[0]
+    topology = first.topology
     return {
         "name": topology.name,
         "gpus": topology.num_gpus,
+        "num_jobs": len(first.records),
         "machines": _machines(topology),
         "runs": [
             {"policy": policy, "repetitions": len(runs), "figures": _figures(runs), **_details(runs[0])}

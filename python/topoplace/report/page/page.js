@@ -83,6 +83,7 @@ function options(select, names, selected) {
   }));
 }
 
+const short = (text, pixels) => (text.length * 7 < pixels ? text : `${text.slice(0, Math.floor(pixels / 7) - 2)}…`);
 const widthOf = (id) => Math.max(280, Math.min(960, element(id).clientWidth));
 
 // ---- policies side by side ----
@@ -124,7 +125,7 @@ function intervals() {
   svg.append(draw("line", { x1: left, x2: left, y1: 4, y2: height - 24, class: "axis" }));
   rows.forEach((row, k) => {
     const y = 16 + k * step;
-    svg.append(draw("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, row.name));
+    svg.append(draw("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, short(row.name, left)));
     const [mean, low, high] = row.value;
     if (mean === null) {
       svg.append(draw("text", { x: left + 6, y: y + 4, class: "faint" }, "no data"));
@@ -203,7 +204,7 @@ function fragmented(one) {
   return accumulated(changes);
 }
 
-const SERIES = [["GPUs busy", busy], ["jobs waiting", waiting], ["GPUs free beside busy ones, on the same machine", fragmented]];
+const SERIES = [["GPUs busy", busy], ["jobs waiting", waiting], ["GPUs free on machines in use", fragmented]];
 const kept = new Map();
 
 function seriesOf(k, i) {
@@ -299,9 +300,10 @@ function machines() {
   }
   const [low] = span();
   const waits = seriesOf(1, chosen.run)[Math.round(chosen.time * POINTS)];
-  element("now").textContent = `After ${duration(now() - low)}: ${plural(current.length, "job")} on ${plural(held.size, "GPU")} of ${group().gpus.toLocaleString("en")}, ${plural(Math.max(0, Math.round(waits)), "job")} waiting.`;
+  element("now").textContent = `After ${duration(now() - low)}: ${plural(current.length, "job")} on ${plural(held.size, "GPU")} of ${group().gpus.toLocaleString("en")}, ${plural(Math.max(0, Math.round(waits)), "job")} waiting.${[...held.values()].includes(-1) ? " Dark: several jobs share a GPU." : ""}`;
   const jobs = run().jobs;
-  const rows = current.slice(0, 12).map((i) => [jobs.id[stays.job[i]], listed(stays.gpus[i]), duration(now() - stays.start[i]), duration(stays.end[i] - now())]);
+  const share = (i) => (stays.gpu_fraction[i] < 1 ? ` (${number(stays.gpu_fraction[i])} of each)` : "");
+  const rows = current.slice(0, 12).map((i) => [jobs.id[stays.job[i]], listed(stays.gpus[i]) + share(i), duration(now() - stays.start[i]), duration(stays.end[i] - now())]);
   if (current.length > rows.length) rows.push([`and ${current.length - rows.length} more`, "", "", ""]);
   table(element("running"), ["job", "GPUs", "runs for", "time left"], rows, [0, 1]);
 }
@@ -385,7 +387,7 @@ function atTime() { series(); machines(); }
 function ofRun() { atTime(); slowdowns(); decisions(); }
 function all() {
   const where = group();
-  element("subject").textContent = `${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines.length, "machine")}; ${plural(where.runs[0].jobs.id.length + where.runs[0].left_out, "job")} in a run`;
+  element("subject").textContent = `${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines.length, "machine")}; ${plural(where.num_jobs, "job")} in a run`;
   options(element("policy"), where.runs.map((one) => one.policy), chosen.run);
   figuresTable(); intervals(); waits(); ofRun();
 }
@@ -395,7 +397,7 @@ function on(id, event, change) {
 }
 
 document.querySelector("h1").textContent = document.title;
-options(element("topology"), DATA.groups.map((one) => `${one.name} (${plural(one.gpus, "GPU")})`), 0);
+options(element("topology"), DATA.groups.map((one) => `${one.name} (${plural(one.gpus, "GPU")}, ${plural(one.num_jobs, "job")})`), 0);
 element("choose-topology").hidden = DATA.groups.length < 2;
 options(element("measure"), DATA.measures.map((one) => one.label), 0);
 on("topology", "change", (it) => { Object.assign(chosen, { group: +it.value, run: 0, first: 0 }); all(); });
