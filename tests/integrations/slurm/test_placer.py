@@ -264,6 +264,7 @@ def test_cancelled_before_and_after_the_start(placing: Placing) -> None:
     slurm = placing.slurm
     jobs = [slurm.submit("--gres=gpu:8", script="sleep 60") for _ in range(5)]
     placing.until_runs(*jobs[:4])
+    placing.until(lambda: placing.journal.latest()[jobs[0]].stage is Stage.CONFIRMED)
     slurm.run("scancel", jobs[4], jobs[0])
     another = slurm.submit("--gres=gpu:8", script=SEES)
     placing.until(lambda: another not in states(slurm))
