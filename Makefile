@@ -101,7 +101,7 @@ cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, wi
 sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers
-	ctest --preset sanitizers --exclude-regex package
+	ctest --preset sanitizers --exclude-regex 'package|_work'
 
 thread-sanitizer: $(VENV)/.dependencies  ## kernels asked by several threads, under ThreadSanitizer
 	cmake --preset thread --log-level=WARNING
