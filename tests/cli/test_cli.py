@@ -333,7 +333,7 @@ def test_report_about_saved_results(tmp_path: Path) -> None:
     assert_command_refuses(*full, message="-o /dev/full: No space left on device", cwd=tmp_path)
     saved = tmp_path / "1.csv"
     assert_command_refuses("report", saved, "-o", saved, message=f"-o {saved}: is also RESULT {saved}")
-    assert "topoplace.result" in saved.read_text()
+    assert "topoplace.result" in saved.read_text("utf-8")
 
 
 def test_compare_tells_policies_of_one_name_apart(tmp_path: Path) -> None:
