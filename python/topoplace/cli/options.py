@@ -134,6 +134,20 @@ def add_topology(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> 
     add_assumptions(parser, gpu_model=gpu_model)
 
 
+def add_host_machine(parser: argparse.ArgumentParser, whose: str) -> None:
+    """Add the optional argument TOPO for one machine, with the options about its text; see `reading.host_machine`.
+
+    whose: begins the help text.
+    """
+    parser.add_argument(
+        "topology",
+        metavar="TOPO",
+        nargs="?",
+        help=f"{whose} machine, as for `topoplace show` (default: what is found on this host)",
+    )
+    add_assumptions(parser)
+
+
 def add_assumptions(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:
     """Add options that supply facts which some topology formats do not contain, such as the GPU model.
 

@@ -36,6 +36,13 @@ def topology(arguments: argparse.Namespace) -> Topology:
     return with_gpus(topology_or_network(arguments.topology, arguments), arguments.topology)
 
 
+def host_machine(arguments: argparse.Namespace) -> Topology:
+    """Return the topology that the optional argument TOPO names; without it, what is found on this host."""
+    from topoplace import Topology
+
+    return Topology.discover() if arguments.topology is None else topology(arguments)
+
+
 def machines(arguments: argparse.Namespace) -> tuple[Topology, GivenHosts]:
     """Return the topology that TOPO names, and the CPUs and memory of its machines.
 

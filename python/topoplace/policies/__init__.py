@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from topoplace import _checks
 from topoplace._similar_names import did_you_mean
@@ -126,18 +126,14 @@ def get(name: str, **options: Any) -> Policy:
 def _class_of(name: str) -> Callable[..., Policy]:
     """Return the class that `name`, a module and a class separated by a colon, stands for."""
     module, _, attribute = name.partition(":")
+    what = f"name = {_checks.shown(name)}"
     if module.startswith(".") or "/" in module:
-        shown = _checks.shown(name)
-        raise ValueError(f"name = {shown}: {module} is not the name of a module, such as package.module")
-    try:
-        found: object = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"name = {_checks.shown(name)}: {error}") from None
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
-        raise ValueError(f"name = {_checks.shown(name)}: {installed.failure(error)}") from error
-    if not callable(found):
-        raise ValueError(f"name = {_checks.shown(name)}: {attribute} is not a class")
-    return cast("Callable[..., Policy]", found)
+        raise ValueError(f"{what}: {module} is not the name of a module, such as package.module")
+    return installed.checked_class(
+        lambda: getattr(importlib.import_module(module), attribute),
+        what,
+        f"{what}: {attribute} is not a class",
+    )
 
 
 def _hint(name: str) -> str:

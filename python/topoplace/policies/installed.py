@@ -36,18 +36,27 @@ def find(name: str) -> Callable[..., Policy] | None:
         raise ValueError(
             f"{shown}: offered by several packages: {', '.join(values)}; name one of these instead"
         )
+    what = f"{shown}: its package offers {values[0]}"
+    return checked_class(offered[0].load, what, f"{what}, which is not a class")
+
+
+def checked_class(load: Callable[[], object], what: str, no_class: str) -> Callable[..., Policy]:
+    """Return the class that `load` imports; ValueError if it cannot.
+
+    what: begins the message if the import fails, whatever the module does. no_class: the message if it is no class.
+    """
     try:
-        found: object = offered[0].load()
+        found = load()
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{shown}: its package offers {values[0]}: {error}") from None
-    except (Exception, SystemExit) as error:  # whatever the package does when it is imported
-        raise ValueError(f"{shown}: its package offers {values[0]}: {failure(error)}") from error
+        raise ValueError(f"{what}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{what}: {_failure(error)}") from error
     if not callable(found):
-        raise ValueError(f"{shown}: its package offers {values[0]}, which is not a class")
+        raise ValueError(no_class)
     return cast("Callable[..., Policy]", found)
 
 
-def failure(error: BaseException) -> str:
+def _failure(error: BaseException) -> str:
     """Return what an imported module raised, and where, as the end of a sentence."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = (

@@ -33,13 +33,7 @@ def add(commands: Any) -> None:
         ],
         negative="a run failed",
     )
-    parser.add_argument(
-        "topology",
-        metavar="TOPO",
-        nargs="?",
-        help="this host's machine, as for `topoplace show` (default: what is found on this host)",
-    )
-    options.add_assumptions(parser)
+    options.add_host_machine(parser, "this host's")
     parser.add_argument(
         "--on",
         action="append",
@@ -109,9 +103,7 @@ def _benchmark(arguments: argparse.Namespace) -> AllReducePerf:
 
 
 def _topology(arguments: argparse.Namespace) -> Topology:
-    from topoplace import Topology
-
-    found = Topology.discover() if arguments.topology is None else reading.topology(arguments)
+    found = reading.host_machine(arguments)
     if found.num_machines > 1:
         raise ValueError(f"{found.name} has {found.num_machines} machines; only this host can be measured")
     return found

@@ -44,7 +44,7 @@ def _add_device_plugin(which: Any) -> None:
         _device_plugin,
         examples=["topoplace kubernetes device-plugin dgx-h100 --node gpu7 --passing cdi"],
     )
-    shared.add_machine(parser)
+    options.add_host_machine(parser, "the node's")
     options.add_policy(parser, what="policy that compares sets of GPUs", default="collective")
     parser.add_argument(
         "--resource",
@@ -327,7 +327,7 @@ def _device_plugin(arguments: argparse.Namespace) -> None:
     named = {"directory": "--directory", "endpoint": "--endpoint", "resource_name": "--resource"}
     with flags.named(name="--policy", policy="--policy", topology="TOPO", **named):
         plugin = DevicePlugin(
-            shared.machine(arguments),
+            reading.host_machine(arguments),
             policy=arguments.policy,
             resource_name=arguments.resource,
             passing=arguments.passing,

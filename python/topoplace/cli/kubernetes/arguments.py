@@ -8,11 +8,8 @@ import signal
 from threading import Event
 from typing import TYPE_CHECKING
 
-from topoplace.cli import options, reading
-
 if TYPE_CHECKING:
     from topoplace.integrations.kubernetes.client.access import Access
-    from topoplace.topology.topology import Topology
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -30,24 +27,6 @@ def access(arguments: argparse.Namespace) -> Access:
 
     config = arguments.kubeconfig
     return access.in_cluster() if config is None else access.from_kubeconfig(config)
-
-
-def add_machine(parser: argparse.ArgumentParser) -> None:
-    """Add TOPO for the machine of one node, and the options about its text; `machine` reads them."""
-    parser.add_argument(
-        "topology",
-        metavar="TOPO",
-        nargs="?",
-        help="the node's machine, as for `topoplace show` (default: what is found on this host)",
-    )
-    options.add_assumptions(parser)
-
-
-def machine(arguments: argparse.Namespace) -> Topology:
-    """Return the machine of this node."""
-    from topoplace import Topology
-
-    return Topology.discover() if arguments.topology is None else reading.topology(arguments)
 
 
 def add_namespace(parser: argparse.ArgumentParser, what: str) -> None:

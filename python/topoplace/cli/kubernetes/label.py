@@ -7,7 +7,7 @@ import sys
 from contextlib import closing
 from typing import Any
 
-from topoplace.cli import flags, options, writing
+from topoplace.cli import flags, options, reading, writing
 from topoplace.cli.kubernetes import arguments as shared
 
 _SIGNALS_S = 0.2
@@ -23,7 +23,7 @@ def add(which: Any) -> None:
         _run,
         examples=["topoplace kubernetes label --node gpu7 --every 600"],
     )
-    shared.add_machine(parser)
+    options.add_host_machine(parser, "the node's")
     parser.add_argument("--node", required=True, metavar="NAME", help="name of this node")
     shared.add_namespace(parser, "where the ConfigMap is")
     shared.add_kubeconfig(parser)
@@ -79,4 +79,4 @@ def _config_map(arguments: argparse.Namespace) -> dict[str, Any]:
     from topoplace.integrations.kubernetes.machines import config_map
 
     with flags.named(node="--node", topology="TOPO"):
-        return config_map(arguments.node, shared.machine(arguments))
+        return config_map(arguments.node, reading.host_machine(arguments))

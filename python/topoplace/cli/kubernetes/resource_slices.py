@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from topoplace.cli import flags, options, writing
-from topoplace.cli.kubernetes import arguments as shared
+from topoplace.cli import flags, options, reading, writing
 
 
 def add(which: Any) -> None:
@@ -18,7 +17,7 @@ def add(which: Any) -> None:
         _run,
         examples=["topoplace kubernetes resource-slices dgx-h100 --node gpu7 --driver gpu.nvidia.com"],
     )
-    shared.add_machine(parser)
+    options.add_host_machine(parser, "the node's")
     parser.add_argument("--node", required=True, metavar="NAME", help="name of this node")
     parser.add_argument(
         "--driver", required=True, metavar="DOMAIN", help="name of the DRA driver that prepares the devices"
@@ -42,7 +41,7 @@ def _run(arguments: argparse.Namespace) -> None:
     with flags.named(topology="TOPO", **named):
         slices = resource_slices(
             arguments.node,
-            shared.machine(arguments),
+            reading.host_machine(arguments),
             arguments.driver,
             generation=arguments.generation,
             clique=arguments.clique,
