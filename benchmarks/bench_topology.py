@@ -51,7 +51,7 @@ def slowest_megabyte() -> tuple[float, str]:
         original, format = path.read_bytes(), format_of(path)
         refused_at_most(original, format)
         for how in WAYS:
-            data = swollen(original, how)
+            data = swollen(original, how, 1 << 20)
             for parse in [tp.discovery.read] if format is None else [tp.discovery.read, format.parse]:
                 started = time.process_time()
                 with contextlib.suppress(tp.TopologyError):

@@ -1,5 +1,6 @@
 // Runs a fuzz body over every file of the directories named on the command line, then over as many random
-// inputs as its first argument says: the corpus, and a little more, as a plain test.
+// inputs as its first argument says (fewer under a sanitizer): the corpus, and a little more, as a plain
+// test.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include <iterator>
 #include <random>
 #include <vector>
+
+#include "check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -25,7 +28,7 @@ int main(int argc, char** argv) {
         }
     }
     std::mt19937 random(1);
-    const int drawn = argc > 1 ? std::atoi(argv[1]) : 0;
+    const std::int32_t drawn = check::rounds(argc > 1 ? std::atoi(argv[1]) : 0);
     for (int i = 0; i < drawn; ++i) {
         std::vector<std::uint8_t> bytes(random() % 96);
         for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());

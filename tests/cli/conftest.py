@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from command_line import Call, Called
+from command_line import Call, Called, exit_code_of
 from topoplace import cli
 
 
@@ -12,10 +12,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(cli, "_discard_output", lambda: None)
 
     def run(*arguments: object) -> Called:
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
+        code = exit_code_of([str(argument) for argument in arguments])
         return Called(code, *capsys.readouterr())
 
     return run

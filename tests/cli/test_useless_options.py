@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Call, run
+from command_line import Call, run_process
 from topoplace import policies
 
 SWF = "; MaxNodes: 4\n" + "".join(f"{i} {i} 0 60 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n" for i in range(1, 4))
@@ -97,7 +97,7 @@ def test_near_names_of_policies_are_suggested(name: str, hint: str) -> None:
 
 
 def test_warnings_of_the_library_are_one_line(here: Path) -> None:
-    done = run("place", "topo.txt", "--gpus", "2", "--policy", "mapa-topo-aware", cwd=here)
+    done = run_process("place", "topo.txt", "--gpus", "2", "--policy", "mapa-topo-aware", cwd=here)
     assert done.returncode == 0
     assert (
         done.stderr

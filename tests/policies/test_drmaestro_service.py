@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
+from thoroughness import thorough
 from topoplace.engine.telemetry import FinishedRun, Reading
 from topoplace.papers.drmaestro import rodinia
 from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine, QueuedJob
@@ -118,7 +119,7 @@ def test_wrong_options_of_the_service_are_named() -> None:
 
 
 def test_the_service_keeps_the_contract_of_policies() -> None:
-    check_policy(DRMaestroService(InferenceEngine({"a": TRUE})))
+    check_policy(DRMaestroService(InferenceEngine({"a": TRUE})), states=thorough(6, 2))
 
 
 def two_machines() -> tuple[tp.Cluster, tp.JobGraph]:
@@ -218,4 +219,4 @@ def test_a_merged_mapping_tries_again_in_the_next_plan_only() -> None:
 
 
 def test_a_merged_mapping_keeps_the_contract_of_policies() -> None:
-    check_policy(DRMaestro(retry=False))
+    check_policy(DRMaestro(retry=False), states=thorough(6, 2))

@@ -14,7 +14,6 @@ from topoplace.discovery import Format
 
 FIXTURES = sorted((Path(__file__).parents[1] / "data").iterdir())
 """Small texts of every format, written by hand."""
-MEGABYTE = 1 << 20
 MAX_BYTES = 40_000
 """Longer texts are cut before they are broken, to keep a test short."""
 _WORDS = [
@@ -48,19 +47,19 @@ def format_of(path: Path) -> Format | None:
         return None
 
 
-def swollen(original: bytes, how: str) -> bytes:
-    """A megabyte made of `original`, in one of the ways that cost a careless parser most."""
+def swollen(original: bytes, how: str, size: int) -> bytes:
+    """About `size` bytes made of `original`, in one of the ways that cost a careless parser most."""
     lines = original.split(b"\n")
     middle = lines[len(lines) // 2] or b"x"
     if how == "repeated":
-        return (original * (MEGABYTE // len(original) + 1))[:MEGABYTE]
+        return (original * (size // len(original) + 1))[:size]
     if how == "one line":
-        return original + (middle + b" ") * ((MEGABYTE - len(original)) // (len(middle) + 1))
+        return original + (middle + b" ") * ((size - len(original)) // (len(middle) + 1))
     if how == "lines":
-        body = (middle + b"\n") * ((MEGABYTE - len(original)) // (len(middle) + 1))
+        body = (middle + b"\n") * ((size - len(original)) // (len(middle) + 1))
         return b"\n".join(lines[: len(lines) // 2]) + b"\n" + body + b"\n".join(lines[len(lines) // 2 :])
     word = {"brackets": b"[", "elements": b"<a>", "cells": b"1 ", "tabs": b"\t", "dashes": b"- - "}[how]
-    return original[: len(original) // 2] + word * (MEGABYTE // 2 // len(word))
+    return original[: len(original) // 2] + word * (size // 2 // len(word))
 
 
 WAYS = ("repeated", "one line", "lines", "brackets", "elements", "cells", "tabs", "dashes")

@@ -50,13 +50,23 @@ def require(holds: object, message: str) -> None:
 class DecisionCheck:
     """The checks of a policy's answers for one job and one state of a cluster."""
 
-    def __init__(self, policy: Policy, build: PolicyFactory, job: JobGraph, cluster: Cluster) -> None:
-        """Prepare to check `policy`; `build` returns a new one, which must give the same answers."""
+    def __init__(
+        self,
+        policy: Policy,
+        build: PolicyFactory,
+        job: JobGraph,
+        cluster: Cluster,
+        snapshot: bytes | None = None,
+    ) -> None:
+        """Prepare to check `policy`; `build` returns a new one, which must give the same answers.
+
+        snapshot: that of the cluster, if it is known.
+        """
         self.policy = policy
         self.build = build
         self.job = job
         self.cluster = cluster
-        self._before = _contents(job, cluster)
+        self._before = snapshot or cluster.snapshot(), repr(job)
         busy = sorted(set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus()))
         wants = "".join(f", {name} = {getattr(job, name)!r}" for name in job.requirements)
         self.where = (
@@ -149,7 +159,9 @@ class DecisionCheck:
         self._require(other is None, str(better))
 
     def _require_unchanged(self, method: str) -> None:
-        same = _contents(self.job, self.cluster) == self._before
+        # The contents as text, not the objects: a policy that changes an object changes every reference to it. The
+        # snapshot contains the topology.
+        same = (self.cluster.snapshot(), repr(self.job)) == self._before
         self._require(same, f"{method} changed the cluster, topology or job it was shown")
 
     def _require(self, holds: object, message: str) -> None:
@@ -204,12 +216,6 @@ def no_exception(where: str) -> Generator[None]:
         yield
     except Exception as error:
         raise AssertionError(f"{where} raised {refused_text(error)}") from error
-
-
-def _contents(job: JobGraph, cluster: Cluster) -> tuple[bytes, str]:
-    # The contents as text, not the objects: a policy that changes an object changes every reference to it. The snapshot
-    # contains the topology.
-    return cluster.snapshot(), repr(job)
 
 
 def _names_requirement(text: str, job: JobGraph) -> bool:

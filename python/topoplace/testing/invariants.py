@@ -137,7 +137,10 @@ class _Run:
         found: list[Answers] = []
         fit: set[JobGraph] = set()
         for cluster in self.clusters:
-            outcomes = [DecisionCheck(self.policy, self.build, job, cluster).run() for job in self.jobs]
+            snapshot = cluster.snapshot()
+            outcomes = [
+                DecisionCheck(self.policy, self.build, job, cluster, snapshot).run() for job in self.jobs
+            ]
             plan = check_plan(self.policy, self.build, queue_of(self.jobs), cluster)
             placed = {job for job, outcome in zip(self.jobs, outcomes, strict=True) if outcome.placement}
             fit = fit | placed if cluster.allocations or cluster.drained_gpus() else placed

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from batch_logs import PBS, SACCT, SWF
 from mutations import WAYS, broken, swollen
+from thoroughness import thorough
 from topoplace.simulate import Workload
 from traces import HELIOS, KALOS, OPENB, PAI, PHILLY
 
@@ -46,4 +47,4 @@ def test_broken_logs_are_read_or_refused(
 @pytest.mark.parametrize("how", WAYS)
 def test_swollen_logs_are_read_or_refused(log: str, read: Callable[[str], Workload], how: str) -> None:
     with contextlib.suppress(ValueError):
-        read(swollen(log.encode(), how).decode())
+        read(swollen(log.encode(), how, thorough(1 << 20, 1 << 17)).decode())

@@ -88,10 +88,10 @@ def reproduce(
         for like_artifact in (True, False)
         for machine in ("torus-2d", "cubeMesh-16")
     ]
+    claims = list(match_artifact(artifact)) if artifact else []
     runner = runner or Runner()
     for study in (real, *novel):
         study.run_all(runner)
-    claims = list(match_artifact(artifact)) if artifact else []
     claims += rows.wiring()
     claims += rows.model()
     claims += bandwidths.rows()
