@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs manual messages format hooks newest docs clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs manual papers messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -67,6 +67,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	python tools/check_stub.py
 	python tools/check_messages.py
 	python tools/write_manual.py --check
+	python tools/write_papers.py --check
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .
@@ -81,6 +82,9 @@ stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a
 
 manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate the manual page and docs/command-line.md
 	python tools/write_manual.py
+
+papers: $(VENV)/.extension $(VENV)/.dependencies  ## run all reproductions and write docs/papers (half an hour of CPU time)
+	python tools/write_papers.py
 
 messages: $(VENV)/.dependencies  ## regenerate the descriptors of messages after a change in a .proto file
 	python tools/check_messages.py --write

@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 import topoplace
-from topoplace.papers.coverage import Part, page
+from topoplace.papers.coverage import Part
 
 PAPERS = ("sc17", "tsubame", "mapa", "gpuaas", "drmaestro")
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_page_is_generated_and_names_files(repository: Path, paper: str) -> None:
+def test_parts_name_files(paper: str) -> None:
     coverage = importlib.import_module(f"topoplace.papers.{paper}.coverage")
-    written = (repository / f"docs/papers/{paper}.md").read_text("utf-8")
-    assert written == page(paper, coverage.TITLE, coverage.PARTS), "run python tools/write_coverage.py"
     package = Path(topoplace.__file__).parent
     missing = [path for part in coverage.PARTS for path in part.code if not (package / path).exists()]
     assert missing == []

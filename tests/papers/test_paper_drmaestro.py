@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.papers import drmaestro
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
@@ -57,6 +57,10 @@ def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim]
 
 def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
     assert_covered(quick[0].values(), coverage.PARTS)
+
+
+def test_rows_are_those_kept(quick: tuple[dict[str, Claim], Path]) -> None:
+    assert_kept(quick[0].values(), "drmaestro")
 
 
 def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("highspy")
 
-from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
+from paper_rows import assert_claims_kept, assert_complete, assert_covered, assert_rules_can_fail, by_id
 from topoplace.capacity import TABLE_II, CapacityResult, Problem, SearchPlanner, audit_events, generate_jobs
 from topoplace.capacity.online.sizing import response
 from topoplace.capacity.planners.paper_model import PaperModel
@@ -63,6 +63,11 @@ def test_one_server_is_enough(claims: dict[str, Claim]) -> None:
 
 def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
     assert_covered(claims.values(), coverage.PARTS)
+
+
+def test_rows_claim_what_is_kept(claims: dict[str, Claim]) -> None:
+    """Our values depend on the time that planners have, and are of one list of jobs here."""
+    assert_claims_kept(claims.values(), "gpuaas")
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.papers import mapa
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.mapa import bandwidths, coverage
@@ -257,6 +257,10 @@ def test_every_claim_is_complete(claims: dict[str, Claim]) -> None:
 
 def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
     assert_covered(claims.values(), coverage.PARTS, ["artifact"])
+
+
+def test_rows_are_those_kept(claims: dict[str, Claim]) -> None:
+    assert_kept(claims.values(), "mapa")
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import (
     authors_utility,
@@ -278,6 +278,10 @@ def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
 
 def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
     assert_covered(claims.values(), coverage.PARTS, ["1.22 code", "1.24 own"])
+
+
+def test_rows_are_those_kept(claims: dict[str, Claim]) -> None:
+    assert_kept(claims.values(), "sc17")
 
 
 def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:

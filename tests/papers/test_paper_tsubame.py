@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from paper_rows import assert_complete, assert_covered, assert_rules_can_fail, by_id
+from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.papers import tsubame
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
@@ -85,6 +85,10 @@ WRONG = {
 
 def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
     assert_covered(quick[0].values(), coverage.PARTS)
+
+
+def test_rows_are_those_kept(quick: tuple[dict[str, Claim], Path]) -> None:
+    assert_kept(quick[0].values(), "tsubame")
 
 
 def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from topoplace.papers import record
 from topoplace.papers.claims import FITTED, IDENTITY, RESULTS, Claim
 from topoplace.papers.coverage import Part
 from topoplace.papers.rules import DIFFERS
+
+_KEPT = Path(__file__).parents[2] / "docs/papers"
 
 
 def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:
@@ -23,6 +27,24 @@ def assert_complete(claims: Iterable[Claim]) -> None:
         assert list(claim.to_dict()) == ["id", "quantity", "paper", "ours", "verdict", "why"]
         assert all(claim.to_dict().values()), claim
         assert claim.verdict in (*RESULTS, IDENTITY, FITTED), claim
+
+
+def assert_kept(claims: Iterable[Claim], paper: str) -> None:
+    """The rows of a quick run are those in docs/papers/PAPER.json."""
+    kept = record.read(_KEPT / f"{paper}.json").quick
+    assert record.differences(kept, claims) == [], f"run python tools/write_papers.py {paper}"
+
+
+def assert_claims_kept(claims: Iterable[Claim], paper: str) -> None:
+    """The rows that the quick run in docs/papers/PAPER.json has as well compare the same, with the same number."""
+    kept = {row.id: row for row in record.read(_KEPT / f"{paper}.json").quick}
+    both = [(claim, kept[claim.id]) for claim in claims if claim.id in kept]
+    assert len(both) == len(kept)
+    assert [(row.quantity, row.paper) for _, row in both] == [
+        (claim.quantity, claim.paper) for claim, _ in both
+    ]
+    same = [(row.ours, claim.ours) for claim, row in both if claim.verdict == IDENTITY and not row.machine]
+    assert [kept for kept, _ in same] == [now for _, now in same]
 
 
 def assert_covered(claims: Iterable[Claim], parts: Sequence[Part], not_here: Sequence[str] = ()) -> None:

@@ -27,7 +27,9 @@ class Claim:
     - "fitted": free parameters of ours were chosen so that it agrees; whether it still does on other seeds, the values
       tell.
 
-    `rule` is the rule itself, None if the verdict follows from no value.
+    `rule` is the rule itself, None if the verdict follows from no value, and `values` are those that it was given.
+    `machine` says that ours depends on the machine that runs it, such as a time: it is another in each run. `series`
+    names what the first of the values belong to, such as policies, if anything.
     """
 
     id: str
@@ -37,19 +39,24 @@ class Claim:
     verdict: str
     why: str
     rule: Rule | None = field(default=None, repr=False, compare=False)
+    values: tuple[object, ...] = field(default=(), repr=False, compare=False)
+    machine: bool = field(default=False, repr=False, compare=False)
+    series: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, str]:
         """Return the row's fields by name, as `topoplace papers NAME --json` prints them."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rule"}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A quantity that a paper states: the first three fields of its row."""
+    """A quantity that a paper states: the first three fields of its row; `machine` and `series` as of `Claim`."""
 
     id: str
     quantity: str
     paper: str
+    machine: bool = False
+    series: tuple[str, ...] = ()
 
     def judged(self, ours: str, rule: Rule, *values: object, note: str = "", fitted: str = "") -> Claim:
         """Return the row whose verdict `rule` gives on `values`.
@@ -61,7 +68,7 @@ class Quantity:
         verdict = rule.verdict(*values)
         if fitted and verdict != DIFFERS:
             verdict = FITTED
-        return Claim(self.id, self.quantity, self.paper, ours, verdict, why, rule)
+        return self._row(ours, verdict, why, rule, values)
 
     def identity(self, ours: str, rule: Rule, *values: object, note: str = "") -> Claim:
         """Return the row of a number that could not have come out otherwise; arguments as of `judged`."""
@@ -70,11 +77,18 @@ class Quantity:
 
     def of_the_paper(self, ours: str, why: str) -> Claim:
         """Return the row of what follows from the paper's own numbers, whether these agree with each other or not."""
-        return Claim(self.id, self.quantity, self.paper, ours, IDENTITY, why)
+        return self._row(ours, IDENTITY, why)
 
     def not_comparable(self, ours: str, why: str) -> Claim:
         """Return the row of a number that the paper does not have, or not in a way that can be compared."""
-        return Claim(self.id, self.quantity, self.paper, ours, NOT_COMPARABLE, why)
+        return self._row(ours, NOT_COMPARABLE, why)
+
+    def _row(
+        self, ours: str, verdict: str, why: str, rule: Rule | None = None, values: tuple[object, ...] = ()
+    ) -> Claim:
+        return Claim(
+            self.id, self.quantity, self.paper, ours, verdict, why, rule, values, self.machine, self.series
+        )
 
 
 def listed(values: Iterable[object], form: str | int = 1) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -24,24 +23,3 @@ class Part:
     def __post_init__(self) -> None:
         if not self.rows and not self.note:
             raise ValueError(f"{self.name}: neither a row nor a note")
-
-
-def page(paper: str, title: str, parts: Sequence[Part]) -> str:
-    """Return the table of a paper's parts as a page in Markdown.
-
-    paper: name of the subcommand of `topoplace papers`. title: of the paper.
-    """
-    return "\n".join(_lines(paper, title, parts)) + "\n"
-
-
-def _lines(paper: str, title: str, parts: Sequence[Part]) -> Iterator[str]:
-    yield f"# {title}"
-    yield ""
-    yield f"Every algorithm, equation, figure and table of the paper. `topoplace papers {paper}` prints the rows."
-    yield f"This page is generated from `papers/{paper}/coverage.py` by `python tools/write_coverage.py`."
-    yield ""
-    yield "| part | what it shows | code | rows | remarks |"
-    yield "|---|---|---|---|---|"
-    for part in parts:
-        code = ", ".join(f"`{path}`" for path in part.code) or "–"
-        yield f"| {part.name} | {part.content} | {code} | {', '.join(part.rows) or '–'} | {part.note} |"

@@ -54,6 +54,7 @@ class Ranges:
 
     reproduced: ranges for the verdict `reproduced`, one per value; None if the paper states no number but an order.
     order: ranges for the verdict `order only`; None if there is no order to agree with. text: both in words.
+    paper: the paper's numbers for the first of the values, as far as it has any; pictures show ours beside them.
 
     A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across an end
     of the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide:
@@ -63,6 +64,7 @@ class Ranges:
     reproduced: tuple[Range, ...] | None
     order: tuple[Range, ...] | None
     text: str
+    paper: tuple[float, ...] = ()
 
     def verdict(self, *values: object) -> str:
         """Return the verdict on numbers or samples, as many as there are ranges."""
@@ -90,7 +92,7 @@ def near(*paper: float, tolerance: float, unit: str = "") -> Ranges:
     """Return the rule that each value is within `tolerance` (absolute) of the paper's; unit: of the tolerance."""
     each = " each" if len(paper) > 1 else ""
     ranges = tuple((value - tolerance, value + tolerance) for value in paper)
-    return Ranges(ranges, None, f"reproduced within {tolerance:g}{unit}{each}")
+    return Ranges(ranges, None, f"reproduced within {tolerance:g}{unit}{each}", paper)
 
 
 def between(low: float, high: float, text: str) -> Ranges:
@@ -102,7 +104,7 @@ def alike(*paper: float, factor: float) -> Ranges:
     """Return the rule that each value is the paper's up to `factor`; all are positive."""
     each = " each" if len(paper) > 1 else ""
     ranges = tuple((value / factor, value * factor) for value in paper)
-    return Ranges(ranges, None, f"reproduced within a factor of {factor:g}{each}")
+    return Ranges(ranges, None, f"reproduced within a factor of {factor:g}{each}", paper)
 
 
 def ordered(text: str, *ranges: Range) -> Ranges:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from topoplace import policies
 from topoplace.errors import require_package
 
 if TYPE_CHECKING:
@@ -53,10 +54,18 @@ def new(
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure to `path`, whose suffix (.png, .svg, .pdf) determines the format."""
-    with warnings.catch_warnings():
+    """Write the figure to `path`, whose suffix (.png, .svg, .pdf) determines the format.
+
+    Texts of an SVG stay texts, and the same figure gives the same bytes.
+    """
+    import matplotlib as mpl
+
+    is_svg = Path(path).suffix == ".svg"
+    with warnings.catch_warnings(), mpl.rc_context({"svg.hashsalt": Path(path).name, "svg.fonttype": "none"}):
         warnings.filterwarnings("ignore", "Glyph")  # a name may contain a character that the font lacks
-        figure.savefig(path, dpi=140, bbox_inches="tight", pad_inches=0.12)
+        figure.savefig(
+            path, dpi=140, bbox_inches="tight", pad_inches=0.12, metadata={"Date": None} if is_svg else None
+        )
 
 
 def literal(name: str) -> str:
@@ -67,6 +76,12 @@ def literal(name: str) -> str:
 def colour(i: int) -> str:
     """Return the colour of series `i`; colours repeat after the last."""
     return COLOURS[i % len(COLOURS)]
+
+
+def policy_colour(name: str) -> str:
+    """Return the colour of a built-in policy, in any picture; black for other names."""
+    names = policies.names()
+    return colour(names.index(name)) if name in names else "#000000"
 
 
 def hatch(i: int) -> str:

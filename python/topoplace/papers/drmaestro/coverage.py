@@ -7,6 +7,14 @@ from typing import Final
 from topoplace.papers.coverage import Part
 
 TITLE: Final = "Amaral's thesis: DRMaestro, scheduling of disaggregated GPUs"
+INTRODUCTION: Final = """\
+Chapter 5 of the thesis asks what jobs gain if GPUs can be attached over the network, and what a policy gains that
+knows how network contention slows jobs down (DRMaestro). It finds makespans shorter by factors of 1.11 to 1.58 with
+disaggregation, and of up to 1.13 by the network-aware policy in large simulations. We repeat both experiments with
+the thesis' applications in our simulator; run times and the load of the machines are partly unknown and then fitted.
+Disaggregation shortens the makespan in all settings: without disaggregation, with it, and their ratio are {5.5 off}
+in the smaller simulation, and {5.6 off} in the larger one. The network-aware policy changes the makespan by a factor
+of {5.6 policy, disaggregated} where the thesis has 1.13."""
 _ENVIRONMENTS: Final = ("simulate/performance/environments.py",)
 _SC17: Final = "as in the SC'17 paper: see its page"
 

@@ -62,7 +62,7 @@ def rows(found: dict[str, list[Measured]]) -> Iterator[Claim]:
             "no such figure",
         ).not_comparable(
             f"{makespan:.3f}; {_each('bandwidth', plain, linked)}; {_each('run_time', plain, linked, form='.0f')}",
-            f"the thesis does not join its chapters 4 and 5; TOPO-AWARE alone: makespan "
+            f"the thesis does not combine its chapters 4 and 5; TOPO-AWARE alone: makespan "
             f"{_samples(other, 'makespan').over(_samples(plain, 'makespan')):.3f} times the plain one, "
             f"{_each('bandwidth', other)} GB/s, {_each('run_time', other, form='.0f')} s",
         )

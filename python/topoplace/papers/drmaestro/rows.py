@@ -70,7 +70,7 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
     off, on = (study.runs(disaggregate=way) for way in (False, True))
     longest = Sample.of(max(*a.seconds, *b.seconds) for a, b in zip(off, on, strict=True))
     yield Quantity(
-        f"{number}a", f"{study.where}: the longest decision (ms)", "in the order of sub-seconds"
+        f"{number}a", f"{study.where}: the longest decision (ms)", "in the order of sub-seconds", machine=True
     ).judged(
         f"{longest.times(1e3):.1f}",
         between(-math.inf, _LONGEST_DECISION, f"below {_LONGEST_DECISION:g} s"),
@@ -83,11 +83,12 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
         f"{number}b",
         f"{study.where}: mean time of a decision with disaggregation over that without (and in ms)",
         "about 2 (two phases, not one)" if slower else "below 1 (the queue is shorter)",
+        machine=True,
     ).judged(
         f"{ratio:.2f} ({listed(each, 2)})",
         near(2.0, tolerance=0.5).or_order("above 1", _ABOVE_1) if slower else ordered("below 1", _BELOW_1),
         ratio,
-        note="jobs that cannot fit are counted once per kind, so decisions without disaggregation are not slow either",
+        note="jobs that cannot fit are checked once per kind, so decisions without disaggregation are fast, too",
     )
 
 
@@ -133,7 +134,7 @@ def slowdowns(number: str, study: Study) -> Iterator[Claim]:
         str(most),
         between(0.0, _MOST_POSTPONEMENTS, "up to 10"),
         float(most),
-        note="a parameter of the policy, which refuses an eleventh",
+        note="a parameter: the policy never postpones a job an eleventh time",
     )
 
 

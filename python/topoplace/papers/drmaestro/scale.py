@@ -121,7 +121,9 @@ def _graph_rows(machines: int, name: str, graph: Graph) -> Iterator[Claim]:
 
 def _row(name: str, what: str, milliseconds: float, why: str) -> Claim:
     why = f"{why}; CPU time, median of {_REPEATS} on this machine"
-    return Quantity(f"scale {name}", what, "no such figure").not_comparable(f"{milliseconds:.1f} ms", why)
+    return Quantity(f"scale {name}", what, "no such figure", machine=True).not_comparable(
+        f"{milliseconds:.1f} ms", why
+    )
 
 
 def _cost(machines: int, seed: int) -> Cost:

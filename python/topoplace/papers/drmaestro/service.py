@@ -107,7 +107,8 @@ def rows(study: Study, found: Sequence[Found]) -> Iterator[Claim]:
         ordered("if both are within 2 % of 1", _ALIKE, _ALIKE),
         local,
         remote,
-        note="our simulation stands for the prototype; the histograms contain what contention costs, so it is off then",
+        note="our simulation stands in for the prototype; the histograms already contain the cost of contention, "
+        "which is not modelled a second time",
     )
 
 

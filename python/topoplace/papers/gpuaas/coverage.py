@@ -7,6 +7,13 @@ from typing import Final
 from topoplace.papers.coverage import Part
 
 TITLE: Final = "Filippini et al., Hierarchical scheduling in on-demand GPU-as-a-service systems"
+INTRODUCTION: Final = """\
+The paper asks how a provider should rent virtual machines and share their GPUs among training jobs with due dates, at
+the lowest cost of machines and lateness. It finds that an optimisation model saves 45 to 80 % of the cost of
+first-in-first-out and similar rules, and that many small controllers cost 3 % less than a single one. We implement
+the model and the rules and simulate ten lists of generated jobs, as the paper's are not published. Our savings over
+the best simple rule are {4.6 N=5} with 5 nodes and {4.6 N=10} with 10; over rules that may share nodes, {4.6
+sharing}. Compared with our reading of the earlier, centralised model, the small controllers save {4.5}."""
 
 PARTS: Final = (
     Part(

@@ -102,5 +102,6 @@ def rows(found: Sequence[Costs]) -> Iterator[Claim]:
         "hourly", "cost with decisions every hour (H) as well, over that without", "no such figure"
     ).not_comparable(
         f"{hourly:.3f}",
-        "run times are as estimated here, so an hour brings nothing new; the model forgets what its last plan began",
+        "run times are as estimated here, so an hour brings no news, but each time the model plans without regard "
+        "to its last plan",
     )

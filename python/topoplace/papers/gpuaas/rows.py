@@ -126,8 +126,8 @@ def hierarchy(study: Study) -> Claim:
         f"{saved:.1%}",
         near(HIERARCHY, tolerance=HIERARCHY / 2).or_order("above 0.5 %", (0.005, 1.0)),
         saved,
-        note="the earlier model from its description in section IV: GPUs cost as if rented one by one; by our native "
-        "search, not by a solver",
+        note="the earlier model as section IV describes it, in which GPUs cost as if rented one by one; solved by "
+        "our native search",
     )
 
 
@@ -135,8 +135,10 @@ def same_model(study: Study) -> Claim:
     """State what many controllers save over one for all nodes if both solve (P2); the paper has no such figure."""
     row = Quantity(
         "4.5 same model",
-        f"the same with (P2) on both sides, {_sizes(study.centralised_sizes) or 'no'} nodes",
+        f"hierarchical cheaper than centralised by, with (P2) on both sides, "
+        f"{_sizes(study.centralised_sizes) or 'no'} nodes",
         "no such figure",
+        machine=True,
     )
     at = [(size, seed) for size in study.centralised_sizes for seed in study.seeds]
     if not at:
@@ -147,7 +149,8 @@ def same_model(study: Study) -> Claim:
     proven = np.concatenate([study.centralised(*one).decisions["gap"] <= 0.05 for one in at]).mean()
     return row.not_comparable(
         f"{saved:.1%}",
-        f"one controller for all nodes has more to choose from; {proven:.1%} of its decisions are proven to 5 %",
+        f"one controller for all nodes has more to choose from; {proven:.1%} of its decisions are proven to 5 % "
+        f"within {study.timeout:g} s",
     )
 
 
@@ -167,7 +170,7 @@ def variants(study: Study) -> Iterator[Claim]:
             f"{ratio:.2f}",
             ordered("if above 1", (1.001, math.inf)),
             ratio,
-            note="the paper has this objective in words only; its weights are ours",
+            note="the paper describes this objective in words only, so its weights are ours",
         )
 
 
@@ -195,6 +198,7 @@ def controllers_by_load(study: Study) -> Claim:
         "controllers",
         f"fewest controllers for {_LARGEST} nodes with which one server answers within a minute",
         "future work",
+        machine=True,
     ).not_comparable(
         f"{ours}, and {paper} with the paper's times",
         f"decisions take {seconds}; only these sizes are tried. Fewer controllers cost less: see 4.5 same model",
@@ -221,7 +225,7 @@ def controllers(study: Study) -> Iterator[Claim]:
         f"{variables:,.0f}, with {np.mean(jobs):.1f} jobs",
         near(VARIABLES, tolerance=0.25 * VARIABLES),
         variables,
-        note="counted from (P1) and (P2), whose solved formulation is another",
+        note="counted in (P1) and (P2) as printed; we solve another formulation",
     )
     nodes, limit = CENTRALISED
     yield Quantity(
@@ -234,7 +238,10 @@ def controllers(study: Study) -> Iterator[Claim]:
     )
     mean = float(np.mean(seconds))
     yield Quantity(
-        "4.7 seconds", "time of one decision of a local controller, on average", f"about {SOLVE_SECONDS:g} s"
+        "4.7 seconds",
+        "time of one decision of a local controller, on average",
+        f"about {SOLVE_SECONDS:g} s",
+        machine=True,
     ).identity(
         f"{mean:.3f} s, at most {np.max(seconds):.1f} s",
         between(0.0, SOLVE_SECONDS, "if not slower"),
@@ -258,13 +265,13 @@ def server(study: Study) -> Iterator[Claim]:
         f"{ours:.2f} s",
         near(RESPONSE_SECONDS, tolerance=0.005),
         ours,
-        note="the paper's 40 s in a textbook formula, to the digit with exponential service; if every decision took as "
-        f"long, it would be {response(SOLVE_SECONDS, SOLVE_SECONDS**2, DECISIONS_PER_SECOND):.1f} s",
+        note="a textbook formula with the paper's 40 s, equal to the digit if service times are exponential; if "
+        f"they are constant, it gives {response(SOLVE_SECONDS, SOLVE_SECONDS**2, DECISIONS_PER_SECOND):.1f} s",
     )
     seconds = _decisions(study, "seconds")
     mean, square = float(np.mean(seconds)), float(np.mean(seconds**2))
     yield Quantity(
-        "4.8 ours", "the same with the times our decisions take", f"{RESPONSE_SECONDS} s"
+        "4.8 ours", "the same with the times our decisions take", f"{RESPONSE_SECONDS} s", machine=True
     ).not_comparable(
         f"{response(mean, square, DECISIONS_PER_SECOND):.3f} s",
         f"Pollaczek-Khinchine with measured moments; the server is busy {DECISIONS_PER_SECOND * mean:.2%} of the time",
@@ -285,9 +292,11 @@ def heuristic(study: Study) -> Claim:
         "search",
         "cost with the native search over that with the MILP, and its time per decision",
         "no such figure",
+        machine=True,
     ).not_comparable(
         f"{ratio:.3f}, {1e3 * np.mean(seconds):.1f} ms",
-        "the model looks ahead to the next end of a job only; a plan that is cheaper by it may cost more in the end",
+        "the model looks ahead only to the next end of a job, so a plan that is cheaper by the model may cost more "
+        "in the end",
     )
 
 

@@ -87,8 +87,8 @@ def _calls() -> Iterator[Claim]:
         "3.4", "Fig. 5b, communication calls per iteration, as 5,000 iterations", "whole numbers"
     ).of_the_paper(
         ", ".join(f"{name} {count:g}" for name, count in arrays.items()),
-        "the calls but CaffeNet's are 5,000 times the number of parameter arrays of the Caffe models (AlexNet has 8 "
-        "layers with weights and biases), and one: they are calls of a whole run, not of an iteration",
+        "except for CaffeNet, the calls are 5,000 times the number of parameter arrays of the Caffe model, plus one "
+        "(AlexNet has 8 layers with weights and biases): they count a whole run, not an iteration",
     )
     sizes = {name: 4.0 * count / (arrays[name] or 1.0) for name, (_, count) in _CALLS.items()}
     large: tuple[float, float] = (_LARGE, float("inf"))
@@ -98,7 +98,7 @@ def _calls() -> Iterator[Claim]:
         "four at least 1e5; GoogleNet less",
     ).judged(
         listed(sizes.values(), ".2g"),
-        Ranges((large, large, large, large, (0.0, _LARGE)), None, "reproduced if so"),
+        Ranges((large, large, large, large, (0.0, _LARGE)), None, "reproduced if all five are so"),
         *sizes.values(),
         note="4 bytes for each parameter, over the arrays of 3.4; half of GoogleNet's are biases of at most 4 kB",
     )
@@ -116,7 +116,8 @@ def _metrics() -> Iterator[Claim]:
         f"{by_sum:.2f}; {by_mix:.2f}",
         ordered("if below 0.7 with AggBW and at least 0.7 with eq. 2", (-1.0, 0.7), (0.7, 1.0)),
         *(by_sum, by_mix),
-        note="eq. 2 with the paper's coefficients, on the 26 mixes of best rings; NCCL's plans were in no fit",
+        note="on the 26 mixes of links of best rings; eq. 2 has the paper's coefficients and was not fitted to "
+        "NCCL's plans",
     )
     first, second = (
         [
@@ -132,8 +133,8 @@ def _metrics() -> Iterator[Claim]:
         f"{listed(first)} against {listed(second)}",
         ordered("if every one of the first is at most 0.7 of every one of the second", (0.0, 0.7)),
         max(first) / min(second),
-        note="rings of 4 and 5 GPUs, PCIe at 10 GB/s: with the 12 of Table 1 no ring of 4 or 5 GPUs has 170; only one "
-        "mix has each sum",
+        note="rings of 4 and 5 GPUs with PCIe at 10 GB/s: with Table 1's 12 GB/s, none has an AggBW of 170; each "
+        "sum belongs to a single mix of links",
     )
 
 
@@ -142,10 +143,10 @@ def _mixes() -> Claim:
     few = [mix for mix in every if mix[2] <= 2]
     return Quantity("3.8 mixes", "mixes of links of 2 to 5 GPUs on a DGX-1V", "31").judged(
         f"{len(best)} of best rings, {len(every)} of all rings, {len(few)} of these with at most two links on PCIe",
-        Equal((31,), "as many"),
+        Equal((31,), "reproduced if equal"),
         len(few),
-        note="the paper does not say which 31; no pattern (ring, chain, star, tree, clique), best or in any order, has "
-        "31, and no best ring has more than two links on PCIe",
+        note="the paper does not say which 31; no pattern (ring, chain, star, tree, clique) has 31 mixes, neither "
+        "its best mappings nor all of them, and no best ring has more than two links on PCIe",
         fitted="which mixes count",
     )
 

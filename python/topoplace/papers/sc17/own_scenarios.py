@@ -15,9 +15,9 @@ from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives import Utility
 from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.rules import Ranges, ordered
-from topoplace.papers.sc17.own_prototype import POLICIES, run
+from topoplace.papers.sc17.own_prototype import run
 from topoplace.papers.sc17.rows import falling, steps_down
-from topoplace.papers.sc17.scenarios import NOTICED, POLICY_NAMES
+from topoplace.papers.sc17.scenarios import NOTICED, POLICIES, POLICY_NAMES
 from topoplace.simulate import SC17_WEIGHTS, Result, Workload
 from topoplace.simulate.performance.models import placement_class
 from topoplace.simulate.processes import Runner
@@ -172,7 +172,8 @@ def slowed(name: str, runs: Runs) -> Claim:
             "reproduced if none under TOPO-AWARE-P and some under the others, order only up to 0.1 %",
         ),
         *shares,
-        note="a running job is slowed by one that arrives later, which the paper's TOPO-AWARE-P does not ask; by more "
+        note="jobs that arrive later slow down running ones, which the paper's TOPO-AWARE-P does not consider; "
+        "slowed by more "
         f"than {_CLEARLY:.0%}: {listed(clearly, '.1%')}; the worst of a list: {listed(worst, 2)}",
     )
 
@@ -209,7 +210,7 @@ def protected(
             f"{share:.1%}; {wait:.1f}",
             Ranges(((0.0, 0.0),), ((0.0, 0.01),), "reproduced if none is slowed, order only up to 1 %"),
             share,
-            note="a job may still choose a place where it is slowed itself, if its utility is enough; slowed by more "
+            note="a job may still take a place where it is slowed itself, if its utility suffices; slowed by more "
             f"than {_CLEARLY:.0%}: {clearly:.1%}; the worst of a list: {worst:.2f}",
         )
 
@@ -270,6 +271,7 @@ def decision_times(name: str, runs: Runs) -> Claim:
         f"1.24 own, {name}",
         f"mean time of a placement in scenario 2 (ms): {POLICY_NAMES}",
         listed(_PAPERS_MILLISECONDS, "g"),
+        machine=True,
     ).identity(
         ", ".join(f"< {_bound(value.mean)}" for value in ours),
         Ranges(

@@ -13,6 +13,7 @@ import numpy as np
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import Claim, Quantity, listed
 from topoplace.papers.rules import ANY, Equal, Range, Ranges, between, near, ordered
+from topoplace.papers.sc17 import scenarios
 from topoplace.papers.sc17.measured import NAMES
 from topoplace.papers.sc17.published_simulator import simulator
 from topoplace.papers.sc17.published_simulator.simulator import POLICIES, Run
@@ -183,6 +184,7 @@ def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
         "1.7",
         f"makespan (s) of the prototype, and of the published simulator: {POLICY_NAMES}",
         listed(MAKESPANS),
+        series=scenarios.POLICIES,
     ).judged(
         listed(makespans),
         Ranges(
@@ -190,6 +192,7 @@ def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
             (*[ANY] * 4, NO_RISE, NO_RISE, (0.1, math.inf)),
             "reproduced within 10 s each, order only if no policy overtakes one that the paper has slower, and "
             "TOPO-AWARE-P is faster than all",
+            MAKESPANS,
         ),
         *(*makespans, *steps),
     )
@@ -216,6 +219,7 @@ def _third_starts(run: Run) -> Claim:
             None,
             "reproduced if job 0 ends within 5 s of the paper, and job 3 starts in the 10 s after that with both GPUs "
             "on one socket",
+            (THIRD_STARTS,),
         ),
         *(first_end, start - first_end, float(packed)),
     )
@@ -231,7 +235,10 @@ def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: Perfor
     alone = measured.ideal_time("bvlc_alexnet/4", 2) or 0.0
     ahead = min(ends[:3]) / ends[3] if ends[3] < math.inf else 0.0
     return Quantity(
-        claim_id, f"{jobs}, end of job 3 (s): TOPO-AWARE-P; the others", f"{last:g}; {others:g}"
+        claim_id,
+        f"{jobs}, end of job 3 (s): TOPO-AWARE-P; the others",
+        f"{last:g}; {others:g}",
+        series=(scenarios.POLICIES[3], *scenarios.POLICIES[:3]),
     ).judged(
         f"{ends[3]:.1f}; {listed(ends[:3])}",
         Ranges(
@@ -239,6 +246,7 @@ def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: Perfor
             (*[ANY] * 4, (GAIN, math.inf)),
             f"reproduced if all are within 10 s, order only if it ends first by {100 * (GAIN - 1):.0f} % under "
             "TOPO-AWARE-P",
+            (last, *[others] * 3),
         ),
         *(ends[3], *ends[:3], ahead),
         note=f"4,000 iterations of job 3 take {alone:.0f} s alone in the profile, so started at {THIRD_STARTS:g} s it "
@@ -253,7 +261,10 @@ def losses(claim_id: str, jobs: str, slowdowns: Sequence[float], note: str = "")
     """
     none: Range = (-math.inf, NOTICED)
     return Quantity(
-        claim_id, f"{jobs}, QoS slowdown of jobs 1, 3, 4, the largest (%): {POLICY_NAMES}", "50, 50, 50, 0"
+        claim_id,
+        f"{jobs}, QoS slowdown of jobs 1, 3, 4, the largest (%): {POLICY_NAMES}",
+        "50, 50, 50, 0",
+        series=scenarios.POLICIES,
     ).judged(
         listed((100 * value for value in slowdowns), 1),
         Ranges(
@@ -261,6 +272,7 @@ def losses(claim_id: str, jobs: str, slowdowns: Sequence[float], note: str = "")
             (*[(NOTICED, math.inf)] * 3, none),
             f"reproduced if up to {100 * NOTICED:g} for TOPO-AWARE-P and 40 to 60 for the others, order only if just "
             "the former and all others are slower",
+            (0.5,) * 3,
         ),
         *slowdowns,
         note=note,
@@ -322,7 +334,8 @@ def scenario(name: str, runs: Mapping[str, Sequence[Figures]]) -> Iterator[Claim
                 *[(0.0, 0.0)] * len(never),
             ),
             *(*steps_down(values), *never),
-            note=f"never placed, and in no mean: {listed(never, 0)}; makespans are {listed(makespans)} s",
+            note=f"jobs never placed, which the mean leaves out: {listed(never, 0)}; makespans are "
+            f"{listed(makespans)} s",
         )
     below, twice = of("below"), of("booked_twice")
     yield Quantity(
@@ -344,7 +357,7 @@ def scenario(name: str, runs: Mapping[str, Sequence[Figures]]) -> Iterator[Claim
         listed(twice, 0),
         Ranges(((0.0, 0.0),) * 4, None, "reproduced if never"),
         *twice,
-        note="the published TOPO-AWARE hands out GPUs twice within a step, so its waits are too short",
+        note="the published TOPO-AWARE can assign a GPU twice within a time step, so its waits are too short",
     )
 
 

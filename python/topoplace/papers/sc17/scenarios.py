@@ -12,6 +12,8 @@ from topoplace.simulate import Workload
 
 POLICY_NAMES: Final = "FCFS, BF, TOPO-AWARE, TOPO-AWARE-P"
 """The four policies, in the order of the tuples below and of the values in a row."""
+POLICIES: Final = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
+"""Their names in this package."""
 MAKESPANS: Final = (456.2, 461.7, 454.2, 356.9)
 """Makespans of the prototype in seconds."""
 SPEEDUPS: Final = (1.28, 1.30, 1.27)

@@ -93,7 +93,7 @@ def _fit(measured: PerformanceProfile, step: TrainingStep) -> Claim:
         f"{worst:.1%}",
         between(0.0, 0.1, "up to 10 %"),
         worst,
-        note="eight times, by computing that grows with the batch and communication that does not",
+        note="eight times; in the model, computing grows with the batch, and communication does not",
         fitted="fixed_s, sample_s, gigabytes",
     )
 
@@ -188,9 +188,10 @@ def _fig_3(step: TrainingStep, fitted: str) -> Claim:
             (*[ANY] * 3, (0.0, 1.0), (10.0, math.inf)),
             f"{rule.text}, order only if communication takes longer than computing with batch 1 and less than a tenth "
             "with batch 128",
+            rule.paper,
         ),
         *(*ours, *more),
-        note=f"{fitted}. The paper's are of a run under nvprof: its 68 s with batch 128 are 1.7 s an iteration, where "
+        note=f"{fitted}. The paper profiled its run by nvprof: its 68 s with batch 128 are 1.7 s an iteration, where "
         f"the published times have 0.44 s; communication is {listed(share, '.0%')} of the time, in the text 67%, 3%",
     )
 
@@ -207,6 +208,7 @@ def _fig_5(step: TrainingStep, text: TrainingStep, fitted: str) -> Iterator[Clai
             (*(rule.reproduced or ()), ANY),
             (ANY, ANY, (2.0, math.inf)),
             f"{rule.text}, order only if batch 1 uses at least twice as much",
+            rule.paper,
         ),
         *(*ours, ours[0] / ours[1]),
         note=f"{fitted}; ours is the mean over a step; the figure shows values over time, the text the peaks",

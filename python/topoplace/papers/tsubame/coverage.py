@@ -7,6 +7,13 @@ from typing import Final
 from topoplace.papers.coverage import Part
 
 TITLE: Final = "The R queue of TSUBAME 2.5: GPUs borrowed by rCUDA"
+INTRODUCTION: Final = """\
+The paper asks what jobs of TSUBAME 2.5 gain if a batch system lends them idle GPUs of other nodes over the network
+(the R queue, by rCUDA) instead of only GPUs of their own nodes (the G queue). From a simulated year it finds that the
+mean wait falls by a quarter while execution hardly lengthens, so that 20 of 480 nodes could be saved. The job log is
+not public: we simulate ten generated years, whose habits are fitted to the paper's waits. The change of the
+mean wait is {2.7a}. The share of nodes saved is {2.15}. Rows that follow from the fit are no results; in the congested
+queue, which is not fitted, the R queue saves {2.14} of the time."""
 
 PARTS: Final = (
     Part(

@@ -182,7 +182,8 @@ def rows(found: Sequence[Compared]) -> Iterator[Claim]:
         f"{more:.0%}",
         ordered("if above 50 %", (0.5, 1.0)),
         more,
-        note=f"until the R queue's last job ends; in {begun:.0%} more jobs have begun, so fewer are left to run later",
+        note=f"until the R queue's last job ends; for {begun:.0%} of that time more jobs have started under R, "
+        "which leaves fewer to run later",
     )
     longer = Sample.of(each.longer for each in found)
     yield Quantity(
@@ -208,5 +209,5 @@ def possible(ends: Sequence[tuple[float, float]], flows: Sequence[float]) -> Cla
     ).not_comparable(
         f"{part:.2f}",
         f"flows save {saved:.1%}; each decision is a minimum-cost flow of the {_WINDOW} oldest jobs over all free "
-        "CPUs and GPUs, by our kernel; it knows no future jobs either",
+        "CPUs and GPUs, by our kernel; like the queues, it does not know future jobs",
     )
