@@ -15,6 +15,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.plan import Explanation
 from topoplace.engine.policy import Policy
+from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.topology import Topology
 
@@ -132,10 +133,12 @@ def new_policy(name: str, options: str | None) -> SharedPolicy:
 
 
 def place(shared: SharedCluster, by: SharedPolicy, job_id: str, job: str) -> Parts:
-    """Decide about a job, and allocate what it gets to `job_id`."""
+    """Decide about a job, and allocate what it gets to `job_id`; AllocationError if a job of this id runs already."""
     graph = _job(job)
     with by.lock, shared.lock:
         cluster, policy = shared.cluster, by.policy
+        if cluster.runs(job_id):  # also if the policy would let it wait
+            raise AllocationError(f"job_id = {_checks.shown(job_id)} runs already")
         placement = policy.place(graph, cluster)
         if placement is None:
             explained = policy.explain(graph, cluster, top=1)

@@ -75,6 +75,8 @@ class Twins:
 
     def place(self, policy: str, job_id: str, job: tp.JobGraph) -> None:
         def ours() -> tuple[Any, ...]:
+            if self.ours.runs(job_id):
+                raise tp.AllocationError(f"job_id = {job_id!r} runs already")
             placement = self.policies[policy].place(job, self.ours)
             if placement is None:
                 return refused(self.policies[policy].explain(job, self.ours, top=1))

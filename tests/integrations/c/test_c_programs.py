@@ -102,22 +102,37 @@ def test_example_with_find_package(repository: Path, prefix: Path, tmp_path: Pat
     assert run([tmp_path / "place", sys.prefix], {}, machine) == expected(machine)
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs the compiler go")
-@pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
-def test_example_in_go(
-    repository: Path, shared_library: Path, prefix: Path, tmp_path: Path, machine: str
-) -> None:
+@pytest.fixture
+def go(shared_library: Path, prefix: Path, tmp_path: Path) -> Callable[..., str]:
+    """Returns a function that calls the Go compiler, which finds the library by pkg-config."""
+    for tool in ("go", "pkg-config"):
+        if not shutil.which(tool):
+            pytest.skip(f"needs {tool}")
     environment = {
         "PATH": TOOLS,
         "HOME": str(tmp_path),
         "GOCACHE": str(prefix.parent / "go-cache"),
-        "GOFLAGS": "-mod=mod",
-        "GOPROXY": "off",
+        "GO111MODULE": "off",
         "PKG_CONFIG_PATH": str(shared_library.parent / "pkgconfig"),
+        "LD_LIBRARY_PATH": str(shared_library.parent),
     }
-    run(["go", "build", "-o", tmp_path / "place", repository / "examples/go/place.go"], environment)
+    return lambda *words, **more: run(["go", *words], {**environment, **more})
+
+
+def test_example_in_go(
+    go: Callable[..., str], repository: Path, shared_library: Path, tmp_path: Path, machine: str
+) -> None:
+    go("build", "-o", tmp_path / "place", repository / "examples/go/place.go")
     loader = {"LD_LIBRARY_PATH": str(shared_library.parent)}
     assert run([tmp_path / "place", sys.prefix], loader, machine) == expected(machine)
+
+
+def test_goroutines(go: Callable[..., str], repository: Path, tmp_path: Path) -> None:
+    for source in (repository / "examples/go/place.go", Path(__file__).parent / "goroutines_test.go"):
+        shutil.copy(source, tmp_path)
+    sources = sorted(tmp_path.glob("*.go"))
+    machine = str(repository / "examples/dgx1.txt")
+    assert "ok" in go("test", "-vet=off", *sources, TOPOPLACE_PYTHON=sys.prefix, MACHINE=machine)
 
 
 # ---- the process -----------------------------------------------------------------------------------------------
