@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 MUTANTS ?= python/topoplace/policies python/topoplace/engine python/topoplace/cluster --count 20
 FUZZ_PARSERS ?= hwloc_xml system_xml topo_matrix kubernetes_labels kfd gres topology_conf
 
-CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
+CPP_SOURCES := $(shell find cpp -name '*.[ch]pp' -o -name '*.h')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
 PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 

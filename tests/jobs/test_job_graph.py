@@ -202,6 +202,25 @@ def test_a_job_without_needs_is_short_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "job"),
+    [
+        ('{"pattern":"ring","num_tasks":4}', JobGraph.ring(4)),
+        (
+            '{"pattern":"star","num_tasks":3,"format":"topoplace.jobgraph","version":1,"single_machine":true}',
+            JobGraph.star(3).with_(single_machine=True),
+        ),
+        ('{"pattern":"torus","dims":[3,2],"name":"t"}', JobGraph.torus((3, 2)).with_(name="t")),
+        (
+            '{"pattern":"ring","num_tasks":2,"gpu_model":["A100","H100"],"bandwidth_sensitive":true}',
+            JobGraph.ring(2).with_(gpu_model=("A100", "H100"), bandwidth_sensitive=True),
+        ),
+    ],
+)
+def test_json_may_name_a_pattern(text: str, job: tp.JobGraph) -> None:
+    assert JobGraph.from_json(text) == job
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "not JSON"),
@@ -216,6 +235,16 @@ def test_a_job_without_needs_is_short_json() -> None:
             r"edges\[0\]\[2\]",
         ),
         ('{"format":"topoplace.jobgraph","version":1,"num_tasks":2,"edges":3}', "edges = 3"),
+        ('{"pattern":"rong","num_tasks":2}', "pattern = 'rong' is not one of .* mesh, torus"),
+        ('{"pattern":["ring"],"num_tasks":2}', r"pattern = \['ring'\]"),
+        ('{"pattern":"ring"}', "no num_tasks"),
+        ('{"pattern":"ring","dims":[2]}', "unknown key 'dims'"),
+        ('{"pattern":"mesh","num_tasks":4}', "unknown key 'num_tasks'"),
+        ('{"pattern":"mesh","dims":4}', "dims = 4"),
+        ('{"pattern":"ring","num_tasks":2,"edges":[]}', "unknown key 'edges'"),
+        ('{"pattern":"ring","num_tasks":2,"single_node":true}', "unknown key 'single_node'"),
+        ('{"pattern":"ring","num_tasks":2,"priority":"high"}', "priority = 'high'"),
+        ('{"pattern":"ring","num_tasks":2,"version":2}', "format and version"),
     ],
 )
 def test_bad_json_is_refused(text: str, message: str) -> None:

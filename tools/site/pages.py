@@ -9,7 +9,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from reference import cpp, python_api
+from reference import c, cpp, python_api
 
 _ROOT = Path(__file__).parents[2]
 _DOCUMENTS = {
@@ -28,7 +28,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are not in docs/."""
     made = {page: (_ROOT / name).read_text("utf-8") for name, page in _DOCUMENTS.items()}
     made |= {f"reference/{page}": text for page, text in python_api().items()}
-    made |= {_EXAMPLES: _examples(), "reference/cpp.md": cpp()}
+    made |= {_EXAMPLES: _examples(), "reference/c.md": c(), "reference/cpp.md": cpp()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     for name in _COPIED:
@@ -58,8 +58,8 @@ def _page_of(path: str) -> str:
 
 
 def _examples() -> str:
-    parts = ["# Examples", "The tests run each of these scripts as it is."]
-    for language, pattern in (("python", "*.py"), ("yaml", "*.yaml")):
+    parts = ["# Examples", "The tests run each of these programs as it is."]
+    for language, pattern in (("python", "*.py"), ("yaml", "*.yaml"), ("c", "*.c"), ("go", "*.go")):
         for path in sorted((_ROOT / "examples").rglob(pattern)):
             name = path.relative_to(_ROOT / "examples").as_posix()
             parts += [f"## {name}", f"```{language}\n{path.read_text('utf-8')}```"]

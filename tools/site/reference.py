@@ -1,4 +1,4 @@
-"""The reference of the Python API and of the C++ headers, made from the code."""
+"""The reference of the Python API and of the headers of C and C++, made from the code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ The kernels and the state of clusters are a C++20 library that knows nothing of 
     cmake --preset release && cmake --build --preset release
     cmake --install build/release --component cpp
 
-This program uses it, and this is how it is built; the tests do both."""
+The [C interface](c.md) has the text formats and the policies as well, and runs Python for them.
+
+This program uses the C++ library, and this is how it is built; the tests do both."""
 
 
 def python_api() -> dict[str, str]:
@@ -71,7 +73,7 @@ def _entries(module: str, names: list[str]) -> list[str]:
     return [f"::: {module}.{name}" for name in names]
 
 
-# ---- C++ -----------------------------------------------------------------------------------------------------------
+# ---- C and C++ -----------------------------------------------------------------------------------------------------
 
 
 def cpp() -> str:
@@ -82,3 +84,10 @@ def cpp() -> str:
     for header in sorted((_ROOT / "cpp/include/topoplace").glob("*.hpp")):
         parts += [f"## topoplace/{header.name}", f"```cpp\n{header.read_text('utf-8')}```"]
     return "\n\n".join(parts)
+
+
+def c() -> str:
+    """Return Markdown with the header of the C interface."""
+    header = (_ROOT / "cpp/c_interface/topoplace.h").read_text("utf-8")
+    intro = "[How to](../integrations/c.md) build and use it; [examples](../examples.md) in C and Go."
+    return f"# C\n\n{intro}\n\n```c\n{header}```"

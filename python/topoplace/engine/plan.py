@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
@@ -14,6 +15,7 @@ from topoplace.jobs.job_graph import JobGraph
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement, Refusal
+    from topoplace.topology.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,41 @@ class Explanation:
     refusal: Refusal | None = None
     complete: bool = True
 
+    def to_dict(self, topology: Topology) -> dict[str, Any]:
+        """Convert the explanation to a dictionary that JSON can represent; docs/schemas/place.json describes it.
+
+        topology: that of the cluster. AllocationError if GPUs that a pool lends have no UUID, see `Placement.env`.
+        """
+        placed = None if self.refusal else self.candidates[0]
+        return {
+            "topology": topology.name,
+            "policy": self.policy,
+            "placement": _placement_as_dict(placed) if placed else None,
+            "reason": self.refusal.reason if self.refusal else None,
+            "candidates": [_placement_as_dict(candidate) for candidate in self.candidates],
+            "complete": self.complete,
+            "assumed": [kind.name for kind in topology.assumed],
+        }
+
     @property
     def deferred(self) -> Refusal | None:
         """Return `refusal`, whose deprecated name this is."""
         warn_deprecated("Explanation.deferred", "Explanation.refusal")
         return self.refusal
+
+
+def _placement_as_dict(placement: Placement) -> dict[str, Any]:
+    return {
+        "gpus": placement.gpus,
+        "optimal": placement.optimal,
+        "scores": {name: value if math.isfinite(value) else None for name, value in placement.scores.items()},
+        "slices": [list(one) for one in placement.slices],
+        "resliced": placement.resliced,
+        "hosts": [asdict(share) for share in placement.hosts],
+        "remote": placement.remote,
+        "drives": placement.drives,
+        "env": None if placement.slices or placement.remote else placement.env(),
+    }
 
 
 def different_gpu_sets(placements: Iterable[Placement], count: int) -> tuple[Placement, ...]:

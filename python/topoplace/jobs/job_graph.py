@@ -249,7 +249,12 @@ class JobGraph:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> JobGraph:
-        """Read a job graph from JSON that `to_json` wrote; JobGraphError states what is wrong with other text."""
+        """Read a job graph from JSON that `to_json` wrote, or that names a pattern, such as
+        `{"pattern": "ring", "num_tasks": 4, "bandwidth_sensitive": true}`.
+
+        Such a text has any fields of this class but edges, and for a mesh or torus `dims` instead of `num_tasks`.
+        JobGraphError states what is wrong with other text.
+        """
         from topoplace.jobs import job_json
 
         return job_json.parsed(text)

@@ -1,19 +1,23 @@
-"""Write and read job graphs as canonical, versioned JSON."""
+"""Write and read job graphs as canonical, versioned JSON; texts that people write may name a pattern, not edges."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
-from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.job_graph import PATTERNS, JobGraph
+from topoplace.jobs.requirements import FIELDS
 
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _KEY_OF = {"single_machine": "single_node"}
 """JSON key of each `JobGraph` field whose key in version 1 of the format differs from the field name."""
+
+_GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh, "torus": JobGraph.torus}
 
 
 def written(job: JobGraph) -> str:
@@ -26,7 +30,11 @@ def written(job: JobGraph) -> str:
 
 
 def parsed(text: str | bytes) -> JobGraph:
-    """Read the job graph that `text` describes; JobGraphError states what is wrong with the text."""
+    """Read the job graph that `text` describes; JobGraphError states what is wrong with the text.
+
+    A text that names a `pattern` has `num_tasks`, or for a mesh or torus `dims`, and no edges. People write it, so it
+    may leave out format and version, and its keys are the names of the fields.
+    """
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -34,15 +42,31 @@ def parsed(text: str | bytes) -> JobGraph:
     _checks.instance(data, dict, "the text", JobGraphError)
     record = dict(cast("dict[str, Any]", data))
     found = record.pop("format", None), record.pop("version", None)
-    if found != (FORMAT, VERSION) or isinstance(found[1], bool):
+    stated = found != (None, None) or "pattern" not in record
+    if stated and (found != (FORMAT, VERSION) or isinstance(found[1], bool)):
         raise JobGraphError(f"format and version = {_checks.shown(found)}, not {(FORMAT, VERSION)}")
-    unknown = sorted(record.keys() - {_KEY_OF.get(field.name, field.name) for field in fields(JobGraph)})
-    if unknown or "num_tasks" not in record:
-        raise JobGraphError(
-            f"the text has {f'the unknown key {unknown[0]!r}' if unknown else 'no num_tasks'}"
-        )
+    return _with_pattern(record) if "pattern" in record else _with_edges(record)
+
+
+def _with_edges(record: dict[str, Any]) -> JobGraph:
+    _refuse_unknown(record, {_KEY_OF.get(field.name, field.name) for field in fields(JobGraph)}, "num_tasks")
     record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
     for name, key in _KEY_OF.items():
         if key in record:
             record[name] = record.pop(key)
     return JobGraph(**record)
+
+
+def _with_pattern(record: dict[str, Any]) -> JobGraph:
+    pattern = _checks.one_of(record.pop("pattern"), "pattern", (*PATTERNS, *_GRIDS), JobGraphError)
+    make, size = (_GRIDS[pattern], "dims") if pattern in _GRIDS else (PATTERNS[pattern], "num_tasks")
+    _refuse_unknown(record, {*FIELDS, size}, size)
+    return make(record.pop(size)).with_(**record)
+
+
+def _refuse_unknown(record: dict[str, Any], known: Collection[str], needed: str) -> None:
+    unknown = sorted(record.keys() - known)
+    if unknown or needed not in record:
+        raise JobGraphError(
+            f"the text has {f'the unknown key {unknown[0]!r}' if unknown else f'no {needed}'}"
+        )

@@ -65,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
         explained = policy.explain(job, cluster, top=arguments.top)
     placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:
-        writing.as_json(_as_dict(cluster.topology, explained, placed))
+        writing.as_json(explained.to_dict(cluster.topology))
     else:
         _print(job, cluster, explained, placed)
     if picture and placed:
@@ -104,29 +104,6 @@ def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
-
-
-def _as_dict(topology: Topology, explained: Explanation, placed: Placement | None) -> dict[str, Any]:
-    return {
-        "topology": topology.name,
-        "policy": explained.policy,
-        "placement": _placement_as_dict(placed) if placed else None,
-        "reason": explained.refusal.reason if explained.refusal else None,
-        "candidates": [_placement_as_dict(candidate) for candidate in explained.candidates],
-        "complete": explained.complete,
-        "assumed": [kind.name for kind in topology.assumed],
-    }
-
-
-def _placement_as_dict(placement: Placement) -> dict[str, Any]:
-    return {
-        "gpus": placement.gpus,
-        "optimal": placement.optimal,
-        "scores": dict(placement.scores),
-        "slices": [list(one) for one in placement.slices],
-        "resliced": placement.resliced,
-        "env": None if placement.slices else placement.env(),
-    }
 
 
 def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Placement | None) -> None:
