@@ -222,5 +222,19 @@ def test_the_claims_of_a_pod_and_those_made_for_it() -> None:
         {"name": "unnecessary"},
     ]
     assert pod(value).claims == (("own", "c"), ("made", "a-made-x"), ("waits", ""))
-    with pytest.raises(KubernetesError, match=r"spec.resourceClaims\[0\] has not one of"):
-        pod(pod_json("a", resourceClaims=[{"name": "r"}]))
+    assert (
+        "spec.resourceClaims[0], which names no claim"
+        in pod(pod_json("a", resourceClaims=[{"name": "r"}])).refused
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in tp.machines.names() if tp.machines.get(one).num_machines == 1]
+)
+def test_the_devices_of_our_own_slices_are_the_gpus_of_the_machine(name: str) -> None:
+    machine = tp.machines.get(name)
+    listed = [one for part in resource_slices("n0", machine, DRIVER) for one in resource_slice(part).devices]
+    found = gpu_numbers(listed, machine.gpus)
+    assert {device.name: number for device, number in found.items()} == {
+        f"gpu-{gpu.index}": gpu.index for gpu in machine.gpus
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -360,3 +361,54 @@ def score(machine: tp.Topology, state: ClusterState, where: str, gpus: frozenset
     placement = POLICY.place(job, cluster)
     assert placement is not None
     return placement.scores["utility"]
+
+
+def test_without_the_package_that_reads_selectors_a_pod_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = state_of(1)
+    add(state, "c", exactly("r"))
+    monkeypatch.setitem(sys.modules, "celpy", None)
+    assert "needs cel-python: pip install 'topoplace[kubernetes]'" in why(state, "c")
+    state.set_classes({"gpu": device_class(class_json())._replace(selectors=())})
+    assert len(given(seated(state, "c"))["r"]) == 1
+
+
+@pytest.mark.parametrize("name", ["collective", "mapa-preserve", "best-fit", "fcfs", "baseline"])
+def test_other_policies_choose_for_claims_as_for_pods(name: str) -> None:
+    policy = tp.policies.get(name)
+    state = state_of(2)
+    plain = state_of(2, offered=8)
+    add(state, "c", exactly("r", 3))
+    claimed = seated(state, "c", policy=policy)
+    counted = decide(policy, plain, [pod(pod_json("a", 3))])
+    assert not isinstance(counted, Refusal)
+    assert (claimed.node, claimed.gpus) == (counted[0].node, counted[0].gpus)
+    assert given(claimed)["r"] == [f"gpu-{gpu % 8}" for gpu in claimed.gpus]
+
+
+def test_constraints_hold_under_other_policies_too() -> None:
+    state = state_of(2)
+    for name in ("collective", "mapa-preserve", "baseline"):
+        add(
+            state,
+            name,
+            exactly("near", 2),
+            exactly("far", 1, f"{OWN}.socket == 1"),
+            constraints=[{"matchAttribute": f"{DRIVER}/socket"}],
+        )
+        found = seated(state, name, policy=tp.policies.get(name))
+        assert {int(one[-1]) // 4 for names in given(found).values() for one in names} == {1}
+        state.settle_claims(found.pod.uid)
+
+
+def test_too_many_choices_end_with_a_reason() -> None:
+    state = state_of(1)
+    add_nics(state, "n0", 40, slot=[{"int": i // 2} for i in range(40)])
+    add(
+        state,
+        "c",
+        *[exactly(f"r{i}", 7, deviceClassName="nic") for i in range(3)],
+        constraints=[{"distinctAttribute": f"{DRIVER}/slot"}],
+    )
+    assert "choices of devices" in why(state, "c")  # 21 of 20 slots

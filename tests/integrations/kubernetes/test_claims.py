@@ -229,13 +229,16 @@ def test_slices_that_come_and_change_are_followed() -> None:
     with cluster(1) as (api, running):
         (whole,) = resource_slices("n0", MACHINE, DRIVER)
         name = whole["metadata"]["name"]
+        known = running.scheduler.state.claims.slices
         api.store.remove("resourceslices", name)
+        until(lambda: known() == [])  # it has seen this before the pod
         api.store.add("resourceclaims", claim_json("c", exactly("gpus", 1)))
         add(api, "a", "c")
         until(lambda: "request gpus: too few devices" in "".join(running.reasons()))
         whole["spec"]["pool"]["resourceSliceCount"] = 2
         api.store.add("resourceslices", whole)  # half of a pool
         rest = {**whole, "metadata": {"name": "rest"}, "spec": {**whole["spec"], "devices": []}}
+        until(lambda: known() == [name])
         assert where(api, "a") == ""
         api.store.add("resourceslices", rest)
         until(lambda: where(api, "a") != "")

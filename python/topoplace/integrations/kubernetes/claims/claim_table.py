@@ -54,27 +54,34 @@ class ClaimTable:
         """False if the API server does not tell about claims."""
         self._steps = [0]
         self._holders: dict[DeviceId, set[str]] = {}
+        self._of_pool: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        """The claims that hold devices of a pool."""
         self._assumed: dict[str, tuple[str, Claim]] = {}
         """By uid of the claim: the pod for which it was decided on, and the claim as the API server has it."""
 
     # ---- devices ---------------------------------------------------------------------------------------------
 
-    def set_slice(self, one: Slice) -> frozenset[str]:
-        """Take a slice as it is now; return the nodes whose devices may differ."""
-        return self._forget(self._pools.set_slice(one))
+    def set_slice(self, one: Slice) -> list[Claim]:
+        """Take a slice as it is now; return the claims that hold devices of its pool."""
+        self._forget(self._pools.set_slice(one))
+        return self._holding(one.pool)
 
-    def remove_slice(self, name: str) -> frozenset[str]:
-        """Forget a slice; return the nodes whose devices may differ."""
-        return self._forget(self._pools.remove_slice(name))
+    def remove_slice(self, name: str) -> list[Claim]:
+        """Forget a slice; return the claims that hold devices of its pool."""
+        pool = self._pools.pool_of(name)
+        self._forget(self._pools.remove_slice(name))
+        return self._holding(pool) if pool else []
+
+    def _holding(self, pool: tuple[str, str]) -> list[Claim]:
+        return [self.claims[key] for key in sorted(self._of_pool.get(pool, ()))]
 
     def slices(self) -> list[str]:
         """Return the names of all slices."""
         return self._pools.names()
 
-    def _forget(self, nodes: frozenset[str]) -> frozenset[str]:
+    def _forget(self, nodes: frozenset[str]) -> None:
         for node in nodes:
             self._nodes.pop(node, None)
-        return nodes
 
     def on(self, node: str) -> NodeDevices:
         """Return the devices of a node."""
@@ -138,12 +145,14 @@ class ClaimTable:
     def _replace(self, known: Claim | None, claim: Claim | None) -> None:
         if known is not None:
             for device in known.allocation.held if known.allocation else ():
+                self._of_pool[device.driver, device.pool].discard(known.key)
                 self._holders[device].discard(known.uid)
                 if not self._holders[device]:
                     del self._holders[device]
             del self.claims[known.key]
         if claim is not None:
             for device in claim.allocation.held if claim.allocation else ():
+                self._of_pool.setdefault((device.driver, device.pool), set()).add(claim.key)
                 self._holders.setdefault(device, set()).add(claim.uid)
             self.claims[claim.key] = claim
 

@@ -66,14 +66,17 @@ class Pools:
         """Return the names of all slices."""
         return list(self._slices)
 
+    def pool_of(self, name: str) -> _PoolKey | None:
+        """Return the pool of a slice; None if there is no such slice."""
+        known = self._slices.get(name)
+        return known.pool if known else None
+
     def set_slice(self, one: Slice) -> frozenset[str]:
         """Take a slice as it is now; return the nodes whose devices may differ."""
-        return self.remove_slice(one.name) | self._changed(one)
-
-    def _changed(self, one: Slice) -> frozenset[str]:
+        nodes = self.remove_slice(one.name)
         self._slices[one.name] = one
         self._of_pool.setdefault(one.pool, {})[one.name] = one
-        return self._renewed(one.pool, frozenset())
+        return self._renewed(one.pool, nodes)
 
     def remove_slice(self, name: str) -> frozenset[str]:
         """Forget a slice; return the nodes whose devices may differ."""

@@ -237,6 +237,10 @@ def _not_honoured(spec: Mapping[str, Any]) -> Iterator[str]:
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             yield "a volume claim"
             break
+    for i, one in enumerate(items(spec.get("resourceClaims"), "spec.resourceClaims")):
+        entry = mapping(one, f"spec.resourceClaims[{i}]")
+        if not (entry.get("resourceClaimName") or entry.get("resourceClaimTemplateName")):
+            yield f"spec.resourceClaims[{i}], which names no claim and no template,"
 
 
 def _claims(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[PodClaim]:
@@ -251,11 +255,6 @@ def _claims(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[PodC
     for i, one in enumerate(items(spec.get("resourceClaims"), "spec.resourceClaims")):
         what = f"spec.resourceClaims[{i}]"
         found = mapping(one, what)
-        name, claim, template = (
-            text(found.get(key), f"{what}.{key}")
-            for key in ("name", "resourceClaimName", "resourceClaimTemplateName")
-        )
-        if bool(claim) == bool(template):
-            raise KubernetesError(f"{what} has not one of resourceClaimName and resourceClaimTemplateName")
+        name, claim = (text(found.get(key), f"{what}.{key}") for key in ("name", "resourceClaimName"))
         if claim or name not in made or made[name]:
             yield PodClaim(name, claim or text(made.get(name), "resourceClaimStatuses.resourceClaimName"))

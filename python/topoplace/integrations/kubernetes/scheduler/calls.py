@@ -70,10 +70,10 @@ class Calls:
 
 
 class Outcome(NamedTuple):
-    """How a binding ended."""
+    """How a binding ended; or "freed": the claims of a pod that waits were taken back."""
 
     pod: Pod
-    result: Literal["bound", "refused", "gone"]
+    result: Literal["bound", "refused", "gone", "freed"]
     truth: Any
     """For "refused", the pod as the API server has it; else None."""
     error: str

@@ -170,12 +170,14 @@ class ClusterState:
     def set_slice(self, one: Slice) -> None:
         """Take a ResourceSlice as it is now."""
         self.freed += 1
-        self._claimed_gpus.renew_on(self.claims.set_slice(one), self.claims.claims.values())
+        for claim in self.claims.set_slice(one):
+            self._claimed_gpus.renew(claim.uid, claim)
 
     def remove_slice(self, name: str) -> None:
         """Forget a ResourceSlice."""
         self.freed += 1
-        self._claimed_gpus.renew_on(self.claims.remove_slice(name), self.claims.claims.values())
+        for claim in self.claims.remove_slice(name):
+            self._claimed_gpus.renew(claim.uid, claim)
 
     def set_classes(self, classes: dict[str, DeviceClass]) -> None:
         """Take the DeviceClasses as they are now."""

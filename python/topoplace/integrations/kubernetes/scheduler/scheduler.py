@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -219,6 +220,9 @@ class Scheduler:
         pod = outcome.pod
         for value in outcome.claims:
             self._claim_intake.take_claim(value)
+        if outcome.result == "freed":
+            self._later[pod.uid] = time.monotonic() + (_LATER_S if outcome.error else 0.0)
+            return
         self.state.settle_claims(pod.uid)
         self.figures.not_bound += outcome.result != "bound"
         self._log("bound" if outcome.result == "bound" else "not_bound", **_told(pod), error=outcome.error)
@@ -259,11 +263,13 @@ class Scheduler:
         for pod in unit.pods:
             if plans := unused(self.state, pod) if pod.claims else ():
                 self._log("frees", unit=unit.key, claims=[str(one.claim) for one in plans])
-                self._later[pod.uid] = time.monotonic() + _LATER_S
+                self._later[pod.uid] = math.inf  # decided again only when it is known what became of them
                 self._binders.add(partial(self._free, pod, plans))
 
     def _free(self, pod: Pod, plans: Sequence[Planned], connection: Connection) -> None:
-        take_back(connection, pod, plans, self._binders.stopped)
+        written = take_back(connection, pod, plans, self._binders.stopped)
+        if written is not None:
+            self._news.put(Outcome(pod, "freed", None, written.error, written.truths))
 
     def _report(self, pod: Pod, reason: str, message: str, *, warning: bool) -> None:
         def call(connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from topoplace.integrations.kubernetes.claims.claim import Claim
 from topoplace.integrations.kubernetes.claims.claim_table import ClaimTable
@@ -43,13 +43,6 @@ class ClaimedGpus:
             self._hold(_key(uid), node, None if numbers is None else tuple(numbers))
         if by_node:
             self._nodes[uid] = tuple(by_node)
-
-    def renew_on(self, nodes: Iterable[str], claims: Iterable[Claim]) -> None:
-        """Hold anew what claims have on nodes whose devices have changed."""
-        changed = {*nodes}
-        for claim in list(claims):
-            if claim.allocation and changed & {self._place(one, claim)[0] for one in claim.allocation.held}:
-                self.renew(claim.uid, claim)
 
     def _place(self, device: DeviceId, claim: Claim | None) -> tuple[str, int | None]:
         """Return the node of a device, and its number there if it is a GPU of the machine."""
