@@ -27,6 +27,7 @@ from topoplace.integrations.kubernetes.claims.pools import resource_slice
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import pod
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
+from topoplace.integrations.kubernetes.scheduler.claiming import alternatives
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.seats import Seat
@@ -400,6 +401,17 @@ def test_constraints_hold_under_other_policies_too() -> None:
         found = seated(state, name, policy=tp.policies.get(name))
         assert {int(one[-1]) // 4 for names in given(found).values() for one in names} == {1}
         state.settle_claims(found.pod.uid)
+
+
+def test_any_valid_devices_are_taken_when_the_policy_was_asked_too_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alternatives, "_MOST_QUESTIONS", 0)
+    state = state_of(1)
+    add(state, "c", exactly("low", 1, f"{OWN}.index < 2"), exactly("high", 2, f"{OWN}.index > 4"))
+    found = seated(state, "c")
+    assert given(found) == {"low": ["gpu-0"], "high": ["gpu-5", "gpu-6"]}
+    assert found.gpus == (0, 5, 6)
 
 
 def test_too_many_choices_end_with_a_reason() -> None:

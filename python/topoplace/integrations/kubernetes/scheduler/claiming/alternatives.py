@@ -59,10 +59,7 @@ def best_alternative(
         if isinstance(gpus, Refusal):
             return gpus
         chosen = listed[int(cluster.topology.machine_of[gpus[0]])]
-        there = cluster.topology.gpus_of[
-            cluster.topology.machine_names[int(cluster.topology.machine_of[gpus[0]])]
-        ]
-        numbers = tuple([there.index(gpu) for gpu in gpus])
+        numbers = tuple([cluster.topology.local_index[gpu] for gpu in gpus])
         if chosen.offer.served(numbers) is not None:
             return chosen.offer, numbers
         del left[chosen]
@@ -70,14 +67,14 @@ def best_alternative(
             smaller = Alternative(chosen.offer, chosen.gpus - {number})
             if _may_serve(smaller, job.num_tasks):
                 left[smaller] = None
-    return _any(first, job.num_tasks)
+    return _any(first)
 
 
 def _may_serve(alternative: Alternative, num_gpus: int) -> bool:
     return len(alternative.gpus) >= num_gpus and alternative.offer.fits(alternative.gpus)
 
 
-def _any(alternative: Alternative, num_gpus: int) -> tuple[Offer, tuple[int, ...]]:
+def _any(alternative: Alternative) -> tuple[Offer, tuple[int, ...]]:
     """Return the first GPUs that serve the claims."""
     offer = alternative.offer
     served = offer.served(sorted(alternative.gpus))

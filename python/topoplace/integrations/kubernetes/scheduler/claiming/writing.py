@@ -25,6 +25,8 @@ _OF_ALLOCATION: Final = ("allocation", "devices", "reservedFor")
 _GONE: Final = 404
 _CONFLICT: Final = 409
 _MOST_CONFLICTS: Final = 20
+_NOT_YET_S: Final = 0.05
+"""How long to wait for a claim that another pod of a group allocates at the same time."""
 
 
 class Written(NamedTuple):
@@ -119,7 +121,7 @@ def _reserved(connection: Connection, pod: Pod, plan: Planned) -> Any:
     value = _read(connection, plan)
     known = _known(value)
     if known is None and plan.written is None:
-        raise _NotAsPlannedError("it is not allocated any more")
+        raise ApiError(_CONFLICT, "it has no devices", _NOT_YET_S)
     if known is not None and not _is_same(known, plan.allocation):
         raise _NotAsPlannedError("it was allocated otherwise meanwhile")
     reserved = _reservations(value)
