@@ -424,3 +424,37 @@ def test_too_many_choices_end_with_a_reason() -> None:
         constraints=[{"distinctAttribute": f"{DRIVER}/slot"}],
     )
     assert "choices of devices" in why(state, "c")  # 21 of 20 slots
+
+
+def told(state: ClusterState, name: str, version: int, *gpus: int) -> None:
+    """Let the API server tell of a claim in this version, with these GPUs of n0."""
+    results = [{"request": "r", "driver": DRIVER, "pool": "n0", "device": f"gpu-{i}"} for i in gpus]
+    status = {"allocation": {"devices": {"results": results}}} if gpus else {}
+    value = claim_json(name, exactly("r", 2), status=status)
+    value["metadata"]["resourceVersion"] = str(version)
+    state.set_claim(claim(value))
+
+
+def test_what_was_decided_stays_until_it_is_known_how_it_ended() -> None:
+    state = state_of(1)
+    told(state, "c", 5)
+    found = seated(state, "c")
+    state.assume(*found)
+    held = state.cluster.gpus_of("claim/uid-c")
+    assert len(held) == 2
+    told(state, "c", 6)  # a finalizer was written, nothing more
+    assert state.cluster.gpus_of("claim/uid-c") == held
+    state.remove_pod(found.pod.uid)  # the pod is gone, and its claim may be written all the same
+    assert state.cluster.gpus_of("claim/uid-c") == held
+    state.settle_claims(found.pod.uid)
+    assert state.cluster.gpus_of("claim/uid-c") == ()
+    assert state.claims.claims["default", "c"].version == "6"
+
+
+def test_news_that_are_older_than_what_is_known_change_nothing() -> None:
+    state = state_of(1)
+    told(state, "c", 9, 3, 4)
+    told(state, "c", 8)
+    assert state.cluster.gpus_of("claim/uid-c") == (3, 4)
+    told(state, "c", 10)
+    assert state.cluster.gpus_of("claim/uid-c") == ()
