@@ -192,7 +192,7 @@ WRONG = {
     "--lease": ("", "a", "a/", "/b", "a/B"),
     "--driver": ("", "a/b", "A", "a" * 64),
     "--generation": ("0", "-1", "x", "1.5", "9" * 5000),
-    "--clique": ("x" * 65,),
+    "--clique": ("x" * 64, "a b", "-", "a\n"),
     "--listen": ("", "x", ":80", "a:", "a:x", "127.0.0.1:65536", "localhost:1", "0.0.0.0:0"),
     "--tls": ("", "topo.txt", "nowhere/none,empty", "empty,empty"),
     "--client-ca": NO_FILE,

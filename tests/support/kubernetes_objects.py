@@ -40,3 +40,52 @@ def node_json(
             "allocatable": {"cpu": cpu, "memory": "1Ti", "pods": "110", GPU: str(gpus), **more},
         },
     }
+
+
+# ---- Dynamic Resource Allocation -----------------------------------------------------------------------------------
+
+DRIVER = "gpu.example.com"
+
+
+def class_json(name: str = "gpu", *expressions: str, **fields: Any) -> dict[str, Any]:
+    """Return a DeviceClass; expressions: its selectors, by default for the devices of `DRIVER`."""
+    selectors = expressions or (f'device.driver == "{DRIVER}"',)
+    return {
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": one}} for one in selectors], **fields},
+    }
+
+
+def exactly(name: str, count: int = 1, *expressions: str, **fields: Any) -> dict[str, Any]:
+    """Return a request of a claim; expressions: its selectors."""
+    wanted = {"deviceClassName": "gpu", "count": count, **fields}
+    if expressions:
+        wanted["selectors"] = [{"cel": {"expression": one}} for one in expressions]
+    return {"name": name, "exactly": wanted}
+
+
+def every(name: str, *expressions: str, **fields: Any) -> dict[str, Any]:
+    """Return a request for all devices of a node that match."""
+    found = exactly(name, 1, *expressions, allocationMode="All", **fields)
+    del found["exactly"]["count"]
+    return found
+
+
+def claim_spec(*requests: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the `spec` of a claim."""
+    return {"devices": {"requests": list(requests), **fields}}
+
+
+def claim_json(name: str, *requests: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a ResourceClaim that is not allocated; fields: of its `spec.devices`, and `status`."""
+    status = fields.pop("status", {})
+    return {
+        "metadata": {"uid": f"uid-{name}", "namespace": "default", "name": name, "resourceVersion": "1"},
+        "spec": claim_spec(*requests, **fields),
+        "status": status,
+    }
+
+
+def claims_of(*names: str) -> list[dict[str, str]]:
+    """Return the `spec.resourceClaims` of a pod that uses these claims."""
+    return [{"name": f"c{i}", "resourceClaimName": name} for i, name in enumerate(names)]

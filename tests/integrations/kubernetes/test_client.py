@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import socket
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from kubernetes_objects import pod_json
+from topoplace.cli.kubernetes import arguments
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client import access, api
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
@@ -143,3 +145,11 @@ def test_wrong_answers_are_errors_of_the_api(answer: bytes) -> None:
         assert caught.value.retry_after_s == (7.0 if b"503" in answer else 0.0)
         connection.close()
         thread.join()
+
+
+def test_the_command_line_names_its_option_for_a_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("{}")
+    for file, why in (("kubeconfig", "contexts has no ''"), ("nowhere", "No such file")):
+        given = argparse.Namespace(kubeconfig=str(tmp_path / file))
+        with pytest.raises(KubernetesError, match=f"^--kubeconfig: .*{why}"):
+            arguments.access(given)

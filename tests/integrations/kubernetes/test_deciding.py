@@ -14,8 +14,9 @@ from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import Pod, pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import Seats, decide
+from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.predicates import why_not
+from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.placement import Refusal
 
 POLICY = tp.policies.get("topo-aware")
@@ -47,7 +48,7 @@ def bound(name: str, where: str, gpus: str, count: int = 1, **fields: Any) -> Po
 
 def test_a_pod_gets_the_gpus_that_the_policy_chooses() -> None:
     state = state_of(1)
-    ((_, where, gpus),) = seated(state, pod(pod_json("a", 3)))
+    ((_, where, gpus, _),) = seated(state, pod(pod_json("a", 3)))
     job = tp.JobGraph.ring(3).with_(bandwidth_sensitive=True, single_machine=True)
     placed = POLICY.place(job, tp.Cluster(state.topology))
     assert placed is not None
@@ -160,7 +161,7 @@ def test_unhealthy_gpus_of_the_topology_are_never_given() -> None:
 def test_pods_without_gpus_go_where_fewest_gpus_are_free() -> None:
     state = state_of(2)
     state.set_pod(bound("x", "n1", '{"main":[0,1]}', 2))
-    assert seated(state, pod(pod_json("a", 0)))[0] == (pod(pod_json("a", 0)), "n1", ())
+    assert seated(state, pod(pod_json("a", 0)))[0] == (pod(pod_json("a", 0)), "n1", (), ())
     state.set_node(node(node_json("cpus", 0)))
     assert seated(state, pod(pod_json("a", 0)))[0].node == "cpus"
     assert isinstance(decide(POLICY, state, [pod(pod_json("a", 0, nodeSelector={"pool": "x"}))]), Refusal)

@@ -152,7 +152,6 @@ def test_groups() -> None:
         ),
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volume claim"),
         ({"volumes": [{"name": "v", "ephemeral": {}}]}, "volume claim"),
-        ({"resourceClaims": [{"name": "r"}]}, "resourceClaims"),
     ],
 )
 def test_what_is_not_honoured_is_named(fields: dict[str, Any], what: str) -> None:

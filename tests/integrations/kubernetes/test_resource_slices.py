@@ -87,11 +87,12 @@ def test_a_pool_has_as_many_slices_as_it_needs() -> None:
         ({"driver": "a/b"}, "driver = 'a/b' is not a domain name"),
         ({"driver": "a" * 64}, "is not a domain name of up to 63 characters"),
         ({"generation": 0}, "generation = 0"),
-        ({"clique": "x" * 65}, "clique = .* more than 64 characters"),
+        ({"clique": "x" * 64}, "clique = .* is not the value of a label"),
+        ({"clique": "a b"}, "clique = 'a b' is not the value of a label"),
         ({"topology": tp.machines.get("gb200-nvl72")}, "topology = 'gb200-nvl72' has 18 machines"),
         ({"topology": tp.Topology.from_links(1, [], model="x" * 65)}, "GPU 0: model .* more than 64"),
     ],
-    ids=["node", "driver", "long driver", "generation", "clique", "cluster", "model"],
+    ids=["node", "driver", "long driver", "generation", "long clique", "clique", "cluster", "model"],
 )
 def test_what_has_no_slices(changes: dict[str, Any], message: str) -> None:
     wanted = {"node": "n0", "topology": tp.machines.get("summit"), "driver": DRIVER, **changes}

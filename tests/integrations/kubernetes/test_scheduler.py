@@ -2,70 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 import topoplace as tp
 from kubernetes_objects import node_json, pod_json
-from topoplace.integrations.kubernetes.client import access
-from topoplace.integrations.kubernetes.scheduler import Scheduler
+from kubernetes_scheduler import Running, until
 from topoplace.state import Journal
 from topoplace.testing.kubernetes import ApiServer, ObjectStore
-
-WAIT = 15.0
-
-
-def until(done: Callable[[], bool], what: str = "") -> None:
-    end = time.monotonic() + WAIT
-    while not done():
-        assert time.monotonic() < end, what or "it took too long"
-        time.sleep(0.005)
-
-
-class Running:
-    """A scheduler in a thread, and what it has logged."""
-
-    def __init__(self, api: ApiServer, topology: tp.Topology, **options: Any) -> None:
-        self.logged: list[tuple[str, dict[str, Any]]] = []
-        self._made = (api, topology, options)
-        self._stop = Event()
-        self.ready = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-        assert self.ready.wait(WAIT)
-
-    def _run(self) -> None:
-        api, topology, options = self._made
-        journal = options.pop("journal", None)
-        with Journal(journal) if journal else _nothing() as opened:
-            self.scheduler = Scheduler(
-                topology,
-                tp.policies.get("topo-aware"),
-                access.Access("127.0.0.1", api.port),
-                journal=opened,
-                write_log=lambda event, **fields: self.logged.append((event, fields)),
-                **options,
-            )
-            self.scheduler.run(self._stop, self.ready.set)
-
-    def reasons(self) -> list[str]:
-        return [fields["reason"] for event, fields in self.logged if event == "waits"]
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(WAIT)
-        assert not self._thread.is_alive()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 @contextmanager

@@ -15,23 +15,29 @@ from pathlib import Path
 from typing import Any
 
 import topoplace as tp
-from kubernetes_objects import node_json, pod_json
-from topoplace.testing.kubernetes import ApiServer
+from kubernetes_objects import DRIVER, claim_spec, class_json, exactly, node_json, pod_json
+from topoplace.integrations.kubernetes.resource_slices import resource_slices
+from topoplace.testing.kubernetes import ApiServer, ObjectStore, control_claims
 
 DEEP = os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1"
 PODS, KILLS = (2000, 50) if DEEP else (1000, 3)
 NODES = 16
 WAIT = 600.0 if DEEP else 90.0
-FAULTS = (("/binding", 409), ("/binding", 503), ("/binding", 0), ("/api/v1/pods", 500), ("/events", 500))
+MACHINE = tp.machines.get("dgx1-v100")
+FAULTS = (
+    *(("/binding", 409), ("/binding", 503), ("/binding", 0), ("/binding", 403)),
+    *(("/api/v1/pods", 500), ("/resourceclaims", 500), ("/events", 500)),
+    *(("/status", 409), ("/status", 503), ("/status", 0), ("/status", 422)),
+)
+CLAIMS = 0.3
+"""How many of the pods that start singly have claims."""
 
 
 class Process:
     """The scheduler as a process that can be killed and started again."""
 
     def __init__(self, api: ApiServer, folder: Path) -> None:
-        topology = tp.Topology.cluster(
-            tp.machines.get("dgx1-v100"), NODES, names=[f"n{i}" for i in range(NODES)]
-        )
+        topology = tp.Topology.cluster(MACHINE, NODES, names=[f"n{i}" for i in range(NODES)])
         (folder / "topology.json").write_text(topology.to_json())
         (folder / "kubeconfig").write_text(api.kubeconfig())
         self._folder = folder
@@ -69,10 +75,21 @@ def jobs(generator: random.Random) -> list[list[dict[str, Any]]]:
         if generator.random() < 0.1 and count + 4 <= PODS:
             labels = {"topoplace.io/group": f"g{count}", "topoplace.io/group-size": "4"}
             found.append([pod_json(f"g{count}-{i}", 2, labels=labels) for i in range(4)])
+        elif generator.random() < CLAIMS:
+            made = [f"of-{generator.choice((1, 2, 4))}" for _ in range(generator.choice((1, 1, 2)))]
+            entries = [{"name": f"c{i}", "resourceClaimTemplateName": one} for i, one in enumerate(made)]
+            found.append([pod_json(f"c{count}", 0, resourceClaims=entries)])
         else:
             found.append([pod_json(f"p{count}", generator.choice((0, 1, 1, 2, 2, 4, 8)))])
         count += len(found[-1])
     return found
+
+
+def given_twice(store: ObjectStore) -> set[tuple[str, int]]:
+    """Return the GPUs that a claim and an annotation have."""
+    with store.changed:
+        by_claims = {(pool, int(device.removeprefix("gpu-"))) for _, pool, device in store.allocated()}
+        return by_claims & {(node, gpu) for node, gpu, _ in store.held()}
 
 
 def test_churn_faults_and_kills_give_no_gpu_twice_and_lose_no_pod(tmp_path: Path) -> None:
@@ -85,6 +102,10 @@ def test_churn_faults_and_kills_give_no_gpu_twice_and_lose_no_pod(tmp_path: Path
     with ApiServer() as api:
         for i in range(NODES):
             api.store.add("nodes", node_json(f"n{i}"))
+            for one in resource_slices(f"n{i}", MACHINE, DRIVER):
+                api.store.add("resourceslices", one)
+        api.store.add("deviceclasses", class_json())
+        api.store.templates.update({f"of-{i}": claim_spec(exactly("gpus", i)) for i in (1, 2, 4)})
         process = Process(api, tmp_path)
         while len(finished) < total:
             assert time.monotonic() < end, (len(finished), api.store.waiting()[:5], process.log()[-2000:])
@@ -94,6 +115,8 @@ def test_churn_faults_and_kills_give_no_gpu_twice_and_lose_no_pod(tmp_path: Path
                 waiting += len(batch)
                 for one in batch:
                     api.store.add("pods", one)
+            control_claims(api.store)
+            assert not given_twice(api.store)
             running = [
                 name
                 for name, pod in api.store.pods().items()
@@ -118,4 +141,7 @@ def test_churn_faults_and_kills_give_no_gpu_twice_and_lose_no_pod(tmp_path: Path
         process.end(signal.SIGTERM)
         assert api.store.twice == []
         assert sorted(api.store.bound) == sorted(finished)  # each was bound once
+        control_claims(api.store)
+        assert api.store.allocated() == {}
+        assert len([name for name in finished if name.startswith("c")]) > PODS / 10
     assert '"event": "ready"' in process.log()

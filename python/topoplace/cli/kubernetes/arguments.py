@@ -22,11 +22,16 @@ def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
 
 
 def access(arguments: argparse.Namespace) -> Access:
-    """Return how to reach the API server."""
+    """Return how to reach the API server; KubernetesError names --kubeconfig if that file cannot be used."""
+    from topoplace.errors import KubernetesError
     from topoplace.integrations.kubernetes.client import access
 
-    config = arguments.kubeconfig
-    return access.in_cluster() if config is None else access.from_kubeconfig(config)
+    if arguments.kubeconfig is None:
+        return access.in_cluster()
+    try:
+        return access.from_kubeconfig(arguments.kubeconfig)
+    except KubernetesError as error:
+        raise KubernetesError(f"--kubeconfig: {error}") from None
 
 
 def add_namespace(parser: argparse.ArgumentParser, what: str) -> None:

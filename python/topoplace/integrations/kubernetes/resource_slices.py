@@ -17,6 +17,7 @@ _MOST_TEXT = 64
 _MOST_GENERATION = (1 << 63) - 1
 _DOMAIN = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NODE = re.compile(r"(?=.{1,180}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NVLINKS = NVLINKS | {LinkKind.NVSWITCH}
 
 
@@ -40,8 +41,10 @@ def resource_slices(
         raise ValueError(f"driver = {_checks.shown(driver)} is not a domain name of up to 63 characters")
     if topology.num_machines != 1 or topology.fabric is not None:
         raise ValueError(f"topology = {_checks.shown(topology.name)} has {topology.num_machines} machines")
-    if len(clique) > _MOST_TEXT:
-        raise ValueError(f"clique = {_checks.shown(clique)} has more than {_MOST_TEXT} characters")
+    if clique and not _LABEL.fullmatch(clique):
+        raise ValueError(
+            f"clique = {_checks.shown(clique)} is not the value of a label, of up to 63 characters"
+        )
     generation = _checks.integer(generation, "generation", ValueError, low=1, high=_MOST_GENERATION)
     domains, switches = _nvlink_domains(topology), _pcie_switches(topology)
     devices = [

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 Json = dict[str, Any]
 _ENDED = ("Succeeded", "Failed")
+_KINDS = ("pods", "nodes", "configmaps", "leases", "resourceslices", "deviceclasses", "resourceclaims")
 
 
 class Change(NamedTuple):
@@ -30,7 +31,7 @@ class StoreError(Exception):
 
 
 class ObjectStore:
-    """Pods, nodes, ConfigMaps, Leases and events. All methods may be called from any thread.
+    """Pods, nodes, ConfigMaps, Leases, events, and what resource.k8s.io has. All methods may be called from any thread.
 
     A pod is bound only once, and never while it is being deleted, as in a real API server: its node and the
     annotations of the binding are written together.
@@ -47,7 +48,9 @@ class ObjectStore:
         """The names of pods in the order in which they were bound."""
         self.twice: list[str] = []
         """What must never happen: bindings to GPUs that another pod held."""
-        self._objects: dict[str, dict[str, Json]] = {"pods": {}, "nodes": {}, "configmaps": {}, "leases": {}}
+        self.templates: dict[str, Json] = {}
+        """The `spec` of ResourceClaimTemplates, by name."""
+        self._objects: dict[str, dict[str, Json]] = {kind: {} for kind in _KINDS}
         self._holders: dict[tuple[str, int], str] = {}
 
     # ---- what tests do -----------------------------------------------------------------------------------------
@@ -66,6 +69,38 @@ class ObjectStore:
             if value["metadata"].get("resourceVersion", known) != known:
                 raise StoreError(409, f"{kind} {name} has been modified")
             self._put(kind, copy.deepcopy(value), "MODIFIED")
+
+    def replace_claim(self, name: str, value: Json, part: str) -> Json:
+        """Write a ResourceClaim but for its status, or only its status, and return it; StoreError as a real server.
+
+        An allocation is never changed, only set and removed; only claims with one are reserved, and those that are
+        reserved keep it.
+        """
+        with self.changed:
+            known = self._found("resourceclaims", name)
+            metadata = value["metadata"]
+            if (
+                metadata.get("resourceVersion", known["metadata"]["resourceVersion"])
+                != (known["metadata"]["resourceVersion"])
+            ):
+                raise StoreError(409, f"resourceclaims {name} has been modified")
+            new = copy.deepcopy(known)
+            if part == "status":
+                new["status"] = copy.deepcopy(part_of(value, "status"))
+                _check_claim_status(part_of(known, "status"), new["status"])
+            else:
+                new["metadata"] = copy.deepcopy(metadata)
+            self._put("resourceclaims", new, "MODIFIED")
+            return copy.deepcopy(new)
+
+    def allocated(self) -> dict[tuple[str, str, str], list[str]]:
+        """Return the claims that have each device for themselves, by driver, pool and name."""
+        found: dict[tuple[str, str, str], list[str]] = {}
+        with self.changed:
+            for name, claim in self._objects["resourceclaims"].items():
+                for device in _devices(claim):
+                    found.setdefault(device, []).append(name)
+        return found
 
     def change(self, kind: str, name: str, change: Callable[[Json], None]) -> None:
         """Change an object in place."""
@@ -175,6 +210,10 @@ class ObjectStore:
         if old := self._objects[kind].get(name):
             self._release(kind, old)
         self._objects[kind][name] = value
+        if kind == "resourceclaims":
+            for device, claims in self.allocated().items():
+                if len(claims) > 1 and name in claims:
+                    self.twice.append(f"device {'/'.join(device)}: {' and '.join(claims)}")
         if kind == "pods" and value["spec"].get("nodeName") and value["status"].get("phase") not in _ENDED:
             for gpu in _gpus(value):
                 self._holders[value["spec"]["nodeName"], gpu] = name
@@ -192,6 +231,37 @@ class ObjectStore:
         line = json.dumps({"type": what, "object": value}).encode() + b"\n"
         self.history.append(Change(self.version, kind, line))
         self.changed.notify_all()
+
+
+def part_of(value: Json, name: str) -> Json:
+    """Return an object within an object; empty if it is missing."""
+    found: Json = value.get(name) or {}
+    return found
+
+
+def listed_in(value: Json, name: str) -> list[Json]:
+    """Return a list of objects within an object; empty if it is missing."""
+    found: list[Json] = value.get(name) or []
+    return found
+
+
+def _check_claim_status(old: Json, new: Json) -> None:
+    """Refuse what a real API server does not take as the status of a claim."""
+    before, after, reserved = old.get("allocation"), new.get("allocation"), listed_in(new, "reservedFor")
+    if before and after and before != after:
+        raise StoreError(422, "status.allocation: field is immutable")
+    if reserved and not after:
+        raise StoreError(422, "status.reservedFor: only an allocated claim is reserved")
+    if len(reserved) > 256 or len({one["uid"] for one in reserved}) < len(reserved):
+        raise StoreError(422, "status.reservedFor: too many, or one twice")
+
+
+def _devices(claim: Json) -> list[tuple[str, str, str]]:
+    allocation = part_of(part_of(claim, "status"), "allocation")
+    results = listed_in(part_of(allocation, "devices"), "results")
+    return [
+        (one["driver"], one["pool"], one["device"]) for one in results if one.get("adminAccess") is not True
+    ]
 
 
 def _gpus(pod: Json) -> list[int]:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from topoplace.testing.kubernetes.objects import ObjectStore, StoreError
 
 _POLL_S = 0.2
+_WATCHED = ("pods", "nodes", "resourceslices", "deviceclasses", "resourceclaims")
 _WRITTEN = ("configmaps", "leases")
 """What clients may create and replace."""
 
@@ -206,12 +207,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str, query: dict[str, list[str]]) -> Any:
         words = _words(path)
-        if words in (["pods"], ["nodes"]) or (len(words) == 3 and words[2] == "configmaps"):
+        if (len(words) == 1 and words[0] in _WATCHED) or (len(words) == 3 and words[2] == "configmaps"):
             if "watch" in query:
                 self._watch(words[-1], int(query["resourceVersion"][0]))
                 return None
             return self._listed(words[-1], query)
-        if len(words) == 4 and words[2] in ("pods", "leases"):
+        if len(words) == 4 and words[2] in ("pods", "leases", "resourceclaims"):
             return self.owner.store.get(words[2], words[3])
         raise StoreError(404, path)
 
@@ -246,6 +247,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _put(self, path: str, query: dict[str, list[str]]) -> Any:
         words = _words(path)
+        if len(words) in (4, 5) and words[2] == "resourceclaims":
+            part = words[4] if len(words) == 5 else ""
+            return self.owner.store.replace_claim(words[3], json.loads(self._body), part)
         if len(words) != 4 or words[2] not in _WRITTEN:
             raise StoreError(404, path)
         self.owner.store.replace(words[2], words[3], json.loads(self._body))

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 
+RESOURCE_API = "/apis/resource.k8s.io/v1"
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
 
@@ -47,6 +48,24 @@ def evict(connection: Connection, namespace: str, name: str, uid: str) -> None:
         if error.status != _BAD_REQUEST:
             raise
         connection.call("POST", path, {**body, "apiVersion": "policy/v1beta1"})  # Kubernetes before 1.22
+
+
+def _claim_path(namespace: str, name: str) -> str:
+    return f"{RESOURCE_API}/namespaces/{quote(namespace, safe='')}/resourceclaims/{quote(name, safe='')}"
+
+
+def read_claim(connection: Connection, namespace: str, name: str) -> Any:
+    """Return a ResourceClaim as it is now."""
+    return connection.call("GET", _claim_path(namespace, name))
+
+
+def put_claim(connection: Connection, value: Mapping[str, Any], part: str = "") -> Any:
+    """Write a ResourceClaim, or its status if part is "status"; return it as it is then.
+
+    A conflict (409) says that it is not the version any more that `value` has.
+    """
+    path = _claim_path(value["metadata"]["namespace"], value["metadata"]["name"])
+    return connection.call("PUT", f"{path}/{part}" if part else path, value)
 
 
 def put_config_map(connection: Connection, namespace: str, value: Mapping[str, Any]) -> None:

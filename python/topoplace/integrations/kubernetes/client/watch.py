@@ -10,10 +10,12 @@ from threading import Event, Thread
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 
-Kind = Literal["pods", "nodes", "configmaps"]
+Kind = Literal["pods", "nodes", "configmaps", "resourceslices", "deviceclasses", "resourceclaims"]
+_CORE = ("pods", "nodes", "configmaps")
 _PAGE = 500
 _SERVER_S = 240
 """How long the server keeps a watch open."""
@@ -21,6 +23,8 @@ _SILENCE_S = 300.0
 """How long nothing may come before a watch counts as dead."""
 _MOST_LINE = 8 << 20
 _GONE = 410
+_NOT_SERVED = (403, 404)
+"""The server has no such kind, or we have no right to read it."""
 _BACKOFF_S = (0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 
 
@@ -29,7 +33,8 @@ class News(NamedTuple):
 
     kind: Kind
     type: str
-    """LISTED: `value` is the list of all objects. ADDED, MODIFIED, DELETED: it is the object."""
+    """LISTED: `value` is the list of all objects. ADDED, MODIFIED, DELETED: it is the object. UNSERVED: it is why
+    there are none; that is told only of kinds that a server need not have."""
     value: Any
 
 
@@ -54,7 +59,8 @@ class Watcher:
         self._kind: Kind = kind
         self._tell = tell
         within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-        self._path = f"/api/v1{within}/{kind}"
+        group = "/api/v1" if kind in _CORE else api.RESOURCE_API
+        self._path = f"{group}{within}/{kind}"
         self._query = f"&labelSelector={quote(labels)}" if labels else ""
         self._stop = Event()
         self._thread = Thread(target=self._run, name=f"watch {kind}", daemon=True)
@@ -87,6 +93,8 @@ class Watcher:
                     self._stop.wait(_BACKOFF_S[0])
             except ApiError as error:
                 self.last_error = str(error)
+                if error.status in _NOT_SERVED and self._kind not in _CORE:
+                    self._tell(News(self._kind, "UNSERVED", str(error)))
                 if error.status == _GONE or (error.status and failures):
                     self._version = ""
                 pause = max(error.retry_after_s, _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])

@@ -18,7 +18,7 @@ from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
 from topoplace.integrations.kubernetes.scheduler.calls import Outcome
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import job_graph
+from topoplace.integrations.kubernetes.scheduler.seats import job_graph
 from topoplace.jobs.job_graph import JobGraph
 
 MOST_SCORE: Final = 10

@@ -54,6 +54,14 @@ class Repulsion(NamedTuple):
         return (not self.namespaces or namespace in self.namespaces) and self.selector.selects(labels)
 
 
+class PodClaim(NamedTuple):
+    """An entry of a pod's `spec.resourceClaims`."""
+
+    entry: str
+    claim: str
+    """The name of the claim; "" if it is not made yet from its template."""
+
+
 class Place(NamedTuple):
     """What a pod demands of a node apart from amounts: pods with equal ones may use the same nodes."""
 
@@ -90,6 +98,7 @@ class Pod:
     """True if it must not be scheduled yet."""
     refused: str
     """Why it cannot be scheduled here: what it demands and is not honoured; "" if there is nothing."""
+    claims: tuple[PodClaim, ...] = ()
 
     @property
     def job_id(self) -> str:
@@ -137,6 +146,7 @@ def pod(value: object, gpu_resource: str = GPU) -> Pod:
         tuple(_repulsions(anti, namespace)),
         bool(items(spec.get("schedulingGates"), "spec.schedulingGates")),
         "; ".join(_not_honoured(spec)),
+        tuple(_claims(spec, status)),
     )
 
 
@@ -227,5 +237,24 @@ def _not_honoured(spec: Mapping[str, Any]) -> Iterator[str]:
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             yield "a volume claim"
             break
-    if items(spec.get("resourceClaims"), "spec.resourceClaims"):
-        yield "resourceClaims"
+    for i, one in enumerate(items(spec.get("resourceClaims"), "spec.resourceClaims")):
+        entry = mapping(one, f"spec.resourceClaims[{i}]")
+        if not (entry.get("resourceClaimName") or entry.get("resourceClaimTemplateName")):
+            yield f"spec.resourceClaims[{i}], which names no claim and no template,"
+
+
+def _claims(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[PodClaim]:
+    """Yield the claims that a pod needs; one that its status says was not necessary is left out."""
+    made = {
+        text(entry.get("name"), "resourceClaimStatuses.name"): entry.get("resourceClaimName")
+        for entry in (
+            mapping(one, "resourceClaimStatuses")
+            for one in items(status.get("resourceClaimStatuses"), "status.resourceClaimStatuses")
+        )
+    }
+    for i, one in enumerate(items(spec.get("resourceClaims"), "spec.resourceClaims")):
+        what = f"spec.resourceClaims[{i}]"
+        found = mapping(one, what)
+        name, claim = (text(found.get(key), f"{what}.{key}") for key in ("name", "resourceClaimName"))
+        if claim or name not in made or made[name]:
+            yield PodClaim(name, claim or text(made.get(name), "resourceClaimStatuses.resourceClaimName"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import Seat, decide
+from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.scheduler import Scheduler
+from topoplace.integrations.kubernetes.scheduler.seats import Seat
 
 __all__ = ["ClusterState", "Scheduler", "Seat", "decide"]

@@ -70,13 +70,15 @@ class Calls:
 
 
 class Outcome(NamedTuple):
-    """How a binding ended."""
+    """How a binding ended; or "freed": the claims of a pod that waits were taken back."""
 
     pod: Pod
-    result: Literal["bound", "refused", "gone"]
+    result: Literal["bound", "refused", "gone", "freed"]
     truth: Any
     """For "refused", the pod as the API server has it; else None."""
     error: str
+    claims: tuple[Any, ...] = ()
+    """The claims of the pod as the API server has them now, as far as that is known."""
 
 
 def bind(connection: Connection, pod: Pod, annotations: dict[str, str], stopped: Event) -> Outcome | None:
@@ -91,7 +93,7 @@ def bind(connection: Connection, pod: Pod, annotations: dict[str, str], stopped:
             return Outcome(pod, "bound", None, "")
         except ApiError as error:
             failed = error
-        known = _settled(connection, pod, failed, stopped)
+        known = settled(connection, pod, str(failed), stopped)
         if known is not None and known.result == "refused" and _is_bound(known.truth, pod, annotations):
             return Outcome(pod, "bound", None, "")  # the answer was lost
         if known is None or not _may_succeed(known, failed, attempt):
@@ -120,7 +122,7 @@ def _may_succeed(known: Outcome, failed: ApiError, attempt: int) -> bool:
     )
 
 
-def _settled(connection: Connection, pod: Pod, failed: ApiError, stopped: Event) -> Outcome | None:
+def settled(connection: Connection, pod: Pod, failed: str, stopped: Event) -> Outcome | None:
     """Return what a failed binding has come to, as the API server has the pod now; None if stopped before."""
     for attempt in range(1 << 30):
         try:
@@ -133,5 +135,5 @@ def _settled(connection: Connection, pod: Pod, failed: ApiError, stopped: Event)
             continue
         if truth["metadata"]["uid"] != pod.uid:
             return Outcome(pod, "gone", None, "another pod has its name")
-        return Outcome(pod, "refused", truth, str(failed))
+        return Outcome(pod, "refused", truth, failed)
     return None

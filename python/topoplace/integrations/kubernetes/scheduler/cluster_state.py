@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.integrations.free_sockets import fragmentation
+from topoplace.integrations.kubernetes.claims.allocation_json import Planned
+from topoplace.integrations.kubernetes.claims.claim import Claim, DeviceClass
+from topoplace.integrations.kubernetes.claims.claim_table import ClaimTable
+from topoplace.integrations.kubernetes.claims.pools import Slice
 from topoplace.integrations.kubernetes.objects.annotations import GPUS, GROUP, written
 from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.claiming.claimed_gpus import ClaimedGpus
 from topoplace.integrations.kubernetes.scheduler.node_table import NodeTable
 from topoplace.topology.topology import Topology
 
@@ -43,6 +48,8 @@ class ClusterState:
         """How many bound pods there are of each group, by namespace and name."""
         self.priorities: Counter[int] = Counter()
         """How many bound pods hold GPUs, by priority."""
+        self.claims = ClaimTable(topology)
+        self._claimed_gpus = ClaimedGpus(self.claims, self._hold_gpus, self._release_gpus)
         self._assumed: set[str] = set()
         self._gpus = [topology.gpus_of[name] for name in topology.machine_names]
         self._unhealthy = frozenset(topology.unhealthy_gpus)
@@ -110,29 +117,38 @@ class ClusterState:
             return
         self.freed += 1
         self._count(pod, -1)
-        row = self.table.row(pod.node)
-        self.table.release(pod, row)
-        if untold := self._untold.get(row):
-            untold.discard(uid)
-        if gpus := self.cluster.gpus_of(pod.job_id):
-            self.cluster.release(pod.job_id)
-            self._free[row] += len(gpus)
-            self._take_reserved(gpus)
+        self.table.release(pod, self.table.row(pod.node))
+        self._release_gpus(pod.job_id, pod.node)
 
     def _hold(self, pod: Pod) -> None:
-        row = self.table.row(pod.node)
         self.pods[pod.uid] = pod
         self._count(pod, 1)
-        self.table.hold(pod, row)
-        if not pod.requests.gpus or row >= len(self._gpus):
+        self.table.hold(pod, self.table.row(pod.node))
+        if pod.requests.gpus:
+            self._hold_gpus(pod.job_id, pod.node, pod.gpus)
+
+    def _hold_gpus(self, key: str, node: str, numbers: Sequence[int] | None) -> None:
+        """Hold GPUs of a node by their numbers there; close the node if it is not known which, or they are taken."""
+        row = self.table.row(node)
+        if row >= len(self._gpus):
             return
-        gpus = self._free_gpus(row, pod.gpus)
+        gpus = self._free_gpus(row, numbers)
         if gpus is None:
-            self._untold.setdefault(row, set()).add(pod.uid)
+            self._untold.setdefault(row, set()).add(key)
             return
         self._open(row)
-        self.cluster.allocate(pod.job_id, gpus)
+        self.cluster.allocate(key, gpus)
         self._free[row] -= len(gpus)
+
+    def _release_gpus(self, key: str, node: str) -> None:
+        """Give back what `_hold_gpus` took."""
+        row = self.table.row(node)
+        if untold := self._untold.get(row):
+            untold.discard(key)
+        if gpus := self.cluster.gpus_of(key):
+            self.cluster.release(key)
+            self._free[row] += len(gpus)
+            self._take_reserved(gpus)
 
     def _count(self, pod: Pod, sign: int) -> None:
         if name := pod.labels.get(GROUP):
@@ -149,16 +165,92 @@ class ClusterState:
         taken = any(self.cluster.owner(gpu) is not None or gpu in self._unhealthy for gpu in gpus)
         return None if taken else gpus
 
+    # ---- devices and claims ----------------------------------------------------------------------------------
+
+    def set_slice(self, one: Slice) -> None:
+        """Take a ResourceSlice as it is now."""
+        self.freed += 1
+        for claim in self.claims.set_slice(one):
+            self._claimed_gpus.renew(claim.uid, claim)
+
+    def remove_slice(self, name: str) -> None:
+        """Forget a ResourceSlice."""
+        self.freed += 1
+        for claim in self.claims.remove_slice(name):
+            self._claimed_gpus.renew(claim.uid, claim)
+
+    def set_classes(self, classes: dict[str, DeviceClass]) -> None:
+        """Take the DeviceClasses as they are now."""
+        self.freed += 1
+        self.claims.classes = classes
+
+    def set_claim(self, claim: Claim) -> None:
+        """Take a claim as it is now."""
+        before = self.claims.claims.get(claim.key)
+        self.claims.set_claim(claim)
+        self._take_claim(before, self.claims.claims[claim.key])
+
+    def remove_claim(self, key: tuple[str, str]) -> None:
+        """Forget a claim that is gone."""
+        before = self.claims.claims.get(key)
+        self.claims.remove_claim(key)
+        self._take_claim(before, None)
+
+    def settle_claims(self, pod_uid: str) -> None:
+        """Take back what was assumed of claims for a pod, and the API server has not shown."""
+        for claim in self.claims.assumed_for(pod_uid):
+            self.claims.settle(claim)
+            self._take_claim(claim, self.claims.claims[claim.key])
+
+    def _take_claim(self, before: Claim | None, after: Claim | None) -> None:
+        had, has = (one.allocation if one else None for one in (before, after))
+        if before and after and before.uid == after.uid:
+            gave_up = had is not None and had != has
+            self.freed += gave_up or len(after.reserved_for) < len(before.reserved_for)
+            if had == has:
+                return  # something else has changed
+        else:
+            self.freed += 1
+        if before is not None:
+            self._claimed_gpus.renew(before.uid, None)
+        if after is not None:
+            self._claimed_gpus.renew(after.uid, after)
+
+    def is_free(self, row: int, number: int) -> bool:
+        """Return True if nobody holds the GPU of a machine with this number there, and it is healthy."""
+        gpu = self._gpus[row][number]
+        return self.cluster.owner(gpu) is None and gpu not in self._unhealthy
+
+    def is_offered(self, row: int) -> bool:
+        """Return True if a node offers GPUs by a device plugin."""
+        node = self.table.nodes[row]
+        return node is not None and node.allocatable.get(self.gpu_resource, 0) > 0
+
+    def with_told_gpus(self, mask: Mask) -> Mask:
+        """Return the rows of a mask that are machines of which it is known who holds which GPU."""
+        mask = mask[: len(self._gpus)].copy()
+        mask[[row for row, keys in self._untold.items() if keys and row < len(mask)]] = False
+        return mask
+
     # ---- decisions -------------------------------------------------------------------------------------------
 
-    def assume(self, pod: Pod, node: str, gpus: Sequence[int]) -> Pod:
-        """Hold a node and GPUs of the topology for a pod that is about to be bound; return the pod as it will be."""
-        numbers = [self.topology.gpus_of[node].index(gpu) for gpu in gpus]
-        told = {GPUS: written(pod.requests, numbers)} if gpus else {}
+    def assume(self, pod: Pod, node: str, gpus: Sequence[int], claims: Sequence[Planned] = ()) -> Pod:
+        """Hold a node, GPUs and devices for a pod that is about to be bound; return the pod as it will be.
+
+        gpus: of the topology; what claims have of them is held for these.
+        """
+        told = {}
+        if pod.requests.gpus:
+            numbers = [self.topology.gpus_of[node].index(gpu) for gpu in gpus]
+            told = {GPUS: written(pod.requests, numbers)}
         bound = replace(pod, node=node, annotations={**pod.annotations, **told})
         self.remove_pod(pod.uid)
         self._hold(bound)
         self._assumed.add(pod.uid)
+        for one in claims:
+            if one.written is not None:
+                self.claims.assume(pod.uid, one.claim, one.allocation)
+                self._claimed_gpus.renew(one.claim.uid, self.claims.claims[one.claim.key])
         return bound
 
     def is_confirmed(self, uid: str) -> bool:
@@ -184,9 +276,9 @@ class ClusterState:
         return self._with_known_gpus(np.ones(len(self.table.nodes), np.bool_))
 
     def _with_known_gpus(self, mask: Mask) -> Mask:
-        mask = mask[: len(self._gpus)] & self._offers_all  # where some are broken, nobody says which
-        mask[[row for row, uids in self._untold.items() if uids and row < len(mask)]] = False
-        return mask
+        return self.with_told_gpus(
+            mask[: len(self._gpus)] & self._offers_all
+        )  # else nobody says which are broken
 
     def free_by_row(self) -> NDArray[np.int64]:
         """Return the number of free GPUs of each row, 0 for nodes that are not in the topology."""
@@ -213,6 +305,7 @@ class ClusterState:
         finally:
             for pod in reversed(assumed):
                 self.remove_pod(pod.uid)
+                self.settle_claims(pod.uid)
             self.freed = freed
 
     def focus(self, mask: Mask) -> Cluster:
@@ -225,6 +318,32 @@ class ClusterState:
                 self.cluster.drain(self.topology.machine_names[row])
                 self._closed[row] = True
         return self.cluster
+
+    @contextmanager
+    def only(self, usable: Mapping[int, frozenset[int]], mask: Mask) -> Generator[Cluster]:
+        """Give the cluster in which the machines of `mask` are open, and of their GPUs those with these numbers."""
+        cluster = self.focus(mask)
+        closed = [
+            gpu
+            for row, numbers in usable.items()
+            for number, gpu in enumerate(self._gpus[row])
+            if number not in numbers and self.is_free(row, number)
+        ]
+        for gpu in closed:
+            cluster.drain(gpu)
+        try:
+            yield cluster
+        finally:
+            for gpu in closed:
+                cluster.undrain(gpu)
+
+    def held_on(self, row: int) -> dict[str, tuple[int, ...]]:
+        """Return who holds which GPUs of a machine, by their numbers there."""
+        found: dict[str, tuple[int, ...]] = {}
+        for number, gpu in enumerate(self._gpus[row]):
+            if owner := self.cluster.owner(gpu):
+                found[owner] = (*found.get(owner, ()), number)
+        return found
 
     @contextmanager
     def all_open(self, mask: Mask) -> Generator[Cluster]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,33 +11,18 @@ from topoplace.engine.policy import Policy
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.objects.annotations import REQUEST, request_of
 from topoplace.integrations.kubernetes.objects.pod import Pod
-from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.claiming.placing import seat_with_claims
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.requested_job import RequestedJob, too_slow
-from topoplace.jobs.job_graph import JobGraph
+from topoplace.integrations.kubernetes.scheduler.seats import (
+    Seat,
+    Seats,
+    for_no_gpu,
+    job_graph,
+    no_node,
+    node_of,
+    placed,
+)
 from topoplace.placement import Refusal
-
-
-class Seat(NamedTuple):
-    """Where a pod runs."""
-
-    pod: Pod
-    node: str
-    gpus: tuple[int, ...]
-    """GPUs of the topology in the order of tasks; () if it asks for none."""
-
-
-Seats = tuple[Seat, ...]
-
-
-def job_graph(pods: Sequence[Pod]) -> JobGraph:
-    """Return the job that these pods are together; KubernetesError if their requests are not understood."""
-    fields: dict[str, Any] = {"sensitive": True, **request_of(pods[0].annotations)}
-    return (
-        RequestedJob(**fields)
-        .on_gpus(sum(pod.requests.gpus for pod in pods))
-        .with_(single_machine=len(pods) == 1)
-    )
 
 
 def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | Refusal:
@@ -60,43 +44,20 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
 
 
 def _seat(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
+    if pod.claims:
+        return seat_with_claims(policy, state, pod)
     mask = state.eligible(pod)
     if not mask.any():
-        return _no_node(state, pod)
+        return no_node(state, pod)
     if not pod.requests.gpus:
-        return (Seat(pod, _for_no_gpu(state, mask), ()),)
+        return (Seat(pod, for_no_gpu(state, mask), ()),)
     job = job_graph([pod])
-    gpus = _placed(policy, state, job, mask, request_of(pod.annotations).get("min_bandwidth"))
+    asked = request_of(pod.annotations)
+    num_nodes = int(np.count_nonzero(mask))
+    gpus = placed(policy, state.focus(mask), job, num_nodes, asked.get("min_bandwidth"))
     if isinstance(gpus, Refusal):
         return gpus
-    return (Seat(pod, _node_of(state, gpus[0]), gpus),)
-
-
-def _placed(
-    policy: Policy, state: ClusterState, job: JobGraph, mask: Mask, min_bandwidth: float | None
-) -> tuple[int, ...] | Refusal:
-    """Return the GPUs of a job on the machines of the mask."""
-    cluster = state.focus(mask)
-    try:
-        placement = policy.place(job, cluster)
-    except ValueError as error:  # a requirement that this policy or this topology cannot honour
-        return Refusal(str(error), permanent=True)
-    if placement is None:
-        free = int(cluster.num_free)
-        return Refusal(
-            f"{int(np.count_nonzero(mask))} nodes could run it, but none has the GPUs: {free} are free"
-        )
-    return too_slow(min_bandwidth, job, placement.gpus, cluster.topology) or placement.gpus
-
-
-def _for_no_gpu(state: ClusterState, mask: Mask) -> str:
-    """Return the node for a pod without GPUs: one that has none, or else one with the fewest free."""
-    free = state.free_by_row()
-    rows = np.flatnonzero(mask)
-    row = int(rows[np.argmin(free[rows])])
-    node = state.table.nodes[row]
-    assert node is not None  # the mask has only rows of nodes
-    return node.name
+    return (Seat(pod, node_of(state, gpus[0]), gpus),)
 
 
 # ---- groups ------------------------------------------------------------------------------------------------------
@@ -105,7 +66,9 @@ def _for_no_gpu(state: ClusterState, mask: Mask) -> str:
 def are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
     """Return True if the same nodes can run each of these pods, and all get as many GPUs."""
     demands = {(one.requests, one.place, one.host_ports, one.annotations.get(REQUEST)) for one in pods}
-    return len(demands) == 1 and bool(pods[0].requests.gpus) and not any(map(state.table.is_repelled, pods))
+    if len(demands) > 1 or not pods[0].requests.gpus or any(pod.claims for pod in pods):
+        return False
+    return not any(map(state.table.is_repelled, pods))
 
 
 def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | None:
@@ -113,7 +76,8 @@ def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats
     first = pods[0]
     mask = state.eligible(first)
     asked = request_of(first.annotations)
-    gpus = _placed(policy, state, job_graph(pods), mask, asked.get("min_bandwidth"))
+    num_nodes = int(np.count_nonzero(mask))
+    gpus = placed(policy, state.focus(mask), job_graph(pods), num_nodes, asked.get("min_bandwidth"))
     if isinstance(gpus, Refusal):
         return None
     seats = seats_of(state, pods, gpus)
@@ -128,7 +92,7 @@ def seats_of(state: ClusterState, pods: Sequence[Pod], gpus: Sequence[int]) -> S
     each = pods[0].requests.gpus
     by_node: dict[str, list[int]] = {}
     for gpu in gpus:
-        by_node.setdefault(_node_of(state, gpu), []).append(gpu)
+        by_node.setdefault(node_of(state, gpu), []).append(gpu)
     if any(len(own) % each for own in by_node.values()):
         return None
     parts = [
@@ -165,17 +129,3 @@ def _one_by_one(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Sea
             seats += found
             assumed.append(state.assume(*found[0]))
     return tuple(seats)
-
-
-# ---- words -------------------------------------------------------------------------------------------------------
-
-
-def _node_of(state: ClusterState, gpu: int) -> str:
-    return state.topology.machine_names[int(state.topology.machine_of[gpu])]
-
-
-def _no_node(state: ClusterState, pod: Pod) -> Refusal:
-    reasons = state.table.reasons(pod)
-    listed = ", ".join(f"{number} {why}" for why, number in list(reasons.items())[:8])
-    known = sum(node is not None for node in state.table.nodes)
-    return Refusal(f"0 of {known} nodes: {listed or 'their GPUs are not known'}")

@@ -8,7 +8,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import Seat, Seats
+from topoplace.integrations.kubernetes.scheduler.seats import Seat, Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import WaitingPods
 from topoplace.state import Entry, Journal, Stage, reconcile
 from topoplace.state.entry import Device, named
@@ -32,7 +32,7 @@ class Decisions:
         entries = [
             Entry(seat.pod.job_id, Stage.INTENT, named(topology, seat.gpus), f"chosen on {seat.node}")
             for seat in seats
-            if seat.gpus
+            if seat.pod.requests.gpus
         ]
         self._write(entries)
 

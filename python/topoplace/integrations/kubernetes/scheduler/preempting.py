@@ -8,13 +8,8 @@ from collections.abc import Mapping, Sequence
 from topoplace.engine.policy import Policy
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import (
-    Seats,
-    are_alike,
-    has_room,
-    job_graph,
-    seats_of,
-)
+from topoplace.integrations.kubernetes.scheduler.deciding import are_alike, has_room, seats_of
+from topoplace.integrations.kubernetes.scheduler.seats import Seats, job_graph
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.room import make_room
 

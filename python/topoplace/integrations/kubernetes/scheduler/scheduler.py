@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, Full, Queue
 from threading import Event
@@ -11,19 +12,24 @@ from typing import Final
 
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
+from topoplace.integrations.kubernetes.claims.allocation_json import Planned
 from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
-from topoplace.integrations.kubernetes.client.watch import News, Watcher
+from topoplace.integrations.kubernetes.client.watch import Kind, News, Watcher
 from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
-from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome, bind
+from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome
+from topoplace.integrations.kubernetes.scheduler.claiming.claim_intake import KINDS, ClaimIntake
+from topoplace.integrations.kubernetes.scheduler.claiming.placing import unused
+from topoplace.integrations.kubernetes.scheduler.claiming.writing import bind_with_claims, take_back
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import Seat, Seats, decide
+from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.intake import Intake
 from topoplace.integrations.kubernetes.scheduler.preempting import room_for
+from topoplace.integrations.kubernetes.scheduler.seats import Seat, Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
 from topoplace.placement import Refusal
 from topoplace.state import Journal
@@ -77,8 +83,9 @@ class Scheduler:
         self._reserve_s = reserve_s
         self._log = write_log
         self._intake = Intake(self.state, self.waiting, self._decisions, write_log)
+        self._claim_intake = ClaimIntake(self.state, write_log)
         self._news: Queue[News | Outcome] = Queue(_MOST_NEWS)
-        self._refused: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._refused: dict[str, tuple[int, object]] = {}
         self._reported: dict[str, str] = {}
         self._reserved: dict[str, tuple[Seats, float]] = {}
         self._preempted_at: dict[str, float] = {}
@@ -90,14 +97,15 @@ class Scheduler:
         """Schedule until `stop` is set. ready: called once when nodes and pods are known."""
         self._binders = Calls(self._access, _BINDERS, _MOST_NEWS)
         self._reporter = Calls(self._access, 1, _MOST_REPORTS)
-        watchers = [Watcher(self._access, kind, partial(self._tell, stop)) for kind in ("nodes", "pods")]
+        kinds: tuple[Kind, ...] = ("nodes", "pods", *KINDS)
+        watchers = [Watcher(self._access, kind, partial(self._tell, stop)) for kind in kinds]
         for watcher in watchers:
             watcher.start()
         try:
             is_ready = False
             while not stop.is_set():
                 self._take_news()
-                if not self._intake.is_complete:
+                if not (self._intake.is_complete and self._claim_intake.is_complete):
                     continue
                 if not is_ready:
                     is_ready = True
@@ -131,6 +139,8 @@ class Scheduler:
         for _ in range(_MOST_NEWS):
             if isinstance(news, Outcome):
                 self._end_binding(news)
+            elif news.kind in KINDS:
+                self._claim_intake.take(news)
             else:
                 self._intake.take(news)
             try:
@@ -155,7 +165,7 @@ class Scheduler:
         failed: dict[object, Refusal] = {}
         units = self.waiting.units(self.state.groups)
         for unit in units:
-            now = self.state.freed, tuple([pod.uid for pod in unit.pods])
+            now = self.state.freed, tuple([(pod.uid, pod.claims) for pod in unit.pods])
             if self._refused.get(unit.key) == now or unit.key in self._reserved or self._is_late(unit):
                 continue
             demand = _demand(unit)
@@ -195,28 +205,32 @@ class Scheduler:
         self.figures.note_latency(self.waiting.waited_s(seat.pod for seat in seats))
         bound = [self.state.assume(*seat) for seat in seats]
         self._decisions.intend(seats)
-        for pod in bound:
+        for pod, seat in zip(bound, seats, strict=True):
             self.waiting.remove_pod(pod.uid)
             self._refused.pop(pod.uid, None)
-            self._binders.add(partial(self._bind, pod))
+            self._binders.add(partial(self._bind, pod, seat.claims))
 
-    def _bind(self, pod: Pod, connection: Connection) -> None:
+    def _bind(self, pod: Pod, claims: Sequence[Planned], connection: Connection) -> None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
-        outcome = bind(connection, pod, told, self._binders.stopped)
+        outcome = bind_with_claims(connection, pod, claims, told, self._binders.stopped)
         if outcome is not None:
             self._news.put(outcome)
 
     def _end_binding(self, outcome: Outcome) -> None:
         pod = outcome.pod
+        for value in outcome.claims:
+            self._claim_intake.take_claim(value)
+        if outcome.result == "freed":
+            self._later[pod.uid] = time.monotonic() + (_LATER_S if outcome.error else 0.0)
+            return
+        self.state.settle_claims(pod.uid)
         self.figures.not_bound += outcome.result != "bound"
         self._log("bound" if outcome.result == "bound" else "not_bound", **_told(pod), error=outcome.error)
         if outcome.result == "bound":
             self.figures.bound += 1
             self._decisions.tell(pod)
             self._reported.pop(pod.uid, None)
-            self._report(
-                pod, "Scheduled", f"on {pod.node}, GPUs {pod.annotations.get(GPUS, 'none')}", warning=False
-            )
+            self._report(pod, "Scheduled", f"on {pod.node}, {self._gets(pod)}", warning=False)
         elif outcome.result == "gone":
             self._intake.forget(pod.uid)
         elif not self.state.is_confirmed(pod.uid):  # else a watch has told the truth meanwhile
@@ -225,15 +239,37 @@ class Scheduler:
             self._later[pod.uid] = time.monotonic() + _LATER_S
             self._intake.take_pod(outcome.truth)
 
+    def _gets(self, pod: Pod) -> str:
+        """Return what a bound pod has got, in words."""
+        if not pod.claims:
+            return f"GPUs {pod.annotations.get(GPUS, 'none')}"
+        claims = [self.state.claims.claims.get((pod.namespace, name)) for _, name in pod.claims]
+        devices = [one for claim in claims if claim and claim.allocation for one in claim.allocation.devices]
+        return f"devices {', '.join(map(str, devices)) or 'none'}"
+
     def _refuse(self, unit: Unit, why: Refusal) -> None:
         kind = "incomplete group" if unit.reason else "impossible" if why.permanent else "no room"
         self.figures.deferred[kind] += 1
         if not unit.reason and not why.permanent:
             self._preempt(unit)
+            self._free_unused(unit)
         if self._reported.get(unit.key) != why.reason:
             self._reported[unit.key] = why.reason
             self._log("waits", unit=unit.key, pods=len(unit.pods), reason=why.reason)
             self._report(unit.pods[0], "FailedScheduling", why.reason, warning=True)
+
+    def _free_unused(self, unit: Unit) -> None:
+        """Take back the devices of claims that only a waiting pod uses: it may fit where others are."""
+        for pod in unit.pods:
+            if plans := unused(self.state, pod) if pod.claims else ():
+                self._log("frees", unit=unit.key, claims=[str(one.claim) for one in plans])
+                self._later[pod.uid] = math.inf  # decided again only when it is known what became of them
+                self._binders.add(partial(self._free, pod, plans))
+
+    def _free(self, pod: Pod, plans: Sequence[Planned], connection: Connection) -> None:
+        written = take_back(connection, pod, plans, self._binders.stopped)
+        if written is not None:
+            self._news.put(Outcome(pod, "freed", None, written.error, written.truths))
 
     def _report(self, pod: Pod, reason: str, message: str, *, warning: bool) -> None:
         def call(connection: Connection) -> None:
@@ -298,7 +334,7 @@ def _evict(pod: Pod, connection: Connection) -> None:
 
 def _demand(unit: Unit) -> object:
     """Return what decides whether a single pod fits; None for groups."""
-    if unit.reason or len(unit.pods) != 1:
+    if unit.reason or len(unit.pods) != 1 or unit.pods[0].claims:
         return None
     pod = next(iter(unit.pods))
     labels = tuple(sorted(pod.labels.items()))

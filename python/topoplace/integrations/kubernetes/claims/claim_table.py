@@ -1,0 +1,206 @@
+"""All slices, classes and claims, and which claim holds which device: as the API server says, and as was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from topoplace.engine.memo import Memo
+from topoplace.errors import KubernetesError, require_package
+from topoplace.integrations.kubernetes.claims.claim import Allocation, Claim, DeviceClass, Request
+from topoplace.integrations.kubernetes.claims.device import Device, DeviceId
+from topoplace.integrations.kubernetes.claims.matching import gpu_numbers
+from topoplace.integrations.kubernetes.claims.pools import Pools, Slice
+from topoplace.integrations.kubernetes.objects.taints import untolerated
+from topoplace.topology.topology import Topology
+
+MOST_ALL_STEPS: Final = 200_000
+"""Steps of expressions, of about 20 µs, for one decision; those for nodes that were looked at before count no more."""
+_MOST_QUESTIONS: Final = 64
+"""Requests whose answers are kept for each node."""
+
+
+class Matches(list[Device]):
+    """The devices of a node that match a request."""
+
+    def __init__(self, devices: Iterable[Device], unsupported: str) -> None:
+        super().__init__(devices)
+        self.unsupported = unsupported
+        """A field of a device that matches too, and is not supported; "" if there is none."""
+
+
+@dataclass(slots=True)
+class NodeDevices:
+    """The devices of a node."""
+
+    devices: tuple[Device, ...]
+    number_of: dict[DeviceId, int]
+    """The number on the node of those that are GPUs of its machine."""
+    matches: Memo[object, Matches]
+
+
+class ClaimTable:
+    """What is known of devices and claims. Nothing is decided here."""
+
+    def __init__(self, topology: Topology) -> None:
+        """topology: its machines have the names of nodes."""
+        self._topology = topology
+        self._pools = Pools()
+        self._nodes: dict[str, NodeDevices] = {}
+        self.classes: dict[str, DeviceClass] = {}
+        self.claims: dict[tuple[str, str], Claim] = {}
+        self.is_served = True
+        """False if the API server does not tell about claims."""
+        self._steps = [0]
+        self._holders: dict[DeviceId, set[str]] = {}
+        self._of_pool: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        """The claims that hold devices of a pool."""
+        self._assumed: dict[str, tuple[str, Claim]] = {}
+        """By uid of the claim: the pod for which it was decided on, and the claim as the API server has it."""
+
+    # ---- devices ---------------------------------------------------------------------------------------------
+
+    def set_slice(self, one: Slice) -> list[Claim]:
+        """Take a slice as it is now; return the claims that hold devices of its pool."""
+        self._forget(self._pools.set_slice(one))
+        return self._holding(one.pool)
+
+    def remove_slice(self, name: str) -> list[Claim]:
+        """Forget a slice; return the claims that hold devices of its pool."""
+        pool = self._pools.pool_of(name)
+        self._forget(self._pools.remove_slice(name))
+        return self._holding(pool) if pool else []
+
+    def _holding(self, pool: tuple[str, str]) -> list[Claim]:
+        return [self.claims[key] for key in sorted(self._of_pool.get(pool, ()))]
+
+    def slices(self) -> list[str]:
+        """Return the names of all slices."""
+        return self._pools.names()
+
+    def _forget(self, nodes: frozenset[str]) -> None:
+        for node in nodes:
+            self._nodes.pop(node, None)
+
+    def on(self, node: str) -> NodeDevices:
+        """Return the devices of a node."""
+        found = self._nodes.get(node)
+        if found is None:
+            devices = self._pools.devices_of(node)
+            numbers = self._topology.gpus_of.get(node, ())
+            gpus = [self._topology.gpus[number] for number in numbers] if devices else []
+            found = NodeDevices(devices, gpu_numbers(devices, gpus), Memo(_MOST_QUESTIONS))
+            self._nodes[node] = found
+        return found
+
+    def begin_decision(self) -> None:
+        """Allow as many steps of expressions as one decision may take."""
+        self._steps[0] = MOST_ALL_STEPS
+
+    def matching(self, node: str, request: Request) -> Matches:
+        """Return the devices of a node that match a request, whoever holds them, in the order of their names.
+
+        KubernetesError if its class is not there, or an expression has no answer.
+        """
+        known = self.classes.get(request.device_class)
+        if known is None:
+            raise KubernetesError(f"there is no DeviceClass {request.device_class}")
+        selectors = (*known.selectors, *request.selectors)
+        there = self.on(node)
+
+        def find() -> Matches:
+            accepted = _accepted(there.devices, selectors, self._steps)
+            tolerated = [one for one in accepted if not untolerated(one.taints, request.tolerations)]
+            unsupported = next((one.unsupported for one in tolerated if one.unsupported), "")
+            return Matches([one for one in tolerated if not one.unsupported], unsupported)
+
+        return there.matches.get_or_build((selectors, request.tolerations), find)
+
+    # ---- claims ----------------------------------------------------------------------------------------------
+
+    def set_claim(self, claim: Claim) -> None:
+        """Take a claim as it is now, unless something newer is known.
+
+        What was decided of it stays until the API server has it, or `settle` says how it ended.
+        """
+        known = self.claims.get(claim.key)
+        assumed = self._assumed.get(claim.uid)
+        told = assumed[1] if assumed else known
+        if told is not None and told.uid == claim.uid and _is_older(claim.version, told.version):
+            return
+        if assumed is not None and claim.allocation is None:
+            self._assumed[claim.uid] = (assumed[0], claim)
+            return
+        self._assumed.pop(claim.uid, None)
+        self._replace(known, claim)
+
+    def remove_claim(self, key: tuple[str, str]) -> None:
+        """Forget a claim that is gone."""
+        known = self.claims.get(key)
+        if known is not None:
+            self._assumed.pop(known.uid, None)
+            self._replace(known, None)
+
+    def _replace(self, known: Claim | None, claim: Claim | None) -> None:
+        if known is not None:
+            for device in known.allocation.held if known.allocation else ():
+                self._of_pool[device.driver, device.pool].discard(known.key)
+                self._holders[device].discard(known.uid)
+                if not self._holders[device]:
+                    del self._holders[device]
+            del self.claims[known.key]
+        if claim is not None:
+            for device in claim.allocation.held if claim.allocation else ():
+                self._of_pool.setdefault((device.driver, device.pool), set()).add(claim.key)
+                self._holders.setdefault(device, set()).add(claim.uid)
+            self.claims[claim.key] = claim
+
+    def node_of(self, device: DeviceId) -> str:
+        """Return the node that has a device; "" if no slice has it."""
+        return self._pools.node_of(device)
+
+    def is_held(self, device: Device) -> bool:
+        """Return True if a claim holds a device."""
+        return device.id in self._holders
+
+    # ---- decisions -------------------------------------------------------------------------------------------
+
+    def assume(self, pod_uid: str, claim: Claim, allocation: Allocation) -> None:
+        """Note that a claim gets an allocation for a pod."""
+        self._assumed[claim.uid] = (pod_uid, claim)
+        self._replace(
+            claim, replace(claim, allocation=allocation, reserved_for=(*claim.reserved_for, pod_uid))
+        )
+
+    def settle(self, claim: Claim) -> None:
+        """Take back what was assumed of a claim."""
+        _, told = self._assumed.pop(claim.uid)
+        self._replace(claim, told)
+
+    def assumed_for(self, pod_uid: str) -> list[Claim]:
+        """Return the claims of which something is assumed for a pod."""
+        return [self.claims[claim.key] for whose, claim in self._assumed.values() if whose == pod_uid]
+
+    def is_assumed(self, claim: Claim) -> bool:
+        """Return True if the API server has not yet shown the allocation of a claim."""
+        return claim.uid in self._assumed
+
+
+def _accepted(devices: Iterable[Device], selectors: Iterable[str], steps: list[int]) -> list[Device]:
+    """Return the devices that all selectors accept; celpy, which reads these, is imported when there are any."""
+    if not selectors:
+        return list(devices)
+    try:
+        require_package("celpy", "a selector of devices")
+    except ModuleNotFoundError as error:
+        raise KubernetesError(str(error)) from None
+    from topoplace.integrations.kubernetes.claims.expressions import expression
+
+    expressions = [expression(text) for text in selectors]
+    return [one for one in devices if all(each.accepts(one, steps) for each in expressions)]
+
+
+def _is_older(version: str, known: str) -> bool:
+    """Return True if a version is older than another; versions that are no numbers are taken as they come."""
+    return version.isdigit() and known.isdigit() and int(version) < int(known)

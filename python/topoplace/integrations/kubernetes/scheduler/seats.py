@@ -1,0 +1,81 @@
+"""Where a pod runs, the job by which a policy decides it, and what the policy answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.policy import Policy
+from topoplace.integrations.kubernetes.claims.allocation_json import Planned
+from topoplace.integrations.kubernetes.objects.annotations import request_of
+from topoplace.integrations.kubernetes.objects.pod import Pod
+from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.requested_job import RequestedJob, too_slow
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.placement import Refusal
+
+
+class Seat(NamedTuple):
+    """Where a pod runs."""
+
+    pod: Pod
+    node: str
+    gpus: tuple[int, ...]
+    """GPUs of the topology in the order of tasks; () if it asks for none."""
+    claims: tuple[Planned, ...] = ()
+    """The claims of the pod, and what they get."""
+
+
+Seats = tuple[Seat, ...]
+
+
+def job_graph(pods: Sequence[Pod], num_gpus: int | None = None) -> JobGraph:
+    """Return the job that these pods are together; KubernetesError if their requests are not understood.
+
+    num_gpus: how many GPUs it has; by default those that its containers ask for.
+    """
+    fields: dict[str, Any] = {"sensitive": True, **request_of(pods[0].annotations)}
+    count = sum(pod.requests.gpus for pod in pods) if num_gpus is None else num_gpus
+    return RequestedJob(**fields).on_gpus(count).with_(single_machine=len(pods) == 1)
+
+
+def placed(
+    policy: Policy, cluster: Cluster, job: JobGraph, num_nodes: int, min_bandwidth: float | None
+) -> tuple[int, ...] | Refusal:
+    """Return the GPUs of a job, of those that are open; num_nodes: how many nodes it may use, for the reason."""
+    try:
+        placement = policy.place(job, cluster)
+    except ValueError as error:  # a requirement that this policy or this topology cannot honour
+        return Refusal(str(error), permanent=True)
+    if placement is None:
+        free = int(cluster.num_free)
+        return Refusal(f"{num_nodes} nodes could run it, but none has the GPUs: {free} are free")
+    return too_slow(min_bandwidth, job, placement.gpus, cluster.topology) or placement.gpus
+
+
+def for_no_gpu(state: ClusterState, mask: Mask) -> str:
+    """Return the node for a pod without GPUs: one that has none, or else one with the fewest free."""
+    free = state.free_by_row()
+    rows = np.flatnonzero(mask)
+    row = int(rows[np.argmin(free[rows])])
+    node = state.table.nodes[row]
+    assert node is not None  # the mask has only rows of nodes
+    return node.name
+
+
+def node_of(state: ClusterState, gpu: int) -> str:
+    """Return the name of the node that has a GPU."""
+    return state.topology.machine_names[int(state.topology.machine_of[gpu])]
+
+
+def no_node(state: ClusterState, pod: Pod, others: Mapping[str, int] = MappingProxyType({})) -> Refusal:
+    """Return why no node can run a pod. others: how many nodes there are for each reason of another kind."""
+    reasons = {**state.table.reasons(pod), **others}
+    listed = ", ".join(f"{number} {why}" for why, number in list(reasons.items())[:8])
+    known = sum(node is not None for node in state.table.nodes)
+    return Refusal(f"0 of {known} nodes: {listed or 'their GPUs are not known'}")
