@@ -44,8 +44,8 @@ def reproduce(
 
     quick: three logs of ten days instead of ten years, and three job lists instead of ten for the congested queue.
     seed: seed of the first generated log, and of the first job list.
-    log: jobs that replace the generated logs; `Workload.from_pbs` reads a log, for example. ValueError if it is empty,
-    or if no job of it fits on the nodes.
+    log: jobs that replace the generated logs; `Workload.from_pbs` reads a log, for example. Rows that do not depend on
+    a log are left out. ValueError if it is empty, or if no job of it fits on the nodes.
     nodes: number of nodes of the cluster; the smaller clusters of Table 3 shrink in proportion.
     output: an existing directory for plots. runner: how simulations run, by default one after another.
     """
@@ -54,23 +54,31 @@ def reproduce(
     days = _QUICK_DAYS if quick else _DAYS
     study = Study([GivenLog(log)] if log is not None else [GeneratedLog(each, days) for each in seeds], nodes)
     study.run_all(runner)
-    ends = runner.results(_congested, [(each,) for each in seeds])
-    flows = runner.results(schedules.by_flows, [(each,) for each in seeds])
     claims = [
         *rows.copies(),
         *rows.inputs(study),
         rows.means(study),
         *rows.changes(study),
         *rows.table_3(study),
+    ]
+    if log is None:
+        claims += _of_full_queues(seeds, runner)
+    if output:
+        _draw(output, rows.histograms(study))
+        for queue in (G_QUEUE, R_QUEUE) if log is None else ():
+            schedules.schedule(queue, seed).gantt(output / f"tsubame-{queue}.png")
+    return claims
+
+
+def _of_full_queues(seeds: Sequence[int], runner: Runner) -> list[Claim]:
+    """Return the rows about queues in which all jobs wait from the beginning."""
+    ends = runner.results(_congested, [(each,) for each in seeds])
+    flows = runner.results(schedules.by_flows, [(each,) for each in seeds])
+    return [
         rows.congested(ends, congestion.JOBS, congestion.NODES),
         schedules.possible([(before.makespan, after.makespan) for before, after in ends], flows),
         *schedules.rows(runner.results(schedules.compared, [(each,) for each in seeds])),
     ]
-    if output:
-        _draw(output, rows.histograms(study))
-        for queue in (G_QUEUE, R_QUEUE):
-            schedules.schedule(queue, seed).gantt(output / f"tsubame-{queue}.png")
-    return claims
 
 
 def _congested(seed: int) -> tuple[Outcome, Outcome]:
