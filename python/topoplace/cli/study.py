@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from topoplace.simulate import Discipline, PerformanceModel, Result, Workload
 
 _NUM_JOBS = 300
+_NOT_RECORDED = frozenset(
+    (
+        *("topology", "gpu_model", "assume", "assume_no_nvlink"),  # a result has the topology itself,
+        *("policy", "policies", "num_jobs", "seed"),  # the policy, its jobs and the seed
+        *("json", "output", "save"),
+    )
+)
+"""Arguments that are not among the options of a result."""
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
@@ -185,7 +193,7 @@ class Study:
             with flags.named(policy="--make-room"):
                 policy = MakingRoom(policy)
         with flags.named(backfill="--backfill"):
-            return simulate(
+            result = simulate(
                 self.topology,
                 self.workload,
                 policy,
@@ -196,6 +204,16 @@ class Study:
                 discipline=self.discipline,
                 move_times=self.move_times,
             )
+        return replace(result, options=self._options(given))
+
+    def _options(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Return what was chosen on the command line, and the arguments `given` for the policy's class, as texts."""
+        chosen = {
+            name: value
+            for name, value in vars(self.arguments).items()
+            if name not in _NOT_RECORDED and isinstance(value, str | int | float) and value is not False
+        }
+        return {name.replace("_", "-"): str(value) for name, value in (chosen | dict(given)).items()}
 
     def _typical(self, source: str | None) -> TypicalJobs | None:
         """Return the typical jobs of the file `source`, by default of the file of jobs; None for the default mix."""
