@@ -45,9 +45,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--sizes",
         metavar="N,N",
-        help="numbers of GPUs of the sets that are chosen (default: 2, 4, 8 and so on, and all)",
+        help="numbers of GPUs of the sets to choose (default: 2, 4, 8 and so on, and all)",
     )
-    options.add_count(parser, "--most", _SETS, "sets that are chosen for each size and path type", _MOST_SETS)
+    options.add_count(
+        parser, "--most", _SETS, "number of sets to choose for each size and path type", _MOST_SETS
+    )
     parser.set_defaults(most=None)  # so that it is known whether it was given
     options.add_rates(parser)
     parser.add_argument(
@@ -65,7 +67,7 @@ def add(commands: Any) -> None:
         dest="output",
         metavar="FILE",
         type=options.path,
-        help="write what was measured with the topology as JSON, which `topoplace collective --rates` takes",
+        help="write measurements and topology as JSON, for `topoplace collective --rates`",
     )
     options.add_json(parser)
 

@@ -42,12 +42,12 @@ def add(commands: Any) -> None:
         help="read FILE instead, in any known format; several files are the machines of a cluster",
     )
     discover.add_argument(
-        "--machine", metavar="TOPO", help="the machine that every host of a file about the network is"
+        "--machine", metavar="TOPO", help="the machine at every host, if FILE describes only a network"
     )
     discover.add_argument(
         "--numa",
         metavar="FILE",
-        help="take sockets and CPUs of the GPUs from the output of `numactl --hardware`",
+        help="take the GPUs' sockets and CPUs from the output of `numactl --hardware`",
     )
     discover.add_argument(
         "--measured",

@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="ID=PROFILE[,PROFILE]",
-        help="a GPU that is cut into MIG slices, such as 0=3g.40gb,2g.20gb; once for each",
+        help="a GPU that is cut into MIG slices, such as 0=3g.40gb,2g.20gb; repeat it for others",
     )
     options.add_reslice(parser)
     options.add_count(parser, "--top", 3, "number of candidates to show")

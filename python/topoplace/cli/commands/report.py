@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         type=options.path,
         required=True,
-        help="the page; it loads nothing else",
+        help="write the page to FILE; it needs no other file",
     )
     parser.add_argument(
         "--title", default="Policies compared", metavar="TEXT", help="the page's title (default: %(default)s)"

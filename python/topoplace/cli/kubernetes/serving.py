@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 def add_protection(parser: argparse.ArgumentParser) -> None:
     """Add --tls, --client-ca and --token-file, which `tls` and `token` read."""
     parser.add_argument("--tls", metavar="CERT,KEY", help="PEM files of the server's certificate and its key")
-    parser.add_argument("--client-ca", metavar="FILE", help="clients need a certificate of this authority")
-    parser.add_argument("--token-file", metavar="FILE", help="requests must bear the token in this file")
+    parser.add_argument(
+        "--client-ca", metavar="FILE", help="require clients to have a certificate from this authority"
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="require requests to carry the token in this file"
+    )
 
 
 def listened(text: str, flag: str) -> tuple[str, int]:
