@@ -29,9 +29,9 @@ second, on terminals only (extra `cli`).
 JSON = """\
 ## JSON
 
-With `--json`, commands print JSON instead of tables, with all digits; what is not a number is null. JSON Schemas
-describe all fields, and tests compare them with real outputs. Within a minor version, fields may come, but none goes or
-changes.
+With `--json`, commands print JSON instead of tables, with all digits; NaN and infinities are null. JSON Schemas
+describe all fields, and tests compare them with real outputs. Within a minor version, fields may be added, but none is
+removed or changed.
 """
 
 

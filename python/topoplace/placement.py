@@ -121,7 +121,7 @@ class Placement:
     slices: tuple[MigSlice, ...] = ()
     """The MIG slice of each GPU that the job gets; () for whole GPUs and shares of them."""
     resliced: tuple[int, ...] = ()
-    """The GPUs to slice anew before the job starts.
+    """The GPUs to reslice before the job starts.
 
     For a job with `slices`, its slice is cut, and idle slices in its way are given up; those of other jobs stay. For
     other jobs, the GPU becomes whole again; all its slices are idle.

@@ -172,6 +172,32 @@ def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) ->
     assert done.returncode == 2
     assert done.stderr.startswith("topoplace: no GPU found; tried:\n  NVML: ")
     assert "\n  nvidia-smi: is not on the PATH\n" in done.stderr
+    assert "describe a machine with --from FILE" in done.stderr.splitlines()[-1]
+    assert "`topoplace machines` lists them" in done.stderr.splitlines()[-1]
+
+
+def test_a_command_about_this_host_names_the_argument_that_replaces_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [COMMAND, "kubernetes", "label", "--node", "a", "--print"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": str(tmp_path), "HOME": ""},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("topoplace: no GPU found; tried:\n  NVML: ")
+    assert "name the machine as TOPO" in done.stderr.splitlines()[-1]
+
+
+def test_place_shows_no_prediction_outside_the_range_of_its_fit() -> None:
+    placed = succeed(
+        "place", "dgx1-v100", "--gpus", "5", "--pattern", "clique", "--policy", "mapa-greedy"
+    ).splitlines()
+    assert placed[2].split()[6] == "-"
+    assert (
+        "- in effective: eq. 2 of MAPA was fitted on 2 to 5 GPUs with few links, and is no bandwidth elsewhere"
+        in placed
+    )
 
 
 def test_place_takes_the_best_and_says_how_to_use_it() -> None:
@@ -334,6 +360,28 @@ def test_report_about_saved_results(tmp_path: Path) -> None:
     saved = tmp_path / "1.csv"
     assert_command_refuses("report", saved, "-o", saved, message=f"-o {saved}: is also RESULT {saved}")
     assert "topoplace.result" in saved.read_text("utf-8")
+    (tmp_path / "copy.csv").write_text(saved.read_text("utf-8"), "utf-8")
+    same = ("report", "1.csv", "copy.csv", "-o", "other.html")
+    assert_command_refuses(*same, message="RESULT copy.csv: the same run as RESULT 1.csv", cwd=tmp_path)
+    assert_command_refuses(
+        "report", "1.csv", "-o", "-", message="-o -: is not the name of a file", cwd=tmp_path
+    )
+    assert_command_refuses("report", "", "-o", "x.html", message="'' is not a path", cwd=tmp_path)
+
+
+def test_runs_of_other_options_are_no_repetitions(tmp_path: Path) -> None:
+    for name, *more in (
+        ("1", "--seed", "1"),
+        ("2", "--seed", "2"),
+        ("3", "--load", "0.5"),
+        ("4", "--seed", "4", "--load", "0.5"),
+    ):
+        options = ("--num-jobs", "5", "--policy", "fcfs", *more, "--save", f"{name}.csv")
+        succeed("simulate", "summit", *options, cwd=tmp_path)
+    succeed("report", "1.csv", "2.csv", "3.csv", "4.csv", "-o", "page.html", cwd=tmp_path)
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert '"policy":"fcfs (without these options)","repetitions":2' in text
+    assert '"policy":"fcfs (load 0.5)","repetitions":2' in text
 
 
 def test_compare_tells_policies_of_one_name_apart(tmp_path: Path) -> None:

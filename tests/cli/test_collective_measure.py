@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,53 @@ def test_sets_are_chosen_by_size_and_path_type(folder: Path, call: Call) -> None
     assert {len(one["gpus"]) for one in json.loads(done.out)["sets"]} == {2, 3}
     (arguments, *_) = [arguments for _, arguments, _ in fake_nccl_tests.calls(folder)]
     assert arguments[1] == str(4 << 20)
+
+
+@pytest.mark.parametrize("again", ["0,3", "3,0"])
+def test_a_set_is_measured_once(folder: Path, call: Call, again: str) -> None:
+    fake_nccl_tests.install(folder, {"0,3": 36.0})
+    done = call("collective", "measure", "dgx1-v100", "--on", "0,3", "--on", again)
+    assert (done.code, done.err) == (2, f"topoplace: --on {again!r}: the same GPUs as --on '0,3'\n")
+
+
+@pytest.mark.parametrize(
+    ("edit", "fault"),
+    [
+        (
+            lambda text: text["efficiencies"][0].update(factor=0.5),
+            "efficiencies[0].factor = 0.5 is not 0.9: ",
+        ),
+        (
+            lambda text: text["efficiencies"][0].update(factor=float("nan")),
+            "efficiencies[0].factor = nan is not ",
+        ),
+        (
+            lambda text: text["efficiencies"][1].update(path_type="X"),
+            "efficiencies[1].path_type = 'X' is not 'SYS'",
+        ),
+        (lambda text: text["efficiencies"][0].update(more=1), "efficiencies[0] has the keys path_type, "),
+        (lambda text: text["efficiencies"].pop(), "efficiencies has 1 entries, not 2: it follows"),
+        (lambda text: text.update(efficiencies=[1, 2]), "efficiencies[0] = 1"),
+        (
+            lambda text: text["rates"].update(achieved={"NVL": 0.5}),
+            "rates: achieved = {'NVL': 0.5}: it follows",
+        ),
+        (lambda text: text["rates"]["gb_per_s"].update(nvlink2=-1), "rates: gb_per_s['nvlink2'] = -1"),
+        (lambda text: text["rates"]["gb_per_s"].update(nvlink22=1), "rates: a key of gb_per_s = 'nvlink22'"),
+    ],
+)
+def test_what_would_have_no_effect_in_a_file_of_measurements_is_refused(
+    folder: Path, call: Call, edit: Callable[[Any], object], fault: str
+) -> None:
+    fake_nccl_tests.install(folder, {"0,3": 36.0, "6,7": 36.0, "0,7": 9.0})
+    call(*MEASURE, "-o", "measured.json")
+    text = json.loads(Path("measured.json").read_text("utf-8"))
+    edit(text)
+    Path("edited.json").write_text(json.dumps(text), "utf-8")
+    done = call("collective", "dgx1-v100", "--rates", "edited.json")
+    assert done.code == 2
+    assert done.err.startswith(f"topoplace: edited.json: {fault}")
+    assert done.err.count("\n") == 1
 
 
 def test_runs_that_fail_are_reported_and_the_others_kept(folder: Path, call: Call) -> None:

@@ -22,6 +22,15 @@ class Lowest(Baseline):
 class Other:
     """No policy."""
 
+class Failing(Lowest):
+    """Cannot be made."""
+
+    def __init__(self):
+        raise RuntimeError("no licence")
+
+def made():
+    return Lowest()
+
 NOTHING = 3
 '''
 Install = Callable[..., None]
@@ -70,13 +79,38 @@ def test_policies_of_other_packages_have_names(install: Install, call: Call) -> 
         ),
         ("their_policies:NOTHING", "its package offers their_policies:NOTHING, which is not a class"),
         ("their_policies:Other", "what the class makes = .* is not a Policy"),
+        (
+            "their_policies:Failing",
+            r"making it raised RuntimeError: no licence \(their_policies.py, line 16\)$",
+        ),
+        ("3!", "its package offers 3!, which is not MODULE:CLASS"),
     ],
 )
 def test_what_cannot_be_used_is_named(install: Install, call: Call, value: str, why: str) -> None:
     install("their_policies", f"lowest = {value}")
     with pytest.raises(ValueError, match=f"^name = 'lowest': {why}"):
         tp.policies.get("lowest")
-    assert call("policies").code == 0
+    done = call("policies")
+    assert done.code == 0
+    rows = {line.split()[0]: line for line in done.out.splitlines() if line.strip()}
+    assert "cannot be used: name = 'lowest': " in rows["lowest"]
+    assert value.partition(":")[0] in rows["lowest"]  # the package
+    assert "fcfs" in rows
+    done = call("place", "summit", "--policy", "lowest")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith("topoplace: --policy = 'lowest': ")
+
+
+def test_a_function_may_make_the_policy(install: Install, call: Call) -> None:
+    install("their_policies", "lowest = their_policies:made")
+    assert "their_policies  Takes the lowest ids" in call("policies").out
+
+
+def test_a_name_that_a_built_in_policy_has_is_said_to_be_taken(install: Install, call: Call) -> None:
+    install("their_policies", "baseline = their_policies:Lowest")
+    rows = [line for line in call("policies").out.splitlines() if line.startswith("baseline ")]
+    assert len(rows) == 2
+    assert "their_policies  cannot be used by this name, which a built-in policy has" in rows[1]
 
 
 def test_one_name_of_two_packages_is_refused(install: Install, call: Call) -> None:

@@ -127,7 +127,7 @@ def test_a_job_gets_a_place_if_and_only_if_there_is_one(
 
 @pytest.mark.parametrize("name", RESLICING)
 @given(cluster=divided_clusters(), job=jobs())
-def test_a_policy_that_may_slices_gpus_anew_where_it_must(
+def test_a_policy_that_may_slices_gpus_again_where_it_must(
     name: str, cluster: tp.Cluster, job: tp.JobGraph
 ) -> None:
     plain = tp.policies.get(name)
@@ -147,7 +147,7 @@ def test_a_policy_that_may_slices_gpus_anew_where_it_must(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_reason_says_what_would_have_to_be_sliced_anew(name: str) -> None:
+def test_the_reason_says_what_would_have_to_be_resliced(name: str) -> None:
     policy, cluster = tp.policies.get(name), tp.Cluster(SEVERAL)
     job = tp.JobGraph.independent(1).with_(mig="2g.10gb")
     refusal = policy.explain(job, cluster).refusal
@@ -155,12 +155,12 @@ def test_the_reason_says_what_would_have_to_be_sliced_anew(name: str) -> None:
     assert not refusal.permanent
     assert refusal.reason == (
         "cannot start now: needs a MIG slice 2g.10gb of 1 GPU, 0 are free; "
-        "6 more are free if sliced anew, which only a policy with_reslicing() may do"
+        "6 more are free if resliced, which only a policy with_reslicing() may do"
     )
     cluster.slice_gpu(4, ["7g.40gb"])
     refusal = policy.explain(tp.JobGraph.independent(9), cluster).refusal
     assert refusal is not None
-    assert "8 are free; 1 more is free if sliced anew" in refusal.reason
+    assert "8 are free; 1 more is free if resliced" in refusal.reason
     never = policy.explain(job.with_(mig="1g.12gb"), cluster).refusal
     assert never is not None
     assert never.permanent
@@ -213,7 +213,7 @@ def test_the_memory_asked_for_is_that_of_the_slice(name: str, topology: tp.Topol
 def test_reservations_and_new_slices_exclude_each_other() -> None:
     policy = tp.policies.get("fgd").with_reslicing()
     workload = Workload([tp.JobGraph.independent(1)], [0.0], [10.0])
-    with pytest.raises(ValueError, match=r"^backfill = 'conservative': fgd may slice GPUs anew"):
+    with pytest.raises(ValueError, match=r"^backfill = 'conservative': fgd may reslice GPUs"):
         simulate(ALONE, workload, policy, discipline=Discipline(backfill="conservative"))
     assert simulate(ALONE, workload, policy, discipline=Discipline(backfill="easy")).records[0].end == 10.0
     assert policy.with_reslicing() is policy

@@ -54,6 +54,41 @@ def test_repetitions_of_a_policy_become_means_with_intervals(results: list[Resul
     assert runs[0]["figures"]["utilization"][0] == pytest.approx(share, abs=1e-3)
 
 
+def test_only_runs_of_equal_options_are_repetitions(results: list[Result]) -> None:
+    first, second = results[0], results[2]
+    names = [
+        {"load": "0.9"},
+        {"load": "0.9", "backfill": "easy"},
+        {"load": "0.5", "reslice": "True"},
+        {},
+        None,
+    ]
+    runs = [replace(first, options=options) for options in names]
+    shown = contents.contents_of([*runs, replace(second, options={"load": "0.9"})])["groups"][0]["runs"]
+    assert [(one["policy"], one["repetitions"]) for one in shown] == [
+        ("baseline (load 0.9)", 2),
+        ("baseline (backfill easy, load 0.9)", 1),
+        ("baseline (load 0.5, reslice)", 1),
+        ("baseline (without these options)", 1),
+        ("baseline (options not recorded)", 1),
+    ]
+    shown = contents.contents_of([runs[0], runs[1]])["groups"][0]["runs"]  # what both have is not said
+    assert [one["policy"] for one in shown] == [
+        "baseline (without these options)",
+        "baseline (backfill easy)",
+    ]
+
+
+def test_a_prediction_outside_the_range_of_its_fit_is_marked() -> None:
+    workload = Workload([tp.JobGraph.clique(5).with_(bandwidth_sensitive=True)] * 2, [0.0, 0.0], [10.0, 10.0])
+    result = tp.simulate(tp.machines.get("dgx1-v100"), workload, tp.policies.get("mapa-greedy"))
+    assert min(result.jobs["scores"]["effective_bandwidth"]) < 0
+    (remark,) = contents.contents_of([result])["groups"][0]["remarks"]
+    assert remark.startswith(
+        "effective bandwidth of 2 of 2 sensitive jobs: eq. 2 of MAPA was fitted on 2 to 5 GPUs"
+    )
+
+
 def test_jobs_and_stays_are_those_of_the_first_run(results: list[Result]) -> None:
     shown = contents.contents_of(results)["groups"][0]["runs"][1]
     jobs, stays = results[1].jobs, results[1].stays

@@ -124,6 +124,10 @@ def test_a_pre_empted_job_that_is_then_rejected_has_held_its_gpus_once() -> None
     result = run(script, workload)
     assert [(stay.start, stay.end) for stay in result.records[0].stays] == [(0, 40)]
     assert result.stays[["job", "start", "end"]].tolist() == [(first, 0, 40), (second, 40, 50)]
+    figures = result.summary()
+    assert figures["utilization"] == (40 + 10) / (50 * 4)
+    assert (figures["rejected"], figures["throughput"]) == (1, 1 / 50 * 3600)
+    assert figures["mean_slowdown"] == 1  # that of the job that finished
 
 
 def test_a_pre_empted_job_is_before_younger_ones_that_wait() -> None:

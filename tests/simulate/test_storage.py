@@ -133,6 +133,40 @@ def test_results_are_equal_if_the_same_jobs_never_ran(path: Path) -> None:
         assert replace(again, records=(other, *again.records[1:])) != result
 
 
+def test_seed_and_options_come_back_and_older_files_have_none(path: Path) -> None:
+    options = {"load": "0.9", "backfill": "easy"}
+    result = replace(trained(), seed=7, options=options)
+    result.save(path)
+    again = Result.load(path)
+    assert (again.seed, again.options) == (7, options)
+    trained().save(path)
+    again = Result.load(path)
+    assert (again.seed, again.options) == (0, None)  # a library's caller chose what no name stands for
+
+
+def test_a_file_without_seed_and_options_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "result.csv"
+    odd().save(path)
+    text = path.read_text("utf-8")
+    path.write_text(text.replace('"seed":null,"options":null,', "", 1), "utf-8")
+    assert path.read_text("utf-8") != text
+    again = Result.load(path)
+    assert (again.seed, again.options) == (None, None)
+    assert list(map(plain, again.records)) == list(map(plain, odd().records))
+
+
+def test_a_file_of_the_other_kind_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    for name, other, message in (
+        ("a.csv", "b.parquet", r"a CSV file; its name must end in \.csv"),
+        ("c.parquet", "d.csv", r"a Parquet file; its name must end in \.parquet"),
+    ):
+        odd().save(tmp_path / name)
+        (tmp_path / name).rename(tmp_path / other)
+        with pytest.raises(ValueError, match=message):
+            Result.load(tmp_path / other)
+
+
 def test_an_empty_result_comes_back(path: Path) -> None:
     result = Result(tp.machines.get("minsky"), "fcfs", ())
     result.save(path)
@@ -170,6 +204,9 @@ DAMAGES = [
     (0, "# {", "# ", "not a result of topoplace"),
     (0, '"version":1', '"version":2', "format and version"),
     (0, '"policy":"mine"', '"policy":5', "policy = 5"),
+    (0, '"seed":null', '"seed":"x"', "seed = 'x'"),
+    (0, '"options":null', '"options":[]', r"options = \[\]"),
+    (0, '"options":null', '"options":{"load":1}', r"options\['load'\] = 1"),
     (0, '"graphs":[', '"graphs":5,"g":[', "graphs = 5"),
     (0, '"topology":{', '"topology":5,"g":{', "an object|not"),
     (1, "submit,", "sub,", "no column 'submit'"),

@@ -30,8 +30,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensitive",
         metavar="MODELS",
-        help="which jobs are bandwidth sensitive if their rows do not say it: those of these models, separated by "
-        "commas, or all, or none (default: those of several GPUs)",
+        help="which jobs are bandwidth-sensitive if their rows do not say so: those of these "
+        "models, separated by commas, or all, or none (default: jobs with several GPUs)",
     )
     parser.add_argument(
         "--duration", type=float, metavar="SECONDS", help="run time of jobs whose rows state none"
@@ -41,7 +41,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FIELD=COLUMN",
-        help="names of columns of a CSV trace, separated by commas, such as num_gpus=gpus,job_id=id",
+        help="column names of a CSV trace, separated by commas, such as num_gpus=gpus,job_id=id",
     )
     parser.add_argument(
         "--with-cpu-jobs", action="store_true", help="keep jobs without GPUs that need CPUs or memory"

@@ -59,11 +59,13 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
         "--anti-affinity", action="store_true", help="each GPU must be on a machine of its own"
     )
     parser.add_argument("--within", metavar="LEVEL", help="all machines must be in one domain of this level")
-    parser.add_argument("--prefer", metavar="LEVEL", help="machines of one domain of this level come first")
-    parser.add_argument("--spread", metavar="LEVEL", help="no two machines in one domain of this level")
-    parser.add_argument("--max-machines", type=int, metavar="N", help="at most N machines")
+    parser.add_argument("--prefer", metavar="LEVEL", help="prefer machines in one domain of this level")
     parser.add_argument(
-        "--same-gpus", action="store_true", help="GPUs of the same local numbers on each machine"
+        "--spread", metavar="LEVEL", help="no two machines may be in one domain of this level"
+    )
+    parser.add_argument("--max-machines", type=int, metavar="N", help="use at most N machines")
+    parser.add_argument(
+        "--same-gpus", action="store_true", help="use the same local GPU numbers on each machine"
     )
     parser.add_argument(
         "--gpu-fraction",
@@ -78,7 +80,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="X",
-        help="least utility, 0 to 1, for policies of SC'17",
+        help="lowest utility that the job accepts, 0 to 1, for SC'17's policies",
     )
 
 

@@ -219,7 +219,7 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
         "--memory-gb",
         type=float,
         metavar="X",
-        help="memory of each machine in GB of 1e9 bytes; 22gb in a PBS log are 23.63 (default: no limit)",
+        help="memory of each machine in GB of 1e9 bytes; 22gb in a PBS log is 23.63 (default: no limit)",
     )
 
 
@@ -231,16 +231,16 @@ def add_policy(
 
 
 def add_reslice(parser: argparse.ArgumentParser) -> None:
-    """Add the option --reslice, after which `reslicing` makes the policy slice GPUs anew."""
+    """Add the option --reslice, after which `reslicing` makes the policy reslice GPUs."""
     parser.add_argument(
         "--reslice",
         action="store_true",
-        help="the policy may slice GPUs anew for a job that fits nowhere else",
+        help="let the policy reslice GPUs, that is change their MIG slices, for a job that fits nowhere else",
     )
 
 
 def reslicing(policy: Policy) -> Policy:
-    """Return the policy as one that may slice GPUs anew; ValueError if it cannot."""
+    """Return the policy as one that may reslice GPUs; ValueError if it cannot."""
     from topoplace.engine.machine_policy import MachinePolicy
 
     if not isinstance(policy, MachinePolicy):
@@ -254,7 +254,7 @@ def add_rates(parser: argparse.ArgumentParser) -> None:
         "--rates",
         default="nccl-2.30",
         metavar="NAME",
-        help="the rates of links: a library and version, or a file of `topoplace collective measure` "
+        help="link rates: a library and its version, or a file of `topoplace collective measure` "
         "(default: %(default)s)",
     )
 

@@ -38,9 +38,27 @@ def topology(arguments: argparse.Namespace) -> Topology:
 
 def host_machine(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the optional argument TOPO names; without it, what is found on this host."""
-    from topoplace import Topology
+    if arguments.topology is None:
+        return this_host("name the machine as TOPO: a file, or one that `topoplace machines` lists")
+    return topology(arguments)
 
-    return Topology.discover() if arguments.topology is None else topology(arguments)
+
+def this_host(otherwise: str) -> Topology:
+    """Return the topology of this host.
+
+    otherwise: what to do if it has no GPU. A TopologyError has it as a note, after one for each source that found none.
+    """
+    from topoplace.errors import TopologyError
+    from topoplace.topology.topology import Topology
+
+    try:
+        return Topology.discover()
+    except TopologyError as error:
+        message, *reasons = str(error).splitlines()
+        lines = TopologyError(message)
+        for reason in (*reasons, otherwise):
+            lines.add_note(reason)
+        raise lines from None
 
 
 def machines(arguments: argparse.Namespace) -> tuple[Topology, GivenHosts]:

@@ -34,7 +34,7 @@ def add(actions: Any) -> None:
         ],
     )
     record.add_argument(
-        "program", nargs="*", metavar="PROGRAM", help="after --: run this program, and record until it ends"
+        "program", nargs="*", metavar="PROGRAM", help="program to run, after --; recording stops when it ends"
     )
     record.add_argument(
         "-o",
@@ -44,9 +44,9 @@ def add(actions: Any) -> None:
         required=True,
         help="write a job graph as NAME.json, or the bytes from GPU to GPU as NAME.csv",
     )
-    record.add_argument("--seconds", type=float, help="record that long, if there is no PROGRAM")
+    record.add_argument("--seconds", type=float, help="record for SECONDS if no PROGRAM is given")
     record.add_argument("--interval", type=float, default=0.5, help="seconds between readings (default: 0.5)")
-    record.add_argument("--on", metavar="GPUS", help="GPUs such as 0,1 that PROGRAM may use (default: all)")
+    record.add_argument("--on", metavar="GPUS", help="GPUs that PROGRAM may use, such as 0,1 (default: all)")
     record.add_argument(
         "--runs",
         metavar="FILE",

@@ -42,12 +42,12 @@ def add_running(parser: argparse.ArgumentParser) -> None:
 
 def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:
     """Add --policy, --min-bandwidth and --timeout; `consequence` says what happens when the time is up."""
-    options.add_policy(parser, "topo-aware-p", "policy that places the job and those that move")
+    options.add_policy(parser, "topo-aware-p", "policy that places the job and the jobs that move")
     parser.add_argument(
         "--min-bandwidth",
         type=float,
         metavar="X",
-        help="the slowest link between two tasks has at least X GB/s",
+        help="the slowest link between two tasks must have at least X GB/s",
     )
     options.add_timeout(parser, consequence, default_s=10.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from topoplace.simulate import Discipline, PerformanceModel, Result, Workload
 
 _NUM_JOBS = 300
+_NOT_RECORDED = frozenset(
+    (
+        *("topology", "gpu_model", "assume", "assume_no_nvlink"),  # a result has the topology itself,
+        *("policy", "policies", "num_jobs", "seed"),  # the policy, its jobs and the seed
+        *("json", "output", "save"),
+    )
+)
+"""Arguments that are not among the options of a result."""
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
@@ -35,23 +43,23 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--typical",
         metavar="FILE",
-        help="take the typical jobs of policies such as fgd from FILE, of any format of --jobs (default: --jobs)",
+        help="read the typical jobs of policies such as fgd from FILE, in any format of --jobs (default: --jobs)",
     )
     options.add_hosts(parser)
     _add_queue(parser)
     parser.add_argument(
         "--without",
         metavar="NAMES",
-        help="leave these requirements of jobs out, separated by commas, such as min_utility,cpus",
+        help="ignore these requirements of jobs, separated by commas, such as min_utility,cpus",
     )
     parser.add_argument(
         "--load",
         type=float,
         metavar="X",
-        help="stretch the times of submission so that jobs ask for X of all GPU time, 1 for all of it; "
-        "jobs submitted all at once come at random times",
+        help="stretch submission times so that jobs ask for a share X of all GPU time, "
+        "where 1 is all of it; jobs that are submitted all at once get random times",
     )
-    options.add_seed(parser, "the mix, the run times, and of what a log does not contain")
+    options.add_seed(parser, "the job mix, the run times, and whatever a log does not contain")
     parser.add_argument(
         "--performance",
         choices=("mapa", "fixed", "profile", "collective", "remote-copies"),
@@ -61,12 +69,12 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step",
         metavar="SECONDS,GB",
-        help="what a training step of every job computes, and the data of its all-reduce, for --performance collective",
+        help="computing time and all-reduce data of each job's training step, for --performance collective",
     )
     parser.add_argument(
         "--profile",
         metavar="FILE",
-        help="use measured times, also in the policies of SC'17; see topoplace profile",
+        help="use measured run times, also in SC'17's policies; see `topoplace profile`",
     )
     options.add_json(parser)
     options.add_output(parser)
@@ -77,8 +85,8 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order",
         choices=("submitted", "priority", "fair"),
-        help="who is next, instead of the policy's own order: the oldest job, the highest priority, or the group with "
-        "the smallest dominant share",
+        help="which job is next, instead of the policy's own order: the oldest job, the highest priority, or the group "
+        "with the smallest dominant share",
     )
     parser.add_argument(
         "--backfill",
@@ -90,7 +98,7 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
         "--make-room",
         type=float,
         metavar="SECONDS",
-        help="move running jobs if the oldest waiting job then fits; each move takes SECONDS",
+        help="move running jobs if that makes room for the oldest waiting job; each move takes SECONDS",
     )
     options.add_reslice(parser)
 
@@ -179,13 +187,11 @@ class Study:
             policy = options.reslicing(policy)
         if self.arguments.make_room is not None:
             if self.arguments.reslice:
-                raise ValueError(
-                    "--make-room: room is made without slicing GPUs anew, which --reslice asks for"
-                )
+                raise ValueError("--make-room: room is made without reslicing GPUs, which --reslice asks for")
             with flags.named(policy="--make-room"):
                 policy = MakingRoom(policy)
         with flags.named(backfill="--backfill"):
-            return simulate(
+            result = simulate(
                 self.topology,
                 self.workload,
                 policy,
@@ -196,6 +202,16 @@ class Study:
                 discipline=self.discipline,
                 move_times=self.move_times,
             )
+        return replace(result, options=self._options(given))
+
+    def _options(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Return what was chosen on the command line, and the arguments `given` for the policy's class, as texts."""
+        chosen = {
+            name: value
+            for name, value in vars(self.arguments).items()
+            if name not in _NOT_RECORDED and isinstance(value, str | int | float) and value is not False
+        }
+        return {name.replace("_", "-"): str(value) for name, value in (chosen | dict(given)).items()}
 
     def _typical(self, source: str | None) -> TypicalJobs | None:
         """Return the typical jobs of the file `source`, by default of the file of jobs; None for the default mix."""

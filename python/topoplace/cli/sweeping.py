@@ -25,20 +25,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=options.path,
         required=True,
-        help="write cells, table and page into this directory; the same command goes on with what is missing",
+        help="write cells, table and page into this directory; the same command later runs what is missing",
     )
-    what = "processes that simulate"
-    options.add_count(parser, "--workers", _cpus(), what, _MAX_PROCESSES, default_text="one for each CPU")
+    what = "number of processes that simulate"
+    options.add_count(parser, "--workers", _cpus(), what, _MAX_PROCESSES, default_text="one per CPU")
     parser.set_defaults(workers=None)  # to tell whether it is given
     parser.add_argument(
         "--engine",
         choices=("processes", "dask", "ray"),
         default="processes",
-        help="where cells run: processes of this machine, or a cluster that is there already (default: %(default)s)",
+        help="where cells run: processes on this machine, or an existing cluster (default: %(default)s)",
     )
     parser.add_argument(
         "--address",
-        help="of the scheduler of Dask, as tcp://10.0.0.1:8786, or of Ray's head, as 10.0.0.1:6379",
+        help="address of Dask's scheduler, such as tcp://10.0.0.1:8786, or of Ray's head, such as 10.0.0.1:6379",
     )
     options.add_json(parser)
 

@@ -69,8 +69,11 @@ def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None
 def file(path: Path, flag: str = "-o") -> Path:
     """Create the directory of the output file `path` if missing, and return `path`.
 
-    Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written.
+    Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written, or is
+    the `-` that means standard output elsewhere.
     """
+    if str(path) == "-":
+        raise ValueError(f"{flag} -: is not the name of a file, and standard output has the tables")
     _create(path.parent, flag, path)
     if os.path.isdir(path):
         raise ValueError(f"{flag} {path}: a directory; a file is needed")

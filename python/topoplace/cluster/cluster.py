@@ -58,7 +58,7 @@ class Cluster:
     """The state of a topology's GPUs: each is healthy or drained, and free, held by a job, shared by jobs, or sliced.
 
     Jobs whose `gpu_fraction` is below 1 share GPUs; their shares of a GPU add up to 1 at most. Jobs with a `mig`
-    profile run in slices of GPUs, one job in each. Slices stay when their jobs end, until the GPU is sliced anew by
+    profile run in slices of GPUs, one job in each. Slices stay when their jobs end, until the GPU is resliced by
     `slice_gpu` or for a placement that names it in `resliced`.
 
     With `hosts`, the cluster also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
@@ -242,7 +242,7 @@ class Cluster:
         - The job already holds GPUs or host resources, or gets nothing.
         - The job graph has another number of tasks than there are GPUs.
         - A GPU is unknown, listed twice, drained, or held by another job, or too little of it is left.
-        - A GPU would have to be sliced anew, or made whole again, and is not in `placement.resliced`; or jobs hold
+        - A GPU would have to be resliced, or made whole again, and is not in `placement.resliced`; or jobs hold
         slices in the way.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine is drained, or does not have enough free CPUs, memory or drives.
@@ -489,7 +489,7 @@ class Cluster:
     def _refuse_reslicing(
         self, gpus: tuple[int, ...], slices: Sequence[tuple[int, int]], resliced: Sequence[int]
     ) -> None:
-        """Raise AllocationError for a GPU that would have to be sliced anew and is not in `resliced`."""
+        """Raise AllocationError for a GPU that would have to be resliced and is not in `resliced`."""
         for i, gpu in enumerate(gpus):
             now = self._state.slices(gpu)
             is_there = (*slices[i], None) in now if slices else not now

@@ -37,7 +37,7 @@ class PathType(IntEnum):
 class Rates:
     """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself.
 
-    ValueError for a rate or share that is not positive and finite, an overhead below 1, or an unknown path type.
+    ValueError for a rate or share that is not positive and finite, an overhead below 1, or an unknown link or path.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Rates:
 
     def __post_init__(self) -> None:
         for name, rate in self.gb_per_s.items():
+            _checks.one_of(name, "a key of gb_per_s", SPEEDS, ValueError)
             _checks.positive(rate, f"gb_per_s[{name!r}]", ValueError, high=1e6)
         _checks.real(self.intel_overhead, "intel_overhead", ValueError, low=1.0, high=100.0)
         for capability, steps in self.channel_gb_per_s.items():

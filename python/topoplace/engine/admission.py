@@ -294,8 +294,8 @@ def why_not_now(
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
     lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
-    gpus_local: True if the CPUs and memory must be on the machines of the GPUs. may_reslice: True if GPUs may be sliced
-    anew; if not, the reason says how many more would serve the job then.
+    gpus_local: True if the CPUs and memory must be on the machines of the GPUs. may_reslice: True if GPUs may be
+    resliced; if not, the reason says how many more would serve the job then.
     """
     topology, able = cluster.topology, able_gpus(job, cluster, may_reslice=may_reslice)
     most = _most(job, topology, able)
@@ -311,14 +311,14 @@ def why_not_now(
 
 
 def _if_resliced(job: JobGraph, cluster: Cluster, most: int) -> str:
-    """Return how many GPUs more than `most` the job may get if GPUs are sliced anew, for messages; "" if no more."""
+    """Return how many GPUs more than `most` the job may get if GPUs are resliced, for messages; "" if no more."""
     if not (job.mig or cluster.sliced_gpus):
         return ""
     more = _most(job, cluster.topology, able_gpus(job, cluster, may_reslice=True)) - most
     if more <= 0:
         return ""
     are = "is" if more == 1 else "are"
-    return f"; {more} more {are} free if sliced anew, which only a policy with_reslicing() may do"
+    return f"; {more} more {are} free if resliced, which only a policy with_reslicing() may do"
 
 
 # ---- inside --------------------------------------------------------------------------------------------------

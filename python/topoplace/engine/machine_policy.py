@@ -62,14 +62,14 @@ class MachinePolicy(ABC):
     """The requirements that the policy honours beside those that the engine does; see `engine.requirements`."""
 
     may_reslice: bool = False
-    """True if the policy may slice GPUs anew for a job; see `with_reslicing`."""
+    """True if the policy may reslice GPUs for a job; see `with_reslicing`."""
     _plain: MachinePolicy | None = None
-    """The same policy without reslicing, if this one may slice GPUs anew."""
+    """The same policy without reslicing, if this one may reslice GPUs."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
     def with_reslicing(self) -> Self:
-        """Return a copy of this policy that may slice GPUs anew, if a job fits nowhere else.
+        """Return a copy of this policy that may reslice GPUs, if a job fits nowhere else.
 
         It gives up idle MIG slices to cut others, cuts slices of free GPUs, and makes GPUs whole whose slices are all
         idle. `Placement.resliced` names these GPUs.

@@ -1,4 +1,4 @@
-"""The MIG slices of a job on the GPUs that a policy chose for it, and which of these GPUs have to be sliced anew."""
+"""The MIG slices of a job on the GPUs that a policy chose for it, and which of these GPUs have to be resliced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def slices_for(
     job: JobGraph, gpus: Sequence[int], cluster: Cluster
 ) -> tuple[tuple[MigSlice, ...], tuple[int, ...]]:
-    """Return the slice of each GPU, () for a job without a profile, and the GPUs to slice anew, ascending.
+    """Return the slice of each GPU, () for a job without a profile, and the GPUs to reslice, ascending.
 
     gpus: each with room for the job.
     """

@@ -110,9 +110,9 @@ def _attempts(
 
 
 def refuse_reslicing(policy: Policy) -> None:
-    """Raise ValueError for a policy that may slice GPUs anew: the bounds count no GPU that is sliced now."""
+    """Raise ValueError for a policy that may reslice GPUs: the bounds count no GPU that is sliced now."""
     if isinstance(policy, MachinePolicy) and policy.may_reslice:
-        raise ValueError(f"policy = {policy.name}: room is made without slicing GPUs anew")
+        raise ValueError(f"policy = {policy.name}: room is made without reslicing GPUs")
 
 
 def _reason(attempts: Attempts) -> Refusal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +32,18 @@ MAPA_COEFFICIENTS: Final = (
 FITTED_TASKS: Final = range(2, 6)
 """Job sizes on which eq. 2 was fitted; for other sizes it extrapolates and is not monotone."""
 
+OUTSIDE_ITS_RANGE: Final = (
+    "eq. 2 of MAPA was fitted on 2 to 5 GPUs with few links, and is no bandwidth elsewhere"
+)
+"""What readers of a prediction need to know if `is_outside_range`."""
+
 _MAX_LINKS: Final = 2**53
+
+
+def is_outside_range(scores: Mapping[str, float]) -> bool:
+    """Return True if the scores have a prediction that is no bandwidth: for another job size, or not positive."""
+    extrapolated = scores.get("effective_bandwidth_extrapolated", 0.0) > 0
+    return extrapolated or scores.get("effective_bandwidth", math.inf) <= 0
 
 
 class EffectiveBandwidth:

@@ -118,6 +118,11 @@ def get(name: str, **options: Any) -> Policy:
     except TypeError as error:
         shown = f"name = {_checks.shown(name)}" if own else name
         raise ValueError(f"{shown}: {str(error).partition('() ')[2] or error}") from None
+    except (Exception, SystemExit) as error:
+        if not own or isinstance(error, ValueError):
+            raise
+        what = installed.failure(error, "making it")
+        raise ValueError(f"name = {_checks.shown(name)}: {what}") from error
     if own:
         _checks.instance(made, Policy, f"name = {_checks.shown(name)}: what the class makes", ValueError)
     return made

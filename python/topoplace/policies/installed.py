@@ -22,6 +22,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_offered()))
 
 
+def packages(name: str) -> tuple[str, ...]:
+    """Return the packages whose entry points offer a policy by this name, in alphabetical order."""
+    return tuple(sorted({one.value.partition(":")[0].partition(".")[0] for one in _offered().get(name, [])}))
+
+
 def find(name: str) -> Callable[..., Policy] | None:
     """Return the class of the policy that an installed package offers by this name; None if none does.
 
@@ -37,6 +42,8 @@ def find(name: str) -> Callable[..., Policy] | None:
             f"{shown}: offered by several packages: {', '.join(values)}; name one of these instead"
         )
     what = f"{shown}: its package offers {values[0]}"
+    if ":" not in values[0]:
+        raise ValueError(f"{what}, which is not MODULE:CLASS")
     return checked_class(offered[0].load, what, f"{what}, which is not a class")
 
 
@@ -50,20 +57,20 @@ def checked_class(load: Callable[[], object], what: str, no_class: str) -> Calla
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"{what}: {error}") from None
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{what}: {_failure(error)}") from error
+        raise ValueError(f"{what}: {failure(error, 'importing it')}") from error
     if not callable(found):
         raise ValueError(no_class)
     return cast("Callable[..., Policy]", found)
 
 
-def _failure(error: BaseException) -> str:
-    """Return what an imported module raised, and where, as the end of a sentence."""
+def failure(error: BaseException, doing: str) -> str:
+    """Return what the code of others raised, and where, as the end of a sentence; doing: "importing it"."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = (
         ("", 0) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     )  # its text has the place
     where = f" ({Path(place[0]).name}, line {place[1]})" if place[0] else ""
-    return f"importing it raised {type(error).__name__}: {error}{where}"
+    return f"{doing} raised {type(error).__name__}: {error}{where}"
 
 
 def _offered() -> dict[str, list[EntryPoint]]:

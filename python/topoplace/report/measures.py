@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
 from topoplace.simulate.metrics import QUANTILES, WAIT_QUANTILES
+
+if TYPE_CHECKING:
+    from topoplace.simulate.metrics import Result
 
 _NONE_RAN: Final = "no job ran"
 _NO_UTILITY: Final = "the policy has no score of utility"
@@ -62,6 +66,22 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "sensitive_p75_speedup": Measure("p75 speed-up", missing=_NONE_SENSITIVE),
 }
 """The figures by their keys in `Result.summary` and `Result.compare`."""
+
+
+def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
+    """Return what readers of the figures `keys` of `results` need to know; nothing if they are what they seem."""
+    if not any("effective_bandwidth" in key for key in keys):
+        return []
+    records = [
+        record
+        for result in results
+        for record in result.records
+        if record.placement and record.job.bandwidth_sensitive
+    ]
+    outside = sum(is_outside_range(record.placement.scores) for record in records if record.placement)
+    if not outside:
+        return []
+    return [f"effective bandwidth of {outside} of {len(records)} sensitive jobs: {OUTSIDE_ITS_RANGE}"]
 
 
 def shown(key: str, row: Mapping[str, Any]) -> Any:

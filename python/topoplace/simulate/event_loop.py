@@ -100,7 +100,7 @@ def simulate(
         while run.step():
             if progress:
                 shown.update(run.num_done)
-    return Result(topology, policy.name, tuple(run.records))
+    return Result(topology, policy.name, tuple(run.records), seed)
 
 
 class _Run:

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -87,11 +87,17 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a simulation. policy: the policy's name. records: one per job, in the order of the workload."""
+    """The result of a simulation. policy: the policy's name. records: one per job, in the order of the workload.
+
+    seed: that of `simulate`; None if it is not known. options: what else was chosen, by name, such as the options of
+    `topoplace simulate`; None if it is not known. Neither counts when results are compared.
+    """
 
     topology: Topology
     policy: str
     records: tuple[JobRecord, ...]
+    seed: int | None = field(default=None, compare=False)
+    options: Mapping[str, str] | None = field(default=None, compare=False)
 
     @cached_property
     def jobs(self) -> NDArray[np.void]:
@@ -150,32 +156,37 @@ class Result:
     def summary(self) -> dict[str, float]:
         """Return key figures of the run by name. Times are in seconds, bandwidths in GB/s; NaN means no data.
 
-        - makespan: first submission to last end, 0 if no job ran. throughput: jobs per hour of the makespan.
+        A job that was pre-empted and then rejected ran, but did not finish.
+
+        - makespan: first submission to last end, 0 if no job ran. throughput: jobs finished per hour of the makespan.
           utilization: GPU seconds that jobs held, shared GPUs by their shares, divided by all of the makespan.
           nvlink_use: see the method of this name.
         - wait_p50, p90, p99, max: quantiles of the waits, each the wait of a job, of two neighbours the longer one.
-        - mean_wait, mean_slowdown, mean_slowdown_with_wait, mean_utility: means over the jobs that ran.
+        - mean_wait, mean_utility: means over the jobs that ran. mean_slowdown, mean_slowdown_with_wait: over those that
+          finished.
         - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
           rejected: number of rejected jobs.
-        - sensitive_run_time and sensitive_effective_bandwidth: min, p25, p50, p75, max over bandwidth-sensitive jobs.
+        - sensitive_run_time, of jobs that finished, and sensitive_effective_bandwidth: min, p25, p50, p75, max over
+          bandwidth-sensitive jobs.
         """
         ran = self.jobs[~np.isnan(self.jobs["start"])]
+        finished = ran[ran["rejected"] == ""]
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
         makespan = float(ran["end"].max()) - begin if len(ran) else 0.0
         busy = float((ran["run_time"] * ran["num_gpus"] * ran["gpu_fraction"]).sum())
         return {
             "makespan": makespan,
-            "throughput": len(ran) / makespan * 3600 if makespan else float("nan"),
+            "throughput": len(finished) / makespan * 3600 if makespan else float("nan"),
             "utilization": busy / (makespan * self.topology.num_gpus) if makespan else float("nan"),
             "nvlink_use": self.nvlink_use(),
             "mean_wait": _mean(ran["wait"]),
             **_quantiles("wait", ran["wait"], WAIT_QUANTILES, "higher"),
-            "mean_slowdown": _mean(ran["slowdown"]),
-            "mean_slowdown_with_wait": _mean(ran["slowdown_with_wait"]),
+            "mean_slowdown": _mean(finished["slowdown"]),
+            "mean_slowdown_with_wait": _mean(finished["slowdown_with_wait"]),
             "mean_utility": _mean(score_of(ran, "utility")),
             "slo_violations": _slo_violations(ran),
-            "rejected": float(len(self.jobs) - len(ran)),
-            **_quantiles("sensitive_run_time", self.sensitive["run_time"]),
+            "rejected": float(len(self.jobs) - len(finished)),
+            **_quantiles("sensitive_run_time", finished["run_time"][finished["bandwidth_sensitive"]]),
             **_quantiles("sensitive_effective_bandwidth", score_of(self.sensitive, "effective_bandwidth")),
         }
 
@@ -228,9 +239,9 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole result to a file: Parquet for a path that ends in .parquet (needs pyarrow), CSV for .csv.
 
-        The file has a row per job with the columns of `jobs`, the topology and the job graphs; nothing is lost. In CSV
-        the latter are a first line that begins with `#`: `pandas.read_csv(path, skiprows=1)` reads the rest. The file
-        is replaced as a whole, or not at all. ValueError for another ending.
+        The file has a row per job with the columns of `jobs`, the topology, the job graphs, the seed and the options;
+        nothing is lost. In CSV all but the rows is a first line that begins with `#`: `pandas.read_csv(path,
+        skiprows=1)` reads the rest. The file is replaced as a whole, or not at all. ValueError for another ending.
         """
         from topoplace.simulate.storage import results
 

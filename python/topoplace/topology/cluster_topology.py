@@ -221,7 +221,7 @@ class ClusterTopology(Topology):
     def part(self, machines: Sequence[int]) -> ClusterTopology:
         """Return the cluster of some machines, given by number, with the levels that join them.
 
-        GPUs are numbered anew, in the order of `machines`. TopologyError for a number that is not a machine's, or that
+        GPUs are renumbered, in the order of `machines`. TopologyError for a number that is not a machine's, or that
         occurs twice.
         """
         chosen = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--sizes",
         metavar="N,N",
-        help="numbers of GPUs of the sets that are chosen (default: 2, 4, 8 and so on, and all)",
+        help="numbers of GPUs of the sets to choose (default: 2, 4, 8 and so on, and all)",
     )
-    options.add_count(parser, "--most", _SETS, "sets that are chosen for each size and path type", _MOST_SETS)
+    options.add_count(
+        parser, "--most", _SETS, "number of sets to choose for each size and path type", _MOST_SETS
+    )
     parser.set_defaults(most=None)  # so that it is known whether it was given
     options.add_rates(parser)
     parser.add_argument(
@@ -64,7 +67,7 @@ def add(commands: Any) -> None:
         dest="output",
         metavar="FILE",
         type=options.path,
-        help="write what was measured with the topology as JSON, which `topoplace collective --rates` takes",
+        help="write measurements and topology as JSON, for `topoplace collective --rates`",
     )
     options.add_json(parser)
 
@@ -116,7 +119,7 @@ def _sets(arguments: argparse.Namespace, topology: Topology, rates: Rates) -> li
         for flag in ("sizes", "most"):
             if getattr(arguments, flag) is not None:
                 raise ValueError(f"--{flag} has an effect only without --on")
-        return [_set(text, topology.num_gpus) for text in arguments.on]
+        return _named_sets(arguments.on, topology.num_gpus)
     sizes = None if arguments.sizes is None else _numbers(arguments.sizes)
     with flags.named(sizes="--sizes"):
         found = measuring.sets_to_measure(topology, sizes=sizes, most=arguments.most or _SETS, rates=rates)
@@ -125,11 +128,19 @@ def _sets(arguments: argparse.Namespace, topology: Topology, rates: Rates) -> li
     return found
 
 
-def _set(text: str, num_gpus: int) -> tuple[int, ...]:
-    gpus = gpu_list.parse(text, num_gpus, "--on")
-    if len(gpus) < 2:
-        raise ValueError(f"--on {text!r}: at least 2 GPUs are needed")
-    return tuple(gpus)
+def _named_sets(texts: Sequence[str], num_gpus: int) -> list[tuple[int, ...]]:
+    """Return the GPUs of each --on; ValueError for a set that is named twice, in whatever order."""
+    known: dict[frozenset[int], str] = {}
+    found: list[tuple[int, ...]] = []
+    for text in texts:
+        gpus = gpu_list.parse(text, num_gpus, "--on")
+        if len(gpus) < 2:
+            raise ValueError(f"--on {text!r}: at least 2 GPUs are needed")
+        earlier = known.setdefault(frozenset(gpus), text)
+        if len(known) == len(found):
+            raise ValueError(f"--on {text!r}: the same GPUs as --on {earlier!r}")
+        found.append(tuple(gpus))
+    return found
 
 
 def _numbers(text: str) -> list[int]:

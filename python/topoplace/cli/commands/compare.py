@@ -50,6 +50,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import policies
+    from topoplace.report import measures
 
     named = [] if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
@@ -69,6 +70,8 @@ def _run(arguments: argparse.Namespace) -> None:
     else:
         columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
         _print(rows, columns, f"{len(runs.workload)} jobs on {runs.topology.name}")
+        for remark in measures.remarks(columns, results):
+            print(remark)
         _print_rejections(results)
         job_files.print_assumed(runs.workload)
     for name, reason in set_aside.items():

@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
     options.add_topology(parser, gpu_model=False)
     running_jobs.add_running(parser)
     job_options.add_job(parser, size="all GPUs of the largest machine")
-    options.add_count(parser, "--moves", 8, "most jobs to move")
+    options.add_count(parser, "--moves", 8, "number of jobs that may move")
     running_jobs.add_search(parser, "take the moves found so far")
     options.add_json(parser)
 

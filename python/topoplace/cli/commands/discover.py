@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 SUSPICIOUS = 1
+_NO_GPU_HERE = (
+    "describe a machine with --from FILE, such as the output of `nvidia-smi topo -m` there, or try a built-in one: "
+    "`topoplace machines` lists them, `topoplace show` takes their names"
+)
 
 
 def add(commands: Any) -> None:
@@ -38,12 +42,12 @@ def add(commands: Any) -> None:
         help="read FILE instead, in any known format; several files are the machines of a cluster",
     )
     discover.add_argument(
-        "--machine", metavar="TOPO", help="the machine that every host of a file about the network is"
+        "--machine", metavar="TOPO", help="the machine at every host, if FILE describes only a network"
     )
     discover.add_argument(
         "--numa",
         metavar="FILE",
-        help="take sockets and CPUs of the GPUs from the output of `numactl --hardware`",
+        help="take the GPUs' sockets and CPUs from the output of `numactl --hardware`",
     )
     discover.add_argument(
         "--measured",
@@ -100,7 +104,7 @@ def _found(arguments: argparse.Namespace) -> Topology:
     if not arguments.files:
         if arguments.machine:
             raise ValueError("--machine describes the machines of a file; name the file with --from")
-        return _this_host()
+        return reading.this_host(_NO_GPU_HERE)
     machine = reading.described(arguments.machine, arguments) if arguments.machine else None
     if len(arguments.files) > 1:
         if machine is not None:
@@ -118,21 +122,6 @@ def _found(arguments: argparse.Namespace) -> Topology:
             )
         return Topology.cluster(machine, fabric=found, name=found.name)
     return reading.with_gpus(found, source)
-
-
-def _this_host() -> Topology:
-    """Return the topology of this host; a TopologyError has one note for each information source that failed."""
-    from topoplace.errors import TopologyError
-    from topoplace.topology.topology import Topology
-
-    try:
-        return Topology.discover()
-    except TopologyError as error:
-        message, *reasons = str(error).splitlines()
-        lines = TopologyError(message)
-        for reason in reasons:
-            lines.add_note(reason)
-        raise lines from None
 
 
 def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:

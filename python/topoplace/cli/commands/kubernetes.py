@@ -50,7 +50,7 @@ def _add_device_plugin(which: Any) -> None:
         "--resource",
         default="nvidia.com/gpu",
         metavar="NAME",
-        help="what pods ask for (default: %(default)s)",
+        help="resource that pods ask for (default: %(default)s)",
     )
     parser.add_argument(
         "--passing",
@@ -73,7 +73,7 @@ def _add_device_plugin(which: Any) -> None:
     parser.add_argument(
         "--node",
         metavar="NAME",
-        help="name of this node: give pods what `topoplace kubernetes scheduler` decided",
+        help="name of this node; pods then get the GPUs that `topoplace kubernetes scheduler` decided",
     )
     shared.add_kubeconfig(parser)
 
@@ -91,7 +91,7 @@ def _add_scheduler(which: Any) -> None:
         "--name", default="topoplace", metavar="NAME", help="schedulerName of its pods (default: %(default)s)"
     )
     parser.add_argument(
-        "--journal", metavar="FILE", help="where decisions are kept over a crash (default: nowhere)"
+        "--journal", metavar="FILE", help="file that keeps decisions across a crash (default: none)"
     )
     parser.add_argument(
         "--reserve",
@@ -101,12 +101,12 @@ def _add_scheduler(which: Any) -> None:
         help="how long the GPUs of pre-empted pods are kept for others (default: %(default)g)",
     )
     parser.add_argument(
-        "--metrics", metavar="ADDRESS:PORT", help="where to answer GET /metrics, for Prometheus"
+        "--metrics", metavar="ADDRESS:PORT", help="serve GET /metrics at this address, for Prometheus"
     )
     parser.add_argument(
         "--lease",
         metavar="NAMESPACE/NAME",
-        help="of several schedulers, let the one that holds this Lease decide (default: this is the only one)",
+        help="if there are several schedulers, the one that holds this Lease decides (default: there is only this one)",
     )
     serving.add_protection(parser)
 
@@ -254,15 +254,18 @@ def _add_cluster_and_policy(parser: argparse.ArgumentParser) -> None:
         "topology",
         metavar="TOPO",
         nargs="?",
-        help="the machines, as for `topoplace show`; they have the names of nodes (default: what nodes say of "
-        "themselves by `topoplace kubernetes label`)",
+        help="the machines, with the names of their nodes, as for `topoplace show` "
+        "(default: what `topoplace kubernetes label` wrote about each node)",
     )
     options.add_assumptions(parser)
     shared.add_namespace(parser, "where nodes describe their machines")
     options.add_policy(parser, what="policy that decides", default="topo-aware-p")
     shared.add_kubeconfig(parser)
     parser.add_argument(
-        "--resource", default="nvidia.com/gpu", metavar="NAME", help="what counts GPUs (default: %(default)s)"
+        "--resource",
+        default="nvidia.com/gpu",
+        metavar="NAME",
+        help="resource that counts GPUs (default: %(default)s)",
     )
 
 

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
         parser.add_argument(
             flag, type=float, default=default, metavar="X", help=f"cost {what} (default: {default:g})"
         )
-    parser.add_argument("--never-preempt", action="store_true", help="only move jobs")
+    parser.add_argument("--never-preempt", action="store_true", help="move jobs, but pre-empt none")
     options.add_json(parser)
 
 

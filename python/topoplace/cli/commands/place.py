@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="ID=PROFILE[,PROFILE]",
-        help="a GPU that is cut into MIG slices, such as 0=3g.40gb,2g.20gb; once for each",
+        help="a GPU that is cut into MIG slices, such as 0=3g.40gb,2g.20gb; repeat it for others",
     )
     options.add_reslice(parser)
     options.add_count(parser, "--top", 3, "number of candidates to show")
@@ -128,6 +128,7 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
 
 def _print_candidates(explained: Explanation, title: str) -> None:
     """Print a table of the candidates, and why scores are missing in it."""
+    from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
     from topoplace.report import tables
 
     candidates = explained.candidates
@@ -136,8 +137,8 @@ def _print_candidates(explained: Explanation, title: str) -> None:
         [(" ".join(map(str, candidate.gpus)), *_score_cells(candidate)) for candidate in candidates],
         title,
     )
-    if any(candidate.scores.get("effective_bandwidth_extrapolated") for candidate in candidates):
-        print("- in effective: eq. 2 was fitted on 2 to 5 GPUs; it is neither used nor shown for this job")
+    if any(is_outside_range(candidate.scores) for candidate in candidates):
+        print(f"- in effective: {OUTSIDE_ITS_RANGE}")
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
@@ -166,7 +167,9 @@ def _score(name: str) -> str:
 
 
 def _score_cells(placement: Placement) -> list[object]:
+    from topoplace.objectives.effective_bandwidth import is_outside_range
+
     cells: list[object] = [placement.scores.get(_score(name), "-") for name in _SCORES]
-    if placement.scores.get("effective_bandwidth_extrapolated"):
+    if is_outside_range(placement.scores):
         cells[_SCORES.index("effective")] = "-"
     return [*cells, "yes" if placement.optimal else "no"]

@@ -41,13 +41,14 @@ def _rows() -> Iterator[dict[str, Any]]:
         what = _first_sentence(type(policies.get(name)))
         yield {"policy": name, "shares_gpus": name in sharing, "from": "topoplace", "what": what}
     for name in policies.installed.names():
+        source = ", ".join(policies.installed.packages(name))
         if name in policies.names():
-            continue  # the built-in one has the name
-        try:
-            found: Any = policies.installed.find(name)
-            what, source = _first_sentence(found), str(found.__module__).partition(".")[0]
-        except ValueError as error:
-            what, source = f"cannot be used: {error}", "-"
+            what = "cannot be used by this name, which a built-in policy has; --policy MODULE:CLASS names it"
+        else:
+            try:
+                what = _first_sentence(type(policies.get(name)))
+            except ValueError as error:
+                what = f"cannot be used: {error}"
         yield {"policy": name, "shares_gpus": None, "from": source, "what": options.one_line(what)}
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, writing
+
+if TYPE_CHECKING:
+    from topoplace.simulate import Result
 
 
 def add(commands: Any) -> None:
@@ -25,20 +27,25 @@ def add(commands: Any) -> None:
         "results",
         metavar="RESULT",
         nargs="+",
-        type=Path,
-        help="what `topoplace simulate --save` wrote; several of one policy count as repetitions",
+        type=options.path,
+        help="what `topoplace simulate --save` wrote; several of one policy, equal but for the seed, are averaged",
     )
     parser.add_argument(
         "-o",
         dest="output",
         metavar="FILE",
-        type=Path,
+        type=options.path,
         required=True,
-        help="the page; it loads nothing else",
+        help="write the page to FILE; it needs no other file",
     )
     parser.add_argument(
         "--title", default="Policies compared", metavar="TEXT", help="the page's title (default: %(default)s)"
     )
+
+
+def _run_of(result: Result) -> object:
+    """Return what two files have in common if they are of one run, which is no repetition of itself."""
+    return result.seed, result.options, result
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -56,9 +63,13 @@ def _run(arguments: argparse.Namespace) -> None:
         if path in arguments.results[:i]:
             raise ValueError(f"RESULT {path} is given twice")
         try:
-            results.append(Result.load(path))
+            found = Result.load(path)
         except ValueError as error:
             raise ValueError(f"RESULT {path}: {error}") from None
+        for earlier, other in zip(results, arguments.results, strict=False):
+            if found.seed is not None and _run_of(found) == _run_of(earlier):
+                raise ValueError(f"RESULT {path}: the same run as RESULT {other}, with the same seed")
+        results.append(found)
     try:
         write_page(results, output, title=title)
     except OSError as error:

@@ -99,7 +99,7 @@ def _print(result: Result) -> None:
     ]
     title = f"{len(result.jobs)} jobs on {result.topology.name}, {result.policy}"
     tables.show(("measure", "value", "unit"), rows, title)
-    for reason in measures.reasons_for_dashes(summary, [summary]):
-        print(reason)
+    for line in (*measures.reasons_for_dashes(summary, [summary]), *measures.remarks(summary, [result])):
+        print(line)
     for reason, count in result.rejections().items():
         print(tables.plain(f"rejected {count}: {reason}"))

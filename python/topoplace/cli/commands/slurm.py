@@ -30,20 +30,20 @@ def _add_run(which: Any) -> None:
     parser = options.command(
         which,
         "run",
-        "decide which GPUs the jobs of a Slurm cluster get, until it is ended",
+        "decide which GPUs the jobs of a Slurm cluster get; runs until it is stopped",
         _place,
         examples=["topoplace slurm run cluster.json --journal decisions.journal --policy topo-aware"],
     )
     options.add_topology(parser)
     options.add_policy(parser)
     _add_journal(parser)
-    _add_patience(parser, "let Slurm choose if there are enough GPUs, and no decision after SECONDS")
+    _add_patience(parser, "let Slurm choose if there are enough GPUs, but no decision after SECONDS")
     parser.add_argument(
         "--interval",
         type=float,
         default=1.0,
         metavar="SECONDS",
-        help="between two looks at the queue (default: 1)",
+        help="seconds between two looks at the queue (default: 1)",
     )
     parser.add_argument(
         "--metrics", type=_port, metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT"
@@ -60,12 +60,14 @@ def _add_release(which: Any) -> None:
         examples=["topoplace slurm release --journal decisions.journal --patience 300"],
     )
     _add_journal(parser)
-    _add_patience(parser, "do so for jobs older than SECONDS, if the journal's writer was silent as long")
+    _add_patience(
+        parser, "do so for jobs older than SECONDS, if nothing was written to the journal for as long"
+    )
     options.add_json(parser)
 
 
 def _add_replay(which: Any) -> None:
-    what = "simulate the jobs of a dump of sacct under several policies, beside what Slurm did with them"
+    what = "simulate the jobs of an sacct dump under several policies, beside what Slurm did with them"
     parser = options.command(
         which,
         "replay",
@@ -87,7 +89,7 @@ def _add_journal(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=options.path,
         metavar="FILE",
-        help="what outlives a crash; see `topoplace state`",
+        help="file that keeps decisions across a crash; see `topoplace state`",
     )
 
 

@@ -25,14 +25,16 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--policy",
         metavar="PACKAGE.MODULE:CLASS",
-        help="a policy of your own, in a module that Python finds, beside the others",
+        help="your own policy, in a module that Python can import; it is judged beside the others",
     )
     parser.add_argument(
         "--policies",
         help="comma-separated names of the others (default: all); the reference is always one of them",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a few cells only, to see that a policy runs; no judgement"
+        "--quick",
+        action="store_true",
+        help="run only a few cells, to check that a policy works, without a judgement",
     )
     sweeping.add_options(parser)
     parser.add_argument(

@@ -31,7 +31,7 @@ def add(which: Any) -> None:
         "--every",
         type=float,
         metavar="SECONDS",
-        help="find the machine again and write what has changed every SECONDS, until ended (default: once)",
+        help="repeat this every SECONDS until stopped, and write what has changed (default: once)",
     )
     parser.add_argument(
         "--print", action="store_true", dest="printed", help="print the ConfigMap, and write nothing"

@@ -27,7 +27,7 @@ def add(which: Any) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="must grow whenever the devices change (default: 1)",
+        help="generation of the node's pool, which must grow whenever the devices change (default: 1)",
     )
     parser.add_argument(
         "--clique", default="", metavar="ID", help="the node's label nvidia.com/gpu.clique, if it has one"

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 def add_protection(parser: argparse.ArgumentParser) -> None:
     """Add --tls, --client-ca and --token-file, which `tls` and `token` read."""
     parser.add_argument("--tls", metavar="CERT,KEY", help="PEM files of the server's certificate and its key")
-    parser.add_argument("--client-ca", metavar="FILE", help="clients need a certificate of this authority")
-    parser.add_argument("--token-file", metavar="FILE", help="requests must bear the token in this file")
+    parser.add_argument(
+        "--client-ca", metavar="FILE", help="require clients to have a certificate from this authority"
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="require requests to carry the token in this file"
+    )
 
 
 def listened(text: str, flag: str) -> tuple[str, int]:
@@ -35,10 +39,41 @@ def tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
     certificate, comma, key = arguments.tls.partition(",")
     if not comma:
         raise ValueError(f"--tls = {arguments.tls[:60]!r} is not a certificate and a key, as in a.crt,a.key")
+    for flag, name in (("--tls", certificate), ("--tls", key), ("--client-ca", arguments.client_ca)):
+        if name is not None:
+            _check_readable(flag, name)
+    _check_authority(arguments.client_ca)
     try:
         return server_tls(certificate, key, arguments.client_ca)
     except OSError as error:
-        raise ValueError(f"--tls or --client-ca cannot be used: {error}") from None
+        raise ValueError(f"--tls {certificate},{key}: {_pair_fault(error)}") from None
+
+
+def _check_readable(flag: str, name: str) -> None:
+    """Raise ValueError with the option and the name of the file if it cannot be read."""
+    try:
+        with open(name, "rb") as file:
+            file.read(1)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{flag} {name!r}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _check_authority(name: str | None) -> None:
+    """Raise ValueError unless the file `name` of --client-ca has a certificate; None is no file."""
+    import ssl
+
+    try:
+        if name is not None:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(name)
+    except OSError as error:
+        raise ValueError(f"--client-ca {name}: no certificate in PEM ({error})") from None
+
+
+def _pair_fault(error: OSError) -> str:
+    """Return what OpenSSL says of a certificate and a key, in words."""
+    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+        return "the key is not that of the certificate"
+    return f"not a certificate and its key in PEM ({error})"
 
 
 def token(arguments: argparse.Namespace) -> str:

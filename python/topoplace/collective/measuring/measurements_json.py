@@ -16,6 +16,7 @@ from topoplace.topology.topology import Topology
 FORMAT: Final = "topoplace.collective-measurements"
 VERSION: Final = 1
 _KEYS: Final = ("topology", "rates", "sets", "efficiencies")
+_FROM_SETS: Final = "it follows from the sets; factors of your own are `achieved` in a file of rates"
 _SET_KEYS: Final = ("gpus", "path_type", "planned_gb_per_s", "measured_gb_per_s", "failure")
 
 
@@ -51,7 +52,34 @@ def _of_record(record: dict[str, Any]) -> Measurements:
     _checks.instance(record["rates"], dict, "rates", ValueError)
     listed = _checks.ordered(record["sets"], "sets", ValueError)
     sets = tuple(_set(topology, one, f"sets[{i}]") for i, one in enumerate(listed))
-    return Measurements(topology, rates_json.of_record(record["rates"]), sets)
+    try:
+        rates = rates_json.of_record(record["rates"])
+    except ValueError as error:
+        raise ValueError(f"rates: {error}") from None
+    if rates.achieved:
+        raise ValueError(f"rates: achieved = {_checks.shown(dict(rates.achieved))}: {_FROM_SETS}")
+    found = Measurements(topology, rates, sets)
+    _check_efficiencies(record["efficiencies"], found)
+    return found
+
+
+def _check_efficiencies(given: object, found: Measurements) -> None:
+    """Raise ValueError unless the efficiencies of a text are those of its sets, as an edit would have no effect."""
+    computed = [asdict(one) for one in found.efficiencies()]
+    listed = _checks.ordered(given, "efficiencies", ValueError)
+    if len(listed) != len(computed):
+        raise ValueError(f"efficiencies has {len(listed)} entries, not {len(computed)}: {_FROM_SETS}")
+    for i, (record, right) in enumerate(zip(listed, computed, strict=True)):
+        _checks.instance(record, dict, f"efficiencies[{i}]", ValueError)
+        fields = cast("dict[str, Any]", record)
+        if strange := sorted(fields.keys() ^ right.keys()):
+            raise ValueError(
+                f"efficiencies[{i}] has the keys {', '.join(right)}; see {_checks.shown(strange[0])}"
+            )
+        for key, value in right.items():
+            if fields[key] != value:
+                what = f"efficiencies[{i}].{key} = {_checks.shown(fields[key])}"
+                raise ValueError(f"{what} is not {value!r}: {_FROM_SETS}")
 
 
 def _set(topology: Topology, given: object, what: str) -> MeasuredSet:

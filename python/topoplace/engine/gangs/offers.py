@@ -161,7 +161,7 @@ def offers_of(
 
     max_tasks_of: returns the most tasks of the job that a machine in a given state may have; CPUs and memory limit the
     offers besides. most_memory_gb: limit on the memory of each GPU, GB.
-    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. may_reslice: True if GPUs may be sliced anew.
+    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. may_reslice: True if GPUs may be resliced.
     """
     conditions = view.conditions(sees_jobs=sees_jobs, sees_shares=request.takes_parts or may_reslice)
     kind_of = conditions.native.of_machines().astype(np.int64)

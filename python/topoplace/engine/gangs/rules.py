@@ -103,7 +103,7 @@ def why_not_now(
 
     For a job with requirements on its machines, the reason counts the machines by what they have for it: all machines
     of the cluster, and those of the domain with the most GPUs. offers: what the machines offer now. lack: the reason
-    for other jobs if enough suitable GPUs are free. may_reslice: True if GPUs may be sliced anew.
+    for other jobs if enough suitable GPUs are free. may_reslice: True if GPUs may be resliced.
     """
     job, cluster = request.job, view.cluster
     if not request.limits_machines:

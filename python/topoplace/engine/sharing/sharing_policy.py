@@ -45,7 +45,7 @@ class SharingPolicy(MachinePolicy):
 
     A rule scores all machines at once by what is left of their GPUs and CPUs; a job goes to the machine of the highest
     score, ties to the lowest number. A job with whole GPUs takes the lowest free ones, and one with shares those of
-    which least is left; one with a MIG profile gets slices that are there, unless the policy may slice GPUs anew (see
+    which least is left; one with a MIG profile gets slices that are there, unless the policy may reslice GPUs (see
     `with_reslicing`). If no machine has room, or tasks may not share a machine, a job is split over the first machines
     that have some.
     """
@@ -139,7 +139,7 @@ class SharingPolicy(MachinePolicy):
         """Return an array (n, 2): (limit on GPU memory, -score) of each condition; infinite where the job does not fit.
 
         A job goes to GPUs of the smallest memory that suits it if it fits there, else to the next; only if it fits
-        nowhere so, GPUs are sliced anew.
+        nowhere so, GPUs are resliced.
         """
         classes, free_cpus, now = self.conditions(view).native.left_of(numbers)
         keys = np.full((len(numbers), 2), math.inf)
@@ -158,7 +158,7 @@ class SharingPolicy(MachinePolicy):
         return keys
 
     def _tiers(self, request: JobRequest) -> Sequence[tuple[float, bool]]:
-        """Return (limit on GPU memory, whether GPUs are sliced anew) of the attempts to place the job, in order."""
+        """Return (limit on GPU memory, whether GPUs are resliced) of the attempts to place the job, in order."""
         tiers = [(limit, False) for limit in request.memory_limits]
         return [*tiers, *((limit, True) for limit in request.memory_limits)] if self.may_reslice else tiers
 

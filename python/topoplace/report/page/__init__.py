@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def write_page(results: Sequence[Result], path: str | Path, *, title: str = "Policies compared") -> None:
     """Write a page about `results` to `path`, as UTF-8.
 
-    Results of one policy on one topology count as repetitions, such as seeds: their key figures are means with 95 %
-    intervals, and the first of them is shown in detail. ValueError if there is no result; OSError if the file cannot be
-    written.
+    Results of one policy on one topology with equal options count as repetitions, such as seeds: their key figures are
+    means with 95 % intervals, and the first of them is shown in detail. ValueError if there is no result; OSError if
+    the file cannot be written.
     """
     if not results:
         raise ValueError("results is empty")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace.report.measures import MEASURES
+from topoplace.report.measures import MEASURES, remarks
 from topoplace.simulate.samples import Sample
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _DECIMALS: Final = 4
 
 
 def contents_of(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the values of the page: figures by topology and policy, and the first run of each in detail.
+    """Return the values of the page: figures by topology, policy and options, and the first run of each in detail.
 
-    Runs of different numbers of jobs are no repetitions of each other: each number is a group of its own.
+    Only runs with equal options are repetitions of each other, whatever their seeds. Each number of jobs is a group of
+    its own.
     """
-    groups: dict[tuple[Topology, int], dict[str, list[Result]]] = {}
+    studies: dict[tuple[Topology, int], list[Result]] = {}
     for result in results:
-        study = result.topology, len(result.records)
-        groups.setdefault(study, {}).setdefault(result.policy, []).append(result)
+        studies.setdefault((result.topology, len(result.records)), []).append(result)
     measures = [
         {
             "key": key,
@@ -45,11 +45,36 @@ def contents_of(results: Sequence[Result]) -> dict[str, Any]:
         }
         for key in _SHOWN
     ]
-    return {"measures": measures, "groups": [_group(policies) for policies in groups.values()]}
+    return {"measures": measures, "groups": [_group(_by_name(runs)) for runs in studies.values()]}
+
+
+def _by_name(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return the repetitions of each policy; its name has the options behind it, if they are not those of all."""
+    alike: dict[tuple[str, frozenset[tuple[str, str]] | None], list[Result]] = {}
+    for result in results:
+        options = None if result.options is None else frozenset(result.options.items())
+        alike.setdefault((result.policy, options), []).append(result)
+    chosen = {options for _, options in alike}
+    common = (
+        frozenset[tuple[str, str]]()
+        .union(*filter(None, chosen))
+        .intersection(*(options or () for options in chosen))
+    )
+    return {
+        policy if len(chosen) == 1 else f"{policy} ({_in_words(options, common)})": runs
+        for (policy, options), runs in alike.items()
+    }
+
+
+def _in_words(options: frozenset[tuple[str, str]] | None, common: frozenset[tuple[str, str]]) -> str:
+    if options is None:
+        return "options not recorded"
+    shown = (name if value == "True" else f"{name} {value}" for name, value in sorted(options - common))
+    return ", ".join(shown) or "without these options"
 
 
 def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
-    """Return the values of one topology and number of jobs. policies: the results by policy."""
+    """Return the values of one topology and number of jobs. policies: the results by name, see `_by_name`."""
     first = next(iter(policies.values()))[0]
     topology = first.topology
     return {
@@ -57,6 +82,7 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
         "gpus": topology.num_gpus,
         "num_jobs": len(first.records),
         "machines": _machines(topology),
+        "remarks": remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
         "runs": [
             {"policy": policy, "repetitions": len(runs), "figures": _figures(runs), **_details(runs[0])}
             for policy, runs in policies.items()

@@ -112,6 +112,7 @@ function figuresTable() {
   element("repetitions").textContent = most > 1
     ? `Means of up to ${most} runs, with 95 % intervals. The sections below show the first run of each policy.`
     : "One run of each policy. Bold is best.";
+  element("remarks").textContent = group().remarks.join(" ");
 }
 
 function intervals() {

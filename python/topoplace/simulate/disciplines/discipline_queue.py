@@ -33,7 +33,7 @@ class DisciplineQueue:
     def __init__(self, policy: Policy, cluster: Cluster, discipline: Discipline) -> None:
         if discipline.backfill == "conservative" and isinstance(policy, MachinePolicy) and policy.may_reslice:
             raise ValueError(
-                f"backfill = 'conservative': {policy.name} may slice GPUs anew, "
+                f"backfill = 'conservative': {policy.name} may reslice GPUs, "
                 "and reservations are for GPUs as they are sliced"
             )
         self.num_waiting = 0

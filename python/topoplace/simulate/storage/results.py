@@ -1,8 +1,8 @@
 """Results of simulations as columns, with a row per job, and back.
 
 There are the columns of `Result.jobs`, a column `score.NAME` for each score, and further ones that `load` needs. The
-topology, the policy's name and the different job graphs are JSON beside them. Nothing is lost: `load` returns an equal
-result.
+topology, the policy's name, the seed, the options and the different job graphs are JSON beside them. Nothing is lost:
+`load` returns an equal result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -66,7 +66,7 @@ def save(result: Result, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Result:
     """Read the result in `path`, see `Result.load`."""
     about, columns = tables.form_of(Path(path)).read(Path(path), _kind_of)
-    topology, policy, graphs = _about(about)
+    described, graphs = _about(about)
     missing = [name for name in _COLUMNS if name not in columns and name not in _LATER]
     if missing:
         raise ValueError(f"the file has no column {missing[0]!r}")
@@ -75,10 +75,10 @@ def load(path: str | os.PathLike[str]) -> Result:
     for number, values in enumerate(zip(*columns.values(), strict=True)):
         row = dict(zip(columns, values, strict=True))
         try:
-            records.append(_record(number, row, scores, topology, graphs))
+            records.append(_record(number, row, scores, described.topology, graphs))
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise ValueError(f"row {number + 1}: {error}") from None
-    return Result(topology, policy, tuple(records))
+    return replace(described, records=tuple(records))
 
 
 def _kind_of(name: str) -> Kind:
@@ -105,6 +105,8 @@ def _table(result: Result) -> tuple[dict[str, Kind], dict[str, list[Any]], dict[
         "format": FORMAT,
         "version": VERSION,
         "policy": result.policy,
+        "seed": None if result.seed is None else int(result.seed),
+        "options": None if result.options is None else dict(result.options),
         "topology": json.loads(result.topology.to_json()),
         "graphs": [json.loads(graph.to_json()) for graph in graphs],
     }
@@ -150,8 +152,8 @@ def _or_none(value: Any) -> Any:
 # ---- columns as a result -------------------------------------------------------------------------------------
 
 
-def _about(text: str) -> tuple[Topology, str, list[JobGraph]]:
-    """Return topology, policy and job graphs; ValueError if the text is not that of a result."""
+def _about(text: str) -> tuple[Result, list[JobGraph]]:
+    """Return a result without records, and the job graphs; ValueError if the text is not that of a result."""
     try:
         about = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -164,7 +166,15 @@ def _about(text: str) -> tuple[Topology, str, list[JobGraph]]:
     graphs = _checks.sequence(about.get("graphs"), "graphs", ValueError)
     topology = Topology.from_json(json.dumps(about.get("topology")))
     policy = _checks.text(about.get("policy"), "policy", ValueError)
-    return topology, policy, [JobGraph.from_json(json.dumps(graph)) for graph in graphs]
+    seed, options = about.get("seed"), about.get("options")  # older files have neither
+    if seed is not None:
+        _checks.integer(seed, "seed", ValueError, low=0, high=1 << 64)
+    if options is not None:
+        _checks.instance(options, dict, "options", ValueError)
+        for name, value in cast("dict[str, Any]", options).items():
+            _checks.text(value, f"options[{name!r}]", ValueError)
+    described = Result(topology, policy, (), seed, options)
+    return described, [JobGraph.from_json(json.dumps(graph)) for graph in graphs]
 
 
 def _record(

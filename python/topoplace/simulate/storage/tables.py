@@ -18,6 +18,7 @@ from topoplace.errors import require_package
 
 _KEY: Final = b"topoplace"
 _LONGEST_CELL: Final = 131_072  # of Python's csv
+_PARQUET_MARK: Final = b"PAR1"
 
 
 class Kind(NamedTuple):
@@ -112,6 +113,8 @@ def _write_csv(path: Path, kinds: Mapping[str, Kind], columns: Mapping[str, list
 
 
 def _read_csv(path: Path, kind_of: KindOf) -> tuple[str, dict[str, list[Any]]]:
+    if _begins_with(path, _PARQUET_MARK):
+        raise ValueError("a Parquet file; its name must end in .parquet")
     with path.open(encoding="utf-8", newline="") as file:
         mark, _, about = file.readline().partition(" ")
         if mark != "#":
@@ -141,7 +144,8 @@ def _write_parquet(
 
 def _read_parquet(path: Path, _kind_of: KindOf) -> tuple[str, dict[str, list[Any]]]:
     arrow, parquet = _pyarrow()
-    path.stat()  # what is no file is not damaged
+    if _begins_with(path, b"#"):
+        raise ValueError("a CSV file; its name must end in .csv")
     try:
         table = parquet.read_table(path)
     except (arrow.ArrowInvalid, OSError) as error:
@@ -151,6 +155,11 @@ def _read_parquet(path: Path, _kind_of: KindOf) -> tuple[str, dict[str, list[Any
         raise ValueError("not a result of topoplace: the Parquet file has no such metadata")
     columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in table.column_names}
     return metadata[_KEY].decode(), columns
+
+
+def _begins_with(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(mark)) == mark
 
 
 def _pyarrow() -> tuple[Any, Any]:

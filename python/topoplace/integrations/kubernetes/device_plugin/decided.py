@@ -20,7 +20,7 @@ _TIMEOUT_S = 5.0
 
 
 class DecidedPods:
-    """Answers the kubelet by what the scheduler has decided; the API server is asked anew for each answer.
+    """Answers the kubelet by what the scheduler has decided; the API server is asked again for each answer.
 
     The kubelet does not tell for which pod it asks. A question for as many devices as a container of a pod was given,
     all of which are available, is taken to be about that container; the pod that was bound first comes first. Two

@@ -84,7 +84,7 @@ class DevicePlugin:
 
         unhealthy: tells which devices are broken now, beside those that are in the topology; called every 0.25 seconds.
         The plugin registers when the kubelet's socket appears, and again when it is a new one. The kubelet deletes all
-        sockets when it starts; the plugin then opens its own anew. OSError if it cannot be opened.
+        sockets when it starts; the plugin then opens its own again. OSError if it cannot be opened.
         """
         server = self._started()
         registered: tuple[int, int] | None = None

@@ -35,7 +35,7 @@ _MAX_GIVEN_BACK = 20
 
 @dataclass(slots=True)
 class _Wait:
-    """What is remembered of a waiting job; a placer that starts again begins anew."""
+    """What is remembered of a waiting job; a placer that starts again begins from scratch."""
 
     since: float | None = None
     """When there were enough GPUs for it, and it was not decided."""

@@ -25,7 +25,7 @@ class Truth:
     told: Mapping[str, tuple[int, ...]]
     """GPUs on which jobs are about to start; no GPU is in two of these lists."""
     stranded: tuple[SlurmJob, ...]
-    """Jobs that were told to start where they cannot, or have left their GPUs to start again: to be decided anew."""
+    """Jobs that were told to start where they cannot, or have left their GPUs to start again: to be decided again."""
 
 
 def unknown_devices(jobs: Iterable[SlurmJob], known: Collection[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """Claims as the API server gets them before a pod is bound, and how that is taken back if it is not.
 
-All is read anew before it is written, and written only over the version that was read. So it does not matter at which
+All is read again before it is written, and written only over the version that was read. So it does not matter at which
 step a scheduler ends: the next one finds what is written, and goes on with it or takes it back.
 """
 
