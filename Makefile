@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs manual papers messages format hooks newest docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -140,7 +140,11 @@ fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the reader
 	$(PIP) --group fuzz
 	for format in $(FUZZ_PARSERS); do python fuzz/fuzz_parsers.py $$format -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-bench: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other
+bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other libraries, policies at four sizes: docs/benchmarks.md
+	$(PIP) --group peers
+	python benchmarks/page.py
+
+bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other, under pytest-benchmark
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 
 bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=--peers adds other libraries
