@@ -274,6 +274,14 @@ def others() -> list[Duel]:
             planned,
         ),
         Duel("pack_trees", "8 boxes of 8 A100", none, none, trees),
+        Duel("throughput_bound", "4 boxes of 16 MI250", none, none, throughput),
+        Duel(
+            "distribute",
+            "a mesh of 8 by 16 tasks over 20 machines of 8 GPUs in 5 racks",
+            none,
+            none,
+            distributed,
+        ),
         Duel("best_channels", "rings through all 247 sets of a DGX-1's GPUs", none, none, rings),
         Duel("best_remainder", "ring of 4 on a torus of 16 GPUs", none, none, remainder),
     ]
@@ -315,6 +323,22 @@ def trees() -> list[Case]:
     graph = bench_collective.boxes_of_a100(8)
     packed = partial(kernels.pack_trees, graph, range(graph.num_terminals))
     return [Case({OURS: fixed(packed, lambda found: found.per_root)})]
+
+
+def throughput() -> list[Case]:
+    """Return the fabric whose throughput is bounded."""
+    graph = bench_collective.boxes_of_mi250(4)
+    bound = partial(kernels.throughput_bound, graph, range(graph.num_terminals))
+    return [Case({OURS: fixed(bound, lambda found: (found.terminals, found.capacity))})]
+
+
+def distributed() -> list[Case]:
+    """Return a job that is too large for a machine."""
+    rack = np.arange(20) // 4
+    distance = np.where(rack[:, None] == rack, 3.0, 6.0)
+    np.fill_diagonal(distance, 0.0)
+    run = partial(kernels.distribute, tp.JobGraph.mesh((8, 16)).graph, [8] * 20, distance)
+    return [Case({OURS: fixed(run, lambda found: found.cost)})]
 
 
 def rings() -> list[Case]:
