@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bars stubs manual papers messages format hooks newest docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -29,7 +29,7 @@ help:  ## list these commands
 demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures go to out/
 	topoplace demo
 
-test: lint cpp-test sanitize build/.wheel  ## everything a change must pass
+test: lint cpp-test counts sanitize build/.wheel  ## everything a change must pass
 	python -m pytest -n 2 --hypothesis-profile=ci --durations=15
 
 $(VENV)/.pip:
@@ -102,6 +102,9 @@ cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, wi
 	cmake --build --preset release --target all all_verify_interface_header_sets private_headers
 	ctest --preset release
 
+counts: cpp-test  ## instructions of fixed cases beside those kept (needs valgrind); COUNTS=--write keeps today's
+	python tools/count_instructions.py build/release/cpp/tests/instructions $(COUNTS)
+
 sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers
@@ -137,7 +140,11 @@ fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the reader
 	$(PIP) --group fuzz
 	for format in $(FUZZ_PARSERS); do python fuzz/fuzz_parsers.py $$format -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-bench: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other
+bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other libraries, policies at four sizes: docs/benchmarks.md
+	$(PIP) --group peers
+	python benchmarks/page.py
+
+bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other, under pytest-benchmark
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 
 bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=--peers adds other libraries

@@ -36,9 +36,10 @@ class Cost(NamedTuple):
 
 
 class Load:
-    """A cluster that is kept at 90 % load: jobs end at random."""
+    """A cluster of which a share is kept free, a tenth by default: jobs end at random."""
 
-    def __init__(self, machines: int) -> None:
+    def __init__(self, machines: int, free: float = FREE) -> None:
+        self._free = free
         fabric = tp.Fabric.regular(machines, {"rack": 32, "spine": 512})
         self.cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-a100"), fabric=fabric))
         self._random = random.Random(1)
@@ -59,7 +60,7 @@ class Load:
         self._number += 1
 
     def end_jobs(self) -> None:
-        while self.cluster.num_free < FREE * self.cluster.topology.num_gpus:
+        while self.cluster.num_free < self._free * self.cluster.topology.num_gpus:
             at = self._random.randrange(len(self._running))
             self._running[at], self._running[-1] = self._running[-1], self._running[at]
             self.cluster.release(self._running.pop())

@@ -5,10 +5,12 @@
 #include "check.hpp"
 #include "first_vertices.hpp"
 #include "oracles/collective_oracle.hpp"
+#include "oracles/fabrics.hpp"
 
 namespace collective = topoplace::collective;
 using collective::Arc;
 using collective::TerminalGraph;
+using oracle::boxes_of_eight;
 
 namespace {
 
@@ -28,20 +30,6 @@ std::string refused_arc(const Arc& arc) {
         return error.what();
     }
     return "";
-}
-
-// Boxes of eight terminals around a switch at 300, with 25 each into a switch of all boxes.
-TerminalGraph boxes_of_eight(std::int32_t boxes) {
-    const std::int32_t terminals = 8 * boxes;
-    std::vector<Arc> arcs;
-    for (std::int32_t v = 0; v < terminals; ++v) {
-        for (const auto& [at, capacity] : {std::pair{terminals + v / 8, 300}, {terminals + boxes, 25}}) {
-            if (at == terminals + boxes && boxes == 1) continue;
-            arcs.push_back({v, at, capacity});
-            arcs.push_back({at, v, capacity});
-        }
-    }
-    return {terminals + boxes + 1, terminals, std::move(arcs)};
 }
 
 }  // namespace

@@ -1,34 +1,10 @@
 // Bounds, costs and work of capacity planning on fixed cases.
-#include <cmath>
-
-#include "oracles/capacity_oracle.hpp"
-#include "work/work.hpp"
+#include "work/capacity_tables.hpp"
 
 namespace capacity = topoplace::capacity;
 using namespace work;
 
 namespace {
-
-// Jobs that run the faster the more GPUs they get, on types of which the larger are dearer.
-oracle::Capacity tables(Random& random, std::int32_t jobs) {
-    oracle::Capacity c;
-    c.gpus = {1, 2, 4};
-    c.open = {5, 3, 0};
-    c.most_gpus = 4;
-    for (std::int32_t job = 0; job < jobs; ++job) {
-        const double length = 1 + random.below(20), weight = 1 + random.below(4);
-        c.wait.push_back(weight * (length + random.below(30)));
-        for (std::size_t type = 0; type < c.gpus.size(); ++type) {
-            for (std::int32_t given = 1; given <= c.most_gpus; ++given) {
-                const bool runs = given <= c.gpus[type] && (job % 5 != 0 || type > 0);
-                const double time = length * (type == 2 ? 0.7 : 1.0) / (0.4 + 0.6 * given);
-                c.run.push_back(runs ? weight * std::floor(time) : oracle::kNever);
-                c.pay.push_back(runs ? std::floor(time * (1 + 1.5 * double(type))) : oracle::kNever);
-            }
-        }
-    }
-    return c;
-}
 
 struct Sum {
     double cost = 0, bound = 0;
@@ -40,7 +16,7 @@ Sum searched(std::int32_t jobs, std::int32_t nodes, capacity::SearchParams param
     Sum sum;
     params.num_nodes = nodes;
     for (int round = 0; round < 4; ++round) {
-        const oracle::Capacity c = tables(random, jobs);
+        const oracle::Capacity c = capacity_tables(random, jobs);
         const auto found = capacity::search(capacity::Problem(c.tables()), params);
         CHECK(!capacity::verify(c.tables(), found.nodes, found.cost));
         CHECK(found.bound <= found.cost + 1e-9);
@@ -58,7 +34,7 @@ TEST(bounds_and_plans_are_near_the_optimum) {
     Random random(2);
     double best = 0, cost = 0, bound = 0;
     for (int round = 0; round < 10; ++round) {
-        const oracle::Capacity c = tables(random, 7);
+        const oracle::Capacity c = capacity_tables(random, 7);
         capacity::SearchParams params;
         params.num_nodes = 1 + round % 3;
         const auto found = capacity::search(capacity::Problem(c.tables()), params);

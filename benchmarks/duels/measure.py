@@ -1,0 +1,80 @@
+"""Times of contenders that take turns, so that a busy machine slows all of them alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+ROUNDS, FEWEST = 15, 3
+SHORTEST = 0.002  # CPU seconds of a batch; the clock is too coarse for less
+
+
+class Prepared(NamedTuple):
+    """A call to time, and what its answer says, which is not timed."""
+
+    run: Callable[[], Any]
+    answer: Callable[[Any], Any]
+
+
+class Contender(NamedTuple):
+    """One library on one case."""
+
+    prepare: Callable[[int], Prepared]
+    """A function that gets the number of the round, from which seeds are drawn."""
+    repeats: bool = True
+    """Whether a prepared call does the same work each time."""
+
+
+class Measured(NamedTuple):
+    """CPU seconds and answers of one contender, an entry for each round."""
+
+    seconds: list[float]
+    answers: list[Any]
+
+
+class Spread(NamedTuple):
+    """The median and the quartiles of some numbers."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Spread:
+        """Return the spread of at least two numbers."""
+        low, median, high = statistics.quantiles(numbers, n=4, method="inclusive")
+        return cls(median, low, high)
+
+
+def alternate(contenders: Mapping[str, Contender], seconds: float) -> dict[str, Measured]:
+    """Let all contenders run in turn for up to 15 rounds, or fewer if these take more than `seconds` together."""
+    found = {name: Measured([], []) for name in contenders}
+    batches = {name: warmed_up(contender) for name, contender in contenders.items()}
+    began = time.process_time()
+    for number in range(ROUNDS):
+        if number >= FEWEST and time.process_time() - began > seconds:
+            break
+        for name, contender in contenders.items():
+            prepared = contender.prepare(number)
+            spent, answer = timed(prepared.run, batches[name])
+            found[name].seconds.append(spent)
+            found[name].answers.append(prepared.answer(answer))
+    return found
+
+
+def warmed_up(contender: Contender) -> int:
+    """Run a contender once, and return how many of its calls make a batch."""
+    prepared = contender.prepare(0)
+    prepared.run()
+    spent, _ = timed(prepared.run, 1)
+    return max(1, int(SHORTEST / max(spent, 1e-7))) if contender.repeats else 1
+
+
+def timed(run: Callable[[], Any], batch: int) -> tuple[float, Any]:
+    """Return the CPU seconds of a call, threads of its library included, and its answer."""
+    before = time.process_time()
+    for _ in range(batch):
+        answer = run()
+    return (time.process_time() - before) / batch, answer
