@@ -47,7 +47,7 @@ def wrong_parts(bom: dict[str, Any], version: str) -> Iterator[str]:
 def faults(path: Path) -> Iterator[str]:
     """Yield what is wrong with a wheel, a line for each fault."""
     with zipfile.ZipFile(path) as wheel:
-        names = wheel.namelist()
+        names = [name for name in wheel.namelist() if not name.endswith("/")]  # auditwheel adds folders
         yield from (f"{name}: does not belong" for name in names if not BELONGS.fullmatch(name))
         for what, pattern in REQUIRED.items():
             if not any(re.fullmatch(pattern, name) for name in names):

@@ -58,6 +58,10 @@ def test_a_whole_wheel_passes(check: Callable[..., int]) -> None:
     assert check(NEEDED, parts()) == 0
 
 
+def test_a_repaired_wheel_has_folders(check: Callable[..., int]) -> None:
+    assert check([*NEEDED, "topoplace/", "topoplace-0.1.0.dist-info/sboms/"], parts()) == 0
+
+
 @pytest.mark.parametrize(
     ("names", "bom", "told"),
     [
