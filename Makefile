@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -156,6 +156,9 @@ build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/
 	python -m pip wheel --quiet --disable-pip-version-check $(BUILD) --no-deps --wheel-dir build/wheel .
 	python tools/check_wheel.py build/wheel
 	@touch $@
+
+reproducible: $(VENV)/.extension  ## the source distribution and the wheel, built twice: are they the same bytes?
+	python tools/check_reproducible.py
 
 newest:  ## the newest release of every dependency, into constraints.txt; then `make test`
 	rm -rf $(VENV)

@@ -32,7 +32,8 @@ settings.load_profile("dev")
 
 def pytest_report_header() -> str:
     names = ("numpy", "networkx", "igraph", "rustworkx", "hypothesis")
-    return "versions: " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    installed = {one.name: one.version for one in importlib.metadata.distributions()}
+    return "versions: " + ", ".join(f"{name} {installed.get(name, 'missing')}" for name in names)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,11 @@
 // The graph of Python's Graph, shared by the files that bind kernels.
 #pragma once
 
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "convert.hpp"
 #include "topoplace/graph.hpp"
+#include "topoplace/made_once.hpp"
 #include "topoplace/mapping.hpp"
 #include "topoplace/match.hpp"
 
@@ -27,17 +26,14 @@ class GraphHandle {
     const Graph& graph() const { return graph_; }
     // Both throw Stopped where `stop` says so; the next call starts over.
     const match::Pattern& pattern(const StopCondition& stop) const {
-        std::call_once(pattern_once_, [&] { pattern_.emplace(graph_, stop); });
-        return *pattern_;
+        return pattern_.get([&] { return match::Pattern(graph_, stop); });
     }
     const match::Target& target(const StopCondition& stop) const {
-        std::call_once(target_once_, [&] { target_.emplace(graph_, stop); });
-        return *target_;
+        return target_.get([&] { return match::Target(graph_, stop); });
     }
 
     const mapping::Source& source() const {
-        std::call_once(source_once_, [this] { source_.emplace(graph_); });
-        return *source_;
+        return source_.get([this] { return mapping::Source(graph_); });
     }
 
   private:
@@ -57,12 +53,9 @@ class GraphHandle {
     }
 
     Graph graph_;
-    mutable std::once_flag pattern_once_;
-    mutable std::once_flag target_once_;
-    mutable std::once_flag source_once_;
-    mutable std::optional<match::Pattern> pattern_;
-    mutable std::optional<match::Target> target_;
-    mutable std::optional<mapping::Source> source_;
+    mutable MadeOnce<match::Pattern> pattern_;
+    mutable MadeOnce<match::Target> target_;
+    mutable MadeOnce<mapping::Source> source_;
 };
 
 }  // namespace topoplace::bindings

@@ -96,6 +96,22 @@ TEST(threads_share_a_pattern_and_a_target) {
     }
 }
 
+TEST(threads_share_a_target_of_lists) {
+    using Shared = std::tuple<match::Pattern, match::Target>;
+    check_threads(
+        [] {
+            return Shared{match::Pattern(work::grid(2, 2)),
+                          match::Target(weighted(12, 1), {}, match::Layout::sparse)};
+        },
+        [](const Shared& shared) {
+            const auto& [pattern, target] = shared;
+            const auto best = [&](match::Objective objective) {
+                return match::best_subgraph(pattern, target, first_vertices(12), objective, {}).vertices;
+            };
+            return std::pair(best(match::Objective::bottleneck), best(match::Objective::sum));
+        });
+}
+
 TEST(threads_share_a_score_by_link_counts) {
     using Shared = std::tuple<match::Pattern, match::Target, match::LinkCountScore>;
     check_threads(

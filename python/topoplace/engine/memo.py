@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _LIMIT = 1 << 16
+_MISSING: Final[Any] = object()
 
 
 def _nothing() -> None:
@@ -17,7 +17,10 @@ def _nothing() -> None:
 
 
 class Memo(dict[Key, Value]):
-    """A cache dictionary of limited size; when it is full, inserting drops the older half of its entries."""
+    """A cache dictionary of limited size; when it is full, inserting drops the older half of its entries.
+
+    Several threads may use it, also without Python's lock: what another thread drops or adds meanwhile is no error.
+    """
 
     def __init__(self, limit: int = _LIMIT, forgot: Callable[[], None] = _nothing) -> None:
         """Keep at most `limit` entries; call `forgot` whenever entries were dropped."""
@@ -27,13 +30,14 @@ class Memo(dict[Key, Value]):
 
     def __setitem__(self, key: Key, value: Value) -> None:
         if len(self) >= self._limit:
-            for oldest in list(islice(self, self._limit // 2)):
-                del self[oldest]
+            for oldest in list(self)[: self._limit // 2]:  # a copy of its own: others may add
+                self.pop(oldest, None)
             self._forgot()
         super().__setitem__(key, value)
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
         """Return the cached value of this key; if it is missing, call `build` and cache its result."""
-        if key not in self:
-            self[key] = build()
-        return self[key]
+        value: Value = self.get(key, _MISSING)
+        if value is _MISSING:
+            value = self[key] = build()
+        return value

@@ -603,11 +603,13 @@ class Topology:
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
         """Return `build(self)`, computed on the first call and kept as long as this topology exists.
 
-        Other modules keep tables here that they derive from a topology.
+        Other modules keep tables here that they derive from a topology. Of threads that ask at the same time, each may
+        call `build`; all get the same result.
         """
-        kept: dict[Callable[[Topology], Any], Any] = self._derived
+        # Not a cached property: a thread that is late would put an empty dictionary in its place.
+        kept: dict[Callable[[Topology], Any], Any] = self.__dict__.setdefault("_derived", {})
         if build not in kept:
-            kept[build] = build(self)
+            kept.setdefault(build, build(self))
         found: Derived = kept[build]
         return found
 
@@ -711,10 +713,6 @@ class Topology:
     @cached_property
     def _link_of(self) -> Mapping[tuple[int, int], Link]:
         return {(u, v): link for u, v, link in self.links}
-
-    @cached_property
-    def _derived(self) -> dict[Callable[[Topology], Any], Any]:
-        return {}
 
     @cached_property
     def _digest(self) -> str:

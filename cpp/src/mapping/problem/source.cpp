@@ -133,13 +133,11 @@ Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
 }
 
 const Ranking& Source::Impl::ranking(WorkMeter& meter) const {
-    std::call_once(ranking_once_, [&] { ranking_ = rank(graph_, meter); });
-    return *ranking_;
+    return ranking_.get([&] { return rank(graph_, meter); });
 }
 
 const Proof& Source::Impl::proof(WorkMeter& meter) const {
-    std::call_once(proof_once_, [&] { proof_ = prepare(graph_, ranking(meter).order, meter); });
-    return *proof_;
+    return proof_.get([&] { return prepare(graph_, ranking(meter).order, meter); });
 }
 
 }  // namespace topoplace::mapping

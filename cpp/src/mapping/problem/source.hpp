@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <vector>
 
+#include "topoplace/made_once.hpp"
 #include "topoplace/mapping.hpp"
 
 namespace topoplace::mapping {
@@ -43,10 +42,8 @@ class Source::Impl {
   private:
     Graph graph_;
     double total_weight_ = 0;
-    mutable std::once_flag ranking_once_;
-    mutable std::optional<Ranking> ranking_;
-    mutable std::once_flag proof_once_;
-    mutable std::optional<Proof> proof_;
+    mutable MadeOnce<Ranking> ranking_;
+    mutable MadeOnce<Proof> proof_;
 };
 
 }  // namespace topoplace::mapping

@@ -77,8 +77,7 @@ void Target::Impl::check_block(std::int32_t top, std::int32_t left, std::int32_t
 }
 
 const Halves& Target::Impl::halves(WorkMeter& meter) const {
-    std::call_once(halves_once_, [&] { halves_ = halve(*this, meter); });
-    return *halves_;
+    return halves_.get([&] { return halve(*this, meter); });
 }
 
 }  // namespace topoplace::mapping

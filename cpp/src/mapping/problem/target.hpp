@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "graph/index.hpp"
 #include "mapping/problem/source.hpp"
+#include "topoplace/made_once.hpp"
 #include "topoplace/mapping.hpp"
 
 namespace topoplace::mapping {
@@ -43,8 +42,8 @@ class Target::Impl {
     const Halves& halves(WorkMeter& meter) const;
     // Once made.
     const Halves& halves() const {
-        TOPOPLACE_ASSERT(halves_.has_value());
-        return *halves_;
+        TOPOPLACE_ASSERT(halves_.is_made());
+        return halves_.value();
     }
 
   private:
@@ -54,8 +53,7 @@ class Target::Impl {
     std::vector<double> distance_;
     double least_ = 0;
     double largest_ = 0;
-    mutable std::once_flag halves_once_;
-    mutable std::optional<Halves> halves_;
+    mutable MadeOnce<Halves> halves_;
 };
 
 Halves halve(const Target::Impl& target, WorkMeter& meter);

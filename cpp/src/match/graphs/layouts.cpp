@@ -1,11 +1,11 @@
 // A target's layouts: the one that was chosen, and the dense one where a search needs it.
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "match/graphs/target.hpp"
 #include "match/sparse/target.hpp"
+#include "topoplace/made_once.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -26,8 +26,7 @@ bool is_better_sparse(const Graph& graph) {
 struct Target::Layouts {
     Graph graph;
     std::optional<Sparse> sparse;
-    std::once_flag dense_once;
-    std::optional<Impl> dense;
+    MadeOnce<Impl> dense;
 };
 
 Target::Target(const Graph& graph, const StopCondition& stop, Layout layout)
@@ -47,16 +46,15 @@ const Graph& Target::graph() const { return layouts_->graph; }
 bool Target::is_sparse() const { return layouts_->sparse.has_value(); }
 
 const Target::Impl& Target::impl(const StopCondition& stop) const {
-    std::call_once(layouts_->dense_once, [&] {
+    return layouts_->dense.get([&] {
         if (num_vertices() > kMaxDenseVertices) {
             throw std::invalid_argument("the target has " + std::to_string(num_vertices()) +
                                         " vertices; this question can be answered for at most " +
                                         std::to_string(kMaxDenseVertices));
         }
         WorkMeter meter(stop);
-        layouts_->dense.emplace(layouts_->graph, meter);
+        return Impl(layouts_->graph, meter);
     });
-    return *layouts_->dense;
 }
 
 const Target::Sparse& Target::sparse() const {

@@ -8,6 +8,7 @@
 
 #include "graph/index.hpp"
 #include "match/graphs/symmetry.hpp"
+#include "topoplace/made_once.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -56,10 +57,8 @@ std::vector<std::size_t> level_starts(std::span<const Fixed> distinct) {
 }  // namespace
 
 struct Target::Impl::Lazy {
-    std::once_flag once;
-    std::vector<Permutation> generators;
-    std::once_flag distances_once;
-    std::optional<mapping::Target> distances;
+    MadeOnce<std::vector<Permutation>> generators;
+    MadeOnce<mapping::Target> distances;
 };
 
 std::int32_t width_of(std::int32_t n) {
@@ -157,8 +156,8 @@ BitRows Target::Impl::rows_of(Fixed threshold, double min_weight, WorkMeter& met
 
 std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, WorkMeter& meter) const {
     const std::int32_t n = size();
-    std::call_once(lazy_->once, [&] {
-        if (n > kMaxSymmetryVertices) return;
+    const auto& generators = lazy_->generators.get([&]() -> std::vector<Permutation> {
+        if (n > kMaxSymmetryVertices) return {};
         ColoredGraph colored{n, {}};
         for (const Fixed weight : weight_) {
             const auto found = std::lower_bound(distinct_.begin(), distinct_.end(), weight, std::greater<>());
@@ -166,10 +165,10 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
         }
         std::vector<std::int32_t> ids(index(n));
         std::iota(ids.begin(), ids.end(), 0);
-        lazy_->generators = stabilizer_chain(colored, ids, meter).generators;
+        return stabilizer_chain(colored, ids, meter).generators;
     });
     std::vector<Permutation> keeping;
-    for (const Permutation& image : lazy_->generators) {
+    for (const Permutation& image : generators) {
         bool keeps = true;
         for (std::size_t v = 0; v < image.size(); ++v) keeps &= free[v] == free[index(image[v])];
         if (keeps) keeping.push_back(image);
@@ -181,7 +180,7 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
 const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
     const std::int32_t n = size();
     if (n > kMaxMappedVertices) return nullptr;
-    std::call_once(lazy_->distances_once, [&] {
+    return &lazy_->distances.get([&] {
         const double heaviest = points_.heaviest();
         std::vector<double> distance;
         for (std::int32_t u = 0; u < n; ++u) {
@@ -192,9 +191,8 @@ const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
                 distance.push_back(u == v ? 0.0 : std::max(lacking, 0.0));
             }
         }
-        lazy_->distances.emplace(n, std::move(distance));
+        return mapping::Target(n, std::move(distance));
     });
-    return &*lazy_->distances;
 }
 
 }  // namespace topoplace::match

@@ -2,14 +2,14 @@
 #include "match/sparse/target.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
+
+#include "topoplace/made_once.hpp"
 
 namespace topoplace::match {
 
 struct Target::Sparse::Lazy {
-    std::once_flag once;
-    std::vector<Fixed> distinct;
+    MadeOnce<std::vector<Fixed>> distinct;
 };
 
 Target::Sparse::Sparse(const Graph& graph, WorkMeter& meter)
@@ -37,7 +37,7 @@ Target::Sparse::Sparse(const Graph& graph, WorkMeter& meter)
 }
 
 std::span<const Fixed> Target::Sparse::distinct_weights(WorkMeter& meter) const {
-    std::call_once(lazy_->once, [&] {
+    return lazy_->distinct.get([&] {
         DistinctWeights distinct;
         for (std::int32_t v = 0; v < size(); ++v) {
             const auto row = heads(v);
@@ -46,9 +46,8 @@ std::span<const Fixed> Target::Sparse::distinct_weights(WorkMeter& meter) const 
                 if (v < row[i]) distinct.add(weights(v)[i]);
             }
         }
-        lazy_->distinct = distinct.take();
+        return distinct.take();
     });
-    return lazy_->distinct;
 }
 
 }  // namespace topoplace::match

@@ -1,0 +1,37 @@
+// A value that is made where it is first asked for, by whichever thread asks first.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+namespace topoplace {
+
+// std::call_once is no substitute: where the C library is musl, an exception that leaves it ends the process.
+template <class T>
+class MadeOnce {
+  public:
+    // The value, made by `make` if there is none; other threads wait. Where `make` throws there is still
+    // none, and the next call makes it.
+    template <class Make>
+    const T& get(const Make& make) {
+        if (!is_made()) {
+            const std::lock_guard lock(mutex_);
+            if (!is_made()) {
+                value_.emplace(make());
+                made_.store(true, std::memory_order_release);
+            }
+        }
+        return *value_;
+    }
+    bool is_made() const { return made_.load(std::memory_order_acquire); }
+    // Once made.
+    const T& value() const { return *value_; }
+
+  private:
+    std::mutex mutex_;
+    std::atomic<bool> made_ = false;
+    std::optional<T> value_;
+};
+
+}  // namespace topoplace
