@@ -37,7 +37,8 @@ class Memo(dict[Key, Value]):
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
         """Return the cached value of this key; if it is missing, call `build` and cache its result."""
-        value: Value = self.get(key, _MISSING)
-        if value is _MISSING:
-            value = self[key] = build()
-        return value
+        found: Any = self.get(key, _MISSING)
+        if found is _MISSING:
+            found = self[key] = build()
+        kept: Value = found
+        return kept
