@@ -527,32 +527,6 @@ def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:
     assert log.read_text("utf-8") == printed
 
 
-def test_papers_mapa_prints_its_rows_as_json(tmp_path: Path) -> None:
-    rows = json.loads(succeed("papers", "mapa", "--quick", "--json", "-o", tmp_path))
-    assert {tuple(row) for row in rows} == {("id", "quantity", "paper", "ours", "verdict", "why")}
-    assert len(list(tmp_path.glob("mapa-*.png"))) == 3
-
-
-def test_demo(tmp_path: Path) -> None:
-    shown = succeed("demo", cwd=tmp_path)
-    assert "cubemesh-16" in shown
-    rows = [line.split() for line in shown.splitlines()]
-    bandwidth = {row[1]: row[6] for row in rows if row[:1] == ["dgx1-v100"] and len(row) == 9}
-    lowest, best = bandwidth["baseline"], bandwidth["mapa-preserve"]
-    first, second, third = shown.split("What to take home:\n")[1].splitlines()
-    assert f"a ring of four {lowest} GB/s, and mapa-preserve finds {best} GB/s." in first
-    makespan = {row[1]: float(row[-1]) for row in rows if row[:1] == ["torus2d-16"] and len(row) == 6}
-    assert f"{1 - makespan['mapa-preserve'] / makespan['baseline']:.0%} on torus2d-16" in second
-    assert "3 of 6 jobs get less than they ask for under fcfs, 0 under topo-aware-p" in third
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "comparison.png",
-        "dgx1-v100.png",
-        "gantt.png",
-        "report.html",
-        "six-jobs.png",
-    ]
-
-
 # ---- what does not -----------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from thoroughness import for_each_policy
 from topoplace.engine.gangs import rules
 from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
@@ -92,6 +93,7 @@ def machine_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, .
 
 
 @pytest.mark.parametrize("name", POLICIES)
+@for_each_policy()
 @given(job=jobs(), cluster=clusters())
 def test_a_gang_gets_machines_that_meet_its_requirements(
     name: str, job: tp.JobGraph, cluster: tp.Cluster

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from thoroughness import for_each_policy
 from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.engine.plan import QueuedJob
 from topoplace.policies import DRMaestro
@@ -40,6 +41,7 @@ def mixed_clusters(draw: st.DrawFn) -> tp.Cluster:
 
 
 @pytest.mark.parametrize("name", ANYWHERE)
+@for_each_policy()
 @given(job=job_graphs(max_tasks=5), cluster=mixed_clusters())
 def test_a_job_is_placed_exactly_if_brute_force_finds_a_place(
     name: str, job: tp.JobGraph, cluster: tp.Cluster
@@ -56,6 +58,7 @@ def test_a_job_is_placed_exactly_if_brute_force_finds_a_place(
 
 
 @pytest.mark.parametrize("name", POLICIES)
+@for_each_policy()
 @given(job=job_graphs(max_tasks=5), cluster=mixed_clusters(), data=st.data())
 def test_never_is_said_only_where_the_idle_cluster_has_no_place(
     name: str, job: tp.JobGraph, cluster: tp.Cluster, data: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from thoroughness import for_each_policy
 from topoplace.engine.gpu_sets.one_per_machine import one_per_machine
 from topoplace.engine.plan import QueuedJob
 from topoplace.objectives.utility import communication_cost
@@ -49,6 +50,7 @@ def clusters(draw: st.DrawFn) -> tp.Cluster:
 
 
 @pytest.mark.parametrize("name", NEED_LINKS)
+@for_each_policy()
 @given(job=job_graphs(min_tasks=2, max_tasks=3), cluster=clusters())
 def test_a_job_is_placed_exactly_if_brute_force_finds_a_place(
     name: str, job: tp.JobGraph, cluster: tp.Cluster

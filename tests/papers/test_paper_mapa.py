@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from command_line import run
+from demonstration import Demonstration
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.papers import mapa
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
@@ -18,14 +20,16 @@ from topoplace.papers.mapa.collective_model import RingStudy
 from topoplace.papers.mapa.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
+pytestmark = pytest.mark.xdist_group("mapa")
+
 JOBS = (
     "2,ring,0,30,0,googlenet.sh\n4,ring,0,40,1,vgg16.sh\n1,ring,5,20,1,vgg16.sh\n5,ring,5,10,1,alexnet.sh\n"
 )
 
 
 @pytest.fixture(scope="module")
-def claims() -> dict[str, Claim]:
-    return by_id(mapa.reproduce(quick=True))
+def claims(demonstration: Demonstration) -> dict[str, Claim]:
+    return by_id(demonstration.claims)
 
 
 # ---- run times by rings ------------------------------------------------------------------------------------------
@@ -356,8 +360,11 @@ def test_the_threshold_is_paid_with_a_longer_makespan() -> None:
     assert study.throughput("Preserve").mean == pytest.approx(1.0, abs=0.01)
 
 
-def test_plots_are_written(tmp_path: Path) -> None:
-    mapa.reproduce(quick=True, output=tmp_path)
+def test_the_command_prints_rows_and_writes_plots(tmp_path: Path) -> None:
+    done = run("papers", "mapa", "--quick", "--json", "-o", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)
+    assert {tuple(row) for row in rows} == {("id", "quantity", "paper", "ours", "verdict", "why")}
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "mapa-gantt.png",
         "mapa-overhead.png",

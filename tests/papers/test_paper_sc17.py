@@ -5,8 +5,6 @@ import hashlib
 import itertools
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from command_line import run
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
+from thoroughness import thorough
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import (
     authors_utility,
@@ -33,6 +33,8 @@ from topoplace.papers.sc17.published_simulator.python2 import IntDict, copied
 from topoplace.papers.sc17.scenarios import TABLE_1, five_jobs
 from topoplace.simulate import Workload
 from topoplace.simulate.processes import Runner
+
+pytestmark = pytest.mark.xdist_group("sc17")  # what its fixtures compute takes long
 
 POLICIES = list(simulator.POLICIES)
 
@@ -248,6 +250,12 @@ def claims() -> dict[str, Claim]:
     return by_id(sc17.reproduce(quick=True))
 
 
+@pytest.fixture
+def few_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick run with two generated lists of jobs instead of ten."""
+    monkeypatch.setattr(sc17, "SEEDS", 2)
+
+
 def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
     assert_complete(claims.values())
     for row in ("1.12", "1.12 by breakdown, large", "1.13", "1.14 model", "1.7 code"):
@@ -396,11 +404,13 @@ def _own(lists: list[Workload], machines: int) -> own_scenarios.Runs:
 
 
 def test_policies_are_in_the_papers_order_over_many_lists() -> None:
-    lists = [Workload.sc17(100, seed, profile=authors_profile()) for seed in range(40, 70)]
-    runs = _own(lists, 5)
-    claims = by_id(own_scenarios.orders("30 lists", runs))
-    assert own_scenarios.service_levels("30 lists", runs).verdict == IDENTITY
-    slowdowns = [float(part.split()[0]) for part in claims["1.23 own, 30 lists, slowdown"].ours.split("], ")]
+    seeds = range(40, 40 + thorough(30, 10))
+    runs = _own([Workload.sc17(100, seed, profile=authors_profile()) for seed in seeds], 5)
+    claims = by_id(own_scenarios.orders("many lists", runs))
+    assert own_scenarios.service_levels("many lists", runs).verdict == IDENTITY
+    slowdowns = [
+        float(part.split()[0]) for part in claims["1.23 own, many lists, slowdown"].ours.split("], ")
+    ]
     assert slowdowns[0] > slowdowns[3]
 
 
@@ -421,12 +431,12 @@ def test_verdicts_follow_the_measurements() -> None:
         for key, seconds in authors_profile().solo.items()
     }
     changed = PerformanceProfile(faster, authors_profile().colocation)
-    claims = by_id(sc17.reproduce(quick=True, profile=changed))
+    claims = by_id(rows.profile(changed))
     for row in ("1.12", "1.14", "1.19"):
         assert claims[row].verdict == "differs", claims[row]
 
 
-def test_the_published_lists_as_rows(shared: Path, tmp_path: Path) -> None:
+def test_the_published_lists_as_rows(shared: Path, tmp_path: Path, few_lists: None) -> None:
     claims = by_id(sc17.reproduce(quick=True, lists=shared / "data" / "traces"))
     assert [claims[f"1.22 code {machines}"].verdict for machines in (1, 2, 5, 10)] == [REPRODUCED] * 4
     assert claims["1.23 published 100 slowdown"].verdict == ORDER_ONLY
@@ -449,21 +459,20 @@ def test_equal_arrivals_in_another_order_are_not_the_published_list(shared: Path
     assert below.rule.verdict(104, 158, 182, 0) == REPRODUCED
 
 
-def test_manifests_and_the_command(tmp_path: Path) -> None:
+def test_manifests_and_the_command(
+    claims: dict[str, Claim], tmp_path: Path, few_lists: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "workloads-100.json").write_text(Workload.sc17(100, profile=authors_profile()).to_manifests())
-    command = [str(Path(sys.executable).with_name("topoplace")), "papers", "sc17", "--quick", "--json"]
-    more = ["--lists", str(tmp_path), "-o", str(tmp_path)]
-    done = subprocess.run([*command, *more], capture_output=True, timeout=120, check=True)
+    (tmp_path / "p.json").write_text(authors_profile().to_json())
+    more = ("--lists", tmp_path, "--profile", tmp_path / "p.json", "-o", tmp_path)
+    done = run("papers", "sc17", "--quick", "--json", *more)
+    assert done.returncode == 0
     assert len(list(tmp_path.glob("sc17-six-jobs-*.png"))) == 4
     printed = {row["id"]: row for row in json.loads(done.stdout)}
     first = [float(part) for part in printed["1.23 published 100 wait"]["ours"].split(", ")]
-    runs = [
-        rows.figures(Workload.sc17(100, profile=authors_profile()), authors_profile(), name, 5)
-        for name in POLICIES
-    ]
+    published = sc17.published_list(tmp_path, 100, authors_profile())
+    assert published is not None
+    runs = [rows.figures(published, authors_profile(), name, 5) for name in POLICIES]
     assert first == [round(run.wait, 1) for run in runs]
-    (tmp_path / "p.json").write_text(authors_profile().to_json())
-    text = subprocess.run(
-        [*command[:-1], "--profile", str(tmp_path / "p.json")], capture_output=True, timeout=120, check=True
-    )
-    assert b"reproduced      1.7 code" in text.stdout
+    monkeypatch.setattr(sc17, "reproduce", lambda **_: list(claims.values()))
+    assert "reproduced      1.7 code" in run("papers", "sc17", "--quick").stdout

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from thoroughness import for_each_policy
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import SearchPolicy
@@ -106,6 +107,7 @@ def possible(job: tp.JobGraph, cluster: tp.Cluster, *, resliced: bool = False) -
 
 
 @pytest.mark.parametrize("name", NAMES)
+@for_each_policy()
 @given(cluster=divided_clusters(), job=jobs())
 def test_a_job_gets_a_place_if_and_only_if_there_is_one(
     name: str, cluster: tp.Cluster, job: tp.JobGraph
@@ -126,6 +128,7 @@ def test_a_job_gets_a_place_if_and_only_if_there_is_one(
 
 
 @pytest.mark.parametrize("name", RESLICING)
+@for_each_policy()
 @given(cluster=divided_clusters(), job=jobs())
 def test_a_policy_that_may_slices_gpus_again_where_it_must(
     name: str, cluster: tp.Cluster, job: tp.JobGraph

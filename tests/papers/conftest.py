@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import pytest
+
+from demonstration import Demonstration, demonstrate
+
+
+@pytest.fixture(scope="session")
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
+    """A dozen seconds: tests that ask for it are in the group `mapa` of xdist, all in one process."""
+    return demonstrate(tmp_path_factory.mktemp("demo"))

@@ -1,0 +1,35 @@
+"""One run of `topoplace demo`, from which several tests read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from command_line import run
+from topoplace.papers import mapa
+from topoplace.papers.claims import Claim
+
+
+class Demonstration(NamedTuple):
+    """What `topoplace demo` printed, the folder it ran in, and the rows of MAPA's quick run that it is made from."""
+
+    printed: str
+    folder: Path
+    claims: list[Claim]
+
+
+def demonstrate(folder: Path) -> Demonstration:
+    """Run `topoplace demo` in `folder`."""
+    made: list[list[Claim]] = []
+    reproduce = mapa.reproduce
+
+    def kept(**options: Any) -> list[Claim]:
+        made.append(reproduce(**options))
+        return made[-1]
+
+    with mock.patch.object(mapa, "reproduce", kept):
+        done = run("demo", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    (claims,) = made
+    return Demonstration(done.stdout, folder, claims)
