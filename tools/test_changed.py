@@ -17,7 +17,6 @@ PACKAGE = Path("python/topoplace")
 ELSEWHERE = {
     "placement.py": "tests/test_placement.py",
     "launch.py": "tests/test_placement.py",
-    "engine": "tests/policies",
     "testing": "tests/contract",
 }
 
@@ -60,7 +59,8 @@ def main(arguments: list[str]) -> int:
     if not chosen:
         print(f"nothing has changed since {base} that Python tests cover")
         return 0
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 1), *chosen]
+    workers = ("-n", str(os.cpu_count() or 1), "--dist", "loadgroup")
+    command = [sys.executable, "-m", "pytest", "-q", *workers, *chosen]
     print(" ".join(command[1:]))
     return subprocess.run(command, cwd=REPOSITORY).returncode
 
