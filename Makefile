@@ -20,7 +20,11 @@ BASE ?= main
 
 .PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
+# Commands run one after the other, but for the stages of `make test`: these share two cores.
+ifndef STAGES
 .NOTPARALLEL:
+endif
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -29,8 +33,12 @@ help:  ## list these commands
 demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures go to out/
 	topoplace demo
 
-test: lint cpp-test counts sanitize build/.wheel  ## everything a change must pass
-	python -m pytest -n 2 --hypothesis-profile=ci --durations=15
+test:  ## everything a change must pass: what is built and checked side by side, then the Python tests
+	@$(MAKE) --no-print-directory $(VENV)/.build
+	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
+		sanitize lint cpp-test counts build/.wheel || \
+		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
+	python -m pytest -n 2 --dist loadgroup --hypothesis-profile=ci --durations=15
 
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
@@ -46,13 +54,16 @@ $(VENV)/.pip:
 $(VENV)/.modules: $(VENV)/.pip always
 	@find python -name '*.py' | sort | cmp -s - $@ || find python -name '*.py' | sort >$@
 
-# What running needs, then what developing needs on top.
-$(VENV)/.extension: $(VENV)/.pip $(VENV)/.modules pyproject.toml constraints.txt $(LIBRARY_SOURCES)
+# What building needs, then what running needs, then what developing needs on top. Two pips never work at once.
+$(VENV)/.build: $(VENV)/.pip pyproject.toml constraints.txt
 	$(PIP) $(TESTED) --group build
+	@touch $@
+
+$(VENV)/.extension: $(VENV)/.build $(VENV)/.modules $(LIBRARY_SOURCES)
 	$(PIP) $(TESTED) $(BUILD) --editable '.[all]'
 	@touch $@
 
-$(VENV)/.dependencies: $(VENV)/.pip pyproject.toml constraints.txt
+$(VENV)/.dependencies: $(VENV)/.build | $(if $(STAGES),$(VENV)/.extension)
 	$(PIP) $(TESTED) --group dev
 	@touch $@
 
@@ -99,23 +110,23 @@ hooks: $(VENV)/.dependencies  ## check each commit with the tools of .venv
 
 cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, without Python
 	cmake --preset release --log-level=WARNING
-	cmake --build --preset release --target all all_verify_interface_header_sets private_headers
+	cmake --build --preset release --target all all_verify_interface_header_sets private_headers -- --quiet
 	ctest --preset release
 
 counts: cpp-test  ## instructions of fixed cases beside those kept (needs valgrind); COUNTS=--write keeps today's
 	python tools/count_instructions.py build/release/cpp/tests/instructions $(COUNTS)
 
-sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: $(VENV)/.build  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --preset sanitizers --log-level=WARNING
-	cmake --build --preset sanitizers
-	ctest --preset sanitizers --exclude-regex 'package|_work'
+	cmake --build --preset sanitizers -- --quiet
+	ctest --preset sanitizers
 
 sanitize-c: $(VENV)/.extension $(VENV)/.dependencies  ## the C interface inside Python, under AddressSanitizer and UndefinedBehaviorSanitizer
 	TOPOPLACE_C_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 python -m pytest -n 0 tests/integrations/c/test_c_arguments.py tests/integrations/c/test_c_interface.py
 
-thread-sanitizer: $(VENV)/.dependencies  ## kernels asked by several threads, under ThreadSanitizer
+thread-sanitizer: $(VENV)/.build  ## kernels asked by several threads, under ThreadSanitizer
 	cmake --preset thread --log-level=WARNING
 	cmake --build --preset thread
 	ctest --preset thread
@@ -156,7 +167,8 @@ bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=
 	$(if $(PEERS),$(PIP) --group peers)
 	python benchmarks/bars.py $(PEERS)
 
-build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py
+# In the build directory of the C++ tests.
+build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py | $(if $(STAGES),cpp-test)
 	rm -rf build/wheel
 	python -m pip wheel --quiet --disable-pip-version-check $(BUILD) --no-deps --wheel-dir build/wheel .
 	python tools/check_wheel.py build/wheel
