@@ -64,7 +64,7 @@ $(VENV)/.extension: $(VENV)/.build $(VENV)/.modules $(LIBRARY_SOURCES)
 	@touch $@
 
 $(VENV)/.dependencies: $(VENV)/.build | $(if $(STAGES),$(VENV)/.extension)
-	$(PIP) $(TESTED) --group dev
+	$(PIP) $(TESTED) --no-compile --group dev  # most modules are never imported: kubernetes alone has 74 MB of them
 	@touch $@
 
 lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes of functions, the stub
