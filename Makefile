@@ -149,7 +149,7 @@ bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one aft
 
 bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=--peers adds other libraries
 	$(if $(PEERS),$(PIP) --group peers)
-	python benchmarks/bars.py $(PEERS)
+	python benchmarks/check_bars.py $(PEERS)
 
 build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py
 	rm -rf build/wheel

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duels.duel import Outcome
-from duels.measure import Spread
-from duels.policy_times import YARDSTICK, Times
+from duels.policy_times import COMPARED_WITH, Times
+from timing.measure import Spread
 
 PACKAGES = (
     "topoplace",
@@ -44,8 +44,7 @@ POLICIES = """## Policies
 Microseconds of a decision for a ring of 1 to 8 GPUs on one of the machines, which have 8 GPUs each; half of all GPUs
 are busy. All policies decide about the same jobs on the same cluster, in an order that rotates, and each in turn has
 its decision carried out. Brackets hold the quartiles of ten groups of 20 decisions; the factor compares with
-`{yardstick}`, which takes the lowest ids that are free. No library decides on GPUs: what one would use inside stands
-above.
+`{compared_with}`, which takes the lowest free ids. No library decides on GPUs: what one would use inside stands above.
 `highest-ids` is `examples/own_policy.py`.
 """
 
@@ -156,7 +155,7 @@ def policies(times: Sequence[Times]) -> str:
     return (
         "\n".join(
             [
-                POLICIES.format(yardstick=YARDSTICK),
+                POLICIES.format(compared_with=COMPARED_WITH),
                 f"| policy | {head} |",
                 "|---|" + "---|" * len(sizes),
                 *rows,
@@ -169,7 +168,7 @@ def policies(times: Sequence[Times]) -> str:
 def decision(one: Times) -> str:
     """Return one cell of the table of policies."""
     times = f"{number(one.microseconds.median)} {brackets(one.microseconds)}"
-    return times if one.policy == YARDSTICK else f"{times}, {number(one.ratio.median)} ×"
+    return times if one.policy == COMPARED_WITH else f"{times}, {number(one.ratio.median)} ×"
 
 
 def verdict(one: Outcome) -> str:
