@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -143,6 +143,9 @@ fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the reader
 bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other libraries, policies at four sizes: docs/benchmarks.md
 	$(PIP) --group peers
 	python benchmarks/page.py
+
+bench-native: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside VF3, RI, Glasgow (fetched, built), METIS, Scotch (if installed)
+	python benchmarks/native_page.py
 
 bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other, under pytest-benchmark
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds

@@ -35,7 +35,7 @@ ENUMERATED = (
     match_peers.Case("ring", 6, "cubemesh-16 NVLink"),
 )
 SMALL = match_peers.Case("ring", 4, "torus2d-16 NVLink")
-BISECTORS = ("pymetis", "METIS", "Scotch", "KaHIP fast", "mt-kahypar")
+BISECTORS = ("pymetis", "KaHIP fast", "mt-kahypar")
 
 
 def duels() -> list[Duel]:

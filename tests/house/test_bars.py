@@ -76,6 +76,12 @@ def test_the_yardstick_is_held_again_after_20_milliseconds(monkeypatch: pytest.M
     assert held_after == [2, 4]
 
 
+def test_work_that_others_disturbed_does_not_count() -> None:
+    held = Yardstick()
+    held._seconds += [REFERENCE_S] * 3 + [5 * REFERENCE_S] * 4
+    assert held.factor == pytest.approx(1)
+
+
 def test_areas_have_measures_of_their_own() -> None:
     measures = [measure for area in check_bars.AREAS for measure in area.MEASURES]
     assert len(measures) > 50
