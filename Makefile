@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -160,12 +160,15 @@ bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other librari
 	$(PIP) --group peers
 	python benchmarks/page.py
 
+bench-native: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside VF3, RI, Glasgow (fetched, built), METIS, Scotch (if installed)
+	python benchmarks/native_page.py
+
 bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other, under pytest-benchmark
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 
 bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=--peers adds other libraries
 	$(if $(PEERS),$(PIP) --group peers)
-	python benchmarks/bars.py $(PEERS)
+	python benchmarks/check_bars.py $(PEERS)
 
 # In the build directory of the C++ tests.
 build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py | $(if $(STAGES),cpp-test)

@@ -7,27 +7,18 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 
 import topoplace as tp
+from timing.measure import microseconds, timed
 from topoplace import collective, kernels
 
 EIGHT = ("dgx1-v100", "l40s-8", "dgx-h100")
 SIXTEEN = ("torus2d-16", "cubemesh-16", "dgx2")
 SIZES = range(2, 9)
 MACHINES = 12_500
-
-
-def microseconds(what: Callable[[], object], repetitions: int = 9) -> float:
-    """Return the median time of a call."""
-    times: list[float] = []
-    for _ in range(repetitions):
-        began = time.perf_counter()
-        what()
-        times.append(time.perf_counter() - began)
-    return 1e6 * statistics.median(times)
 
 
 def fresh(name: str) -> tp.Topology:
@@ -43,17 +34,15 @@ def all_sets_us(name: str) -> float:
     times = []
     for _ in range(7):
         topology = fresh(name)
-        times.append(
-            microseconds(lambda t=topology: [collective.ring_bandwidth(t, gpus) for gpus in sets], 1)
-        )
-    return statistics.median(times)
+        times.append(timed(lambda t=topology: [collective.ring_bandwidth(t, gpus) for gpus in sets])[0])
+    return 1e6 * statistics.median(times)
 
 
 def one_score_us(name: str) -> float:
     """Return the time of one score of eight GPUs that was computed before."""
     topology, gpus = fresh(name), tuple(range(8))
     collective.ring_bandwidth(topology, gpus)
-    return microseconds(lambda: collective.ring_bandwidth(topology, gpus), 1000)
+    return microseconds(lambda: collective.ring_bandwidth(topology, gpus))
 
 
 def decisions_us(name: str, size: int, *, seen: bool) -> float:
@@ -70,7 +59,7 @@ def decisions_us(name: str, size: int, *, seen: bool) -> float:
     if seen:
         for cluster in clusters:
             policy.place(job, cluster)
-    return statistics.median(microseconds(lambda c=cluster: policy.place(job, c), 1) for cluster in clusters)
+    return 1e6 * statistics.median(timed(partial(policy.place, job, cluster))[0] for cluster in clusters)
 
 
 def first_decision_us(name: str) -> float:
@@ -79,8 +68,8 @@ def first_decision_us(name: str) -> float:
     for _ in range(5):
         topology, policy = fresh(name), tp.policies.get("collective")
         cluster = tp.Cluster(topology)
-        times.append(microseconds(lambda c=cluster, p=policy: p.place(tp.JobGraph.ring(8), c), 1))
-    return statistics.median(times)
+        times.append(timed(partial(policy.place, tp.JobGraph.ring(8), cluster))[0])
+    return 1e6 * statistics.median(times)
 
 
 def cluster_us(machine: str) -> float:
@@ -92,9 +81,8 @@ def cluster_us(machine: str) -> float:
     times: list[float] = []
     for number in range(3000):
         job = draws.choice(jobs)
-        began = time.perf_counter()
-        placement = policy.place(job, cluster)
-        times.append(time.perf_counter() - began)
+        seconds, placement = timed(partial(policy.place, job, cluster))
+        times.append(seconds)
         assert placement is not None
         cluster.allocate(str(number), placement)
         running.append(str(number))
@@ -139,7 +127,7 @@ def trees_us(graph: kernels.TerminalGraph) -> float:
     def packed() -> None:
         assert kernels.verify_trees(graph, everyone, kernels.pack_trees(graph, everyone))
 
-    return microseconds(packed, 5)
+    return microseconds(packed, rounds=5)
 
 
 def rows() -> Iterator[tuple[str, float]]:

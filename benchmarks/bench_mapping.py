@@ -11,9 +11,8 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import statistics
-import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ import pytest
 from numpy.typing import NDArray
 
 import topoplace as tp
+from timing.measure import microseconds, timed
 from topoplace import kernels
 
 J = tp.JobGraph
@@ -242,22 +242,7 @@ def against_scotch(scotch: Scotch, cases: list[Case]) -> Duel:
     return Duel(len(ours), worse, max(ours), better, 1 / min(ours), refused)
 
 
-def microseconds(solve: Callable[[Case], kernels.Mapping], case: Case, rounds: int = 9) -> float:
-    """Return the median CPU time of one call from Python; short calls are timed in batches."""
-    solve(case)
-    start = time.thread_time()
-    solve(case)
-    batch = max(1, int(0.0005 / max(time.thread_time() - start, 1e-9)))
-    times = []
-    for _ in range(rounds):
-        start = time.thread_time()
-        for _ in range(batch):
-            solve(case)
-        times.append((time.thread_time() - start) / batch)
-    return statistics.median(times) * 1e6
-
-
-def timed(machine: str, size: int) -> list[Case]:
+def cases_of(machine: str, size: int) -> list[Case]:
     """Return the cases of one size on one machine by hops."""
     return [case for case in grid((machine,)) if case.size == size and case.distance == "hops"]
 
@@ -294,7 +279,7 @@ def large(name: str) -> kernels.Mapping:
 @pytest.mark.parametrize("method", [drb, exact], ids=["drb", "exact"])
 @pytest.mark.parametrize(("machine", "size"), [("dgx1-v100", 4), ("torus2d-16", 8)])
 def test_machine(benchmark: Any, method: Callable[[Case], kernels.Mapping], machine: str, size: int) -> None:
-    benchmark(lambda: [method(case) for case in timed(machine, size)])
+    benchmark(lambda: [method(case) for case in cases_of(machine, size)])
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -312,17 +297,14 @@ def report_times() -> None:
         ("torus2d-16", 4),
         ("torus2d-16", 8),
     ]:
-        cases = timed(machine, size)
-        rows = [[microseconds(method, case) for case in cases] for method in (drb, exact)]
+        cases = cases_of(machine, size)
+        rows = [[microseconds(partial(method, case)) for case in cases] for method in (drb, exact)]
         text = "".join(f"{statistics.median(row):14.1f} {max(row):10.1f}" for row in rows)
         print(f"{machine:16} {size:5} {text} {max(exact(case).nodes for case in cases):12}")
     for name in LARGE:
         large(name)
-        start = time.thread_time()
-        found = large(name)
-        print(
-            f"{name} on {CLUSTER_SIZE} GPUs: {1e3 * (time.thread_time() - start):.1f} ms, cost {found.cost:g}"
-        )
+        seconds, found = timed(partial(large, name))
+        print(f"{name} on {CLUSTER_SIZE} GPUs: {1e3 * seconds:.1f} ms, cost {found.cost:g}")
 
 
 def main() -> None:

@@ -7,9 +7,8 @@ included, then the medians and the slowest of each group. `make bars` checks the
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +17,7 @@ import topoplace as tp
 from bench_place import MACHINES as SIXTEEN
 from bench_place import PATTERNS
 from instances.match_instances import bandwidths
+from timing import measure
 from topoplace import kernels
 from topoplace.objectives import EffectiveBandwidth, link_class
 
@@ -95,19 +95,9 @@ def solve(built: tuple[kernels.Graph, kernels.Graph, Any]) -> kernels.Embedding:
     return found
 
 
-def microseconds(case: Case, rounds: int = 9) -> float:
-    """Return the median CPU time of one call; short calls are timed in batches."""
-    built = arguments(case)
-    start = time.thread_time()
-    solve(built)
-    batch = max(1, int(0.0005 / max(time.thread_time() - start, 1e-9)))
-    times = []
-    for _ in range(rounds):
-        start = time.thread_time()
-        for _ in range(batch):
-            solve(built)
-        times.append((time.thread_time() - start) / batch)
-    return statistics.median(times) * 1e6
+def microseconds(case: Case) -> float:
+    """Return the median CPU time of one call."""
+    return measure.microseconds(partial(solve, arguments(case)))
 
 
 @pytest.mark.parametrize("case", HARD, ids=str)

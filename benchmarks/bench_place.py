@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
 
 import topoplace as tp
+from timing.measure import timed
 
 PATTERNS = {
     "ring": tp.JobGraph.ring,
@@ -72,12 +73,7 @@ def test_place(benchmark: Any, case: Case) -> None:
 def median_microseconds(case: Case) -> float:
     """Return the median over the states and repetitions of one case."""
     policy, job, clusters = decisions(case)
-    times = []
-    for cluster in clusters * 5:
-        started = time.perf_counter()
-        policy.place(job, cluster)
-        times.append(time.perf_counter() - started)
-    return 1e6 * statistics.median(times)
+    return 1e6 * statistics.median(timed(partial(policy.place, job, cluster))[0] for cluster in clusters * 5)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from duels.measure import Contender, Measured, Spread, alternate
+from timing.measure import Contender, Measured, Spread, alternate
 
 OURS = "ours"
 

@@ -21,10 +21,10 @@ from bench_capacity import problem
 from bench_flow import kept, powers, schedules
 from bench_partition import QUICK as GRAPHS
 from duels.duel import OURS, Case, Duel
-from duels.measure import Contender, Prepared
 from instances.flow_instances import FAMILIES, LOADS
 from instances.flow_live import SEED, Live
 from libraries import flow_libraries, partition_libraries
+from timing.measure import Contender, Prepared
 from topoplace import collective, kernels
 from topoplace.capacity import CapacityPlanner
 
@@ -35,7 +35,7 @@ ENUMERATED = (
     match_peers.Case("ring", 6, "cubemesh-16 NVLink"),
 )
 SMALL = match_peers.Case("ring", 4, "torus2d-16 NVLink")
-BISECTORS = ("pymetis", "METIS", "Scotch", "KaHIP fast", "mt-kahypar")
+BISECTORS = ("pymetis", "KaHIP fast", "mt-kahypar")
 
 
 def duels() -> list[Duel]:

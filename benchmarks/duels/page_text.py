@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duels.duel import Outcome
-from duels.measure import Spread
-from duels.policy_times import YARDSTICK, Times
+from duels.policy_times import COMPARED_WITH, Times
+from timing.measure import Spread
 
 PACKAGES = (
     "topoplace",
@@ -44,9 +44,18 @@ POLICIES = """## Policies
 Microseconds of a decision for a ring of 1 to 8 GPUs on one of the machines, which have 8 GPUs each; half of all GPUs
 are busy. All policies decide about the same jobs on the same cluster, in an order that rotates, and each in turn has
 its decision carried out. Brackets hold the quartiles of ten groups of 20 decisions; the factor compares with
-`{yardstick}`, which takes the lowest ids that are free. No library decides on GPUs: what one would use inside stands
-above.
+`{compared_with}`, which takes the lowest free ids. No library decides on GPUs: what one would use inside stands above.
 `highest-ids` is `examples/own_policy.py`.
+"""
+
+NATIVE = "## Native solvers\n"
+NATIVE_TEXT = """
+`make bench-native` measured these rows on {date}, not in the run above. VF3, VF3L, RI and Glasgow are programs that
+find all mappings of a pattern: a time is the CPU time of a process without that of the same program for one edge in the
+same target, so that neither starting nor reading counts. They visit each mapping, count it and keep none. We list
+mappings in an array, or count them without visiting each, as symmetries of the pattern and its last vertices allow.
+Graphs have no labels; all numbers of mappings agree. METIS and Scotch are called as libraries, with the same seeds.
+Brackets hold the quartiles over five rounds, or up to 15 for halves; over several cases, geometric means are taken.
 """
 
 
@@ -107,6 +116,13 @@ def page(machine: Machine, outcomes: Sequence[Outcome], times: Sequence[Times]) 
     return "\n".join(parts)
 
 
+def with_native(text: str, date: str, machine: Machine, outcomes: Sequence[Outcome]) -> str:
+    """Return a page with the part about native programs at its end, in place of the one it had."""
+    kept = text.partition(NATIVE)[0].rstrip("\n")
+    about = NATIVE + NATIVE_TEXT.format(date=date)
+    return "\n".join([kept + "\n", about, facts(machine), table(outcomes)])
+
+
 def facts(machine: Machine) -> str:
     """Return the paragraph about the machine."""
     packages = ", ".join(f"{name} {release}" for name, release in machine.packages.items())
@@ -122,9 +138,13 @@ def facts(machine: Machine) -> str:
 
 def kernels(outcomes: Sequence[Outcome]) -> str:
     """Return the table of kernels beside other libraries."""
+    return "## Kernels\n\n" + table(outcomes)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return a row for each outcome beside another library, and the names of those that were missing."""
     rows = [one for one in outcomes if one.peers]
     lines = [
-        "## Kernels\n",
         "| kernel | question | ours | beside others |\n|---|---|---|---|",
         *(f"| `{one.kernel}` | {one.what} | {figure(one)} | {verdict(one)} |" for one in rows),
     ]
@@ -156,7 +176,7 @@ def policies(times: Sequence[Times]) -> str:
     return (
         "\n".join(
             [
-                POLICIES.format(yardstick=YARDSTICK),
+                POLICIES.format(compared_with=COMPARED_WITH),
                 f"| policy | {head} |",
                 "|---|" + "---|" * len(sizes),
                 *rows,
@@ -169,7 +189,7 @@ def policies(times: Sequence[Times]) -> str:
 def decision(one: Times) -> str:
     """Return one cell of the table of policies."""
     times = f"{number(one.microseconds.median)} {brackets(one.microseconds)}"
-    return times if one.policy == YARDSTICK else f"{times}, {number(one.ratio.median)} ×"
+    return times if one.policy == COMPARED_WITH else f"{times}, {number(one.ratio.median)} ×"
 
 
 def verdict(one: Outcome) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import topoplace as tp
 from clusters.bench_decisions import RINGS, Load, policies
-from duels.measure import Spread
+from timing.measure import Spread, group_means
 
 SIZES = (16, 128, 1_024, 100_000)  # GPUs
-YARDSTICK = "baseline"
-DECISIONS, FIRST, GROUPS = 200, 50, 10
+COMPARED_WITH = "baseline"
+DECISIONS, FIRST = 200, 50
 FREE = 0.5
 
 
@@ -46,7 +45,7 @@ def decision_times(num_gpus: int) -> list[Times]:
             name,
             num_gpus,
             Spread.of([1e6 * mean for mean in means[name]]),
-            Spread.of([mine / base for mine, base in zip(means[name], means[YARDSTICK], strict=True)]),
+            Spread.of([mine / base for mine, base in zip(means[name], means[COMPARED_WITH], strict=True)]),
         )
         for name in means
     ]
@@ -67,9 +66,3 @@ def decide(load: Load, job: tp.JobGraph, asked: Sequence[tp.Policy], number: int
         load.start(chosen)
     load.end_jobs()
     return seconds
-
-
-def group_means(numbers: Sequence[float]) -> list[float]:
-    """Return the mean of each of ten groups of consecutive numbers."""
-    size = len(numbers) // GROUPS
-    return [statistics.fmean(numbers[at * size : (at + 1) * size]) for at in range(GROUPS)]

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from clusters.bench_decisions import RINGS, Load, policies
-from duels import measure, page_text
+from duels import page_text
 from duels.duel import OURS, Case, Duel, Outcome, fight, figures, outcome
 from duels.kernel_duels import duels
-from duels.measure import Contender, Prepared, Spread, alternate
 from duels.page_text import Machine
-from duels.policy_times import SIZES, YARDSTICK, Times, decide, group_means
+from duels.policy_times import COMPARED_WITH, SIZES, Times, decide
+from timing import measure
+from timing.measure import Contender, Prepared, Spread, alternate, group_means
 
 PAGE = Path(__file__).parents[2] / "docs/benchmarks.md"
 
@@ -104,7 +105,7 @@ def test_the_page_names_what_was_missing_and_gives_it_no_row() -> None:
     machine = Machine(2, "a processor", "3.11.7", "gcc 12.2.0", {"numpy": "2.4"}, load=3.0)
     outcomes = [Outcome("map_graph", "rings", [], ["OR-tools"], 1, Spread(2e-6, 1e-6, 3e-6), None)]
     times = [
-        Times(YARDSTICK, 16, Spread(10, 9, 12), Spread(1, 1, 1)),
+        Times(COMPARED_WITH, 16, Spread(10, 9, 12), Spread(1, 1, 1)),
         Times("x", 16, Spread(5, 4, 6), Spread(0.5, 0.4, 0.6)),
     ]
     text = page_text.page(machine, outcomes, times)

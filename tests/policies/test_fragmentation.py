@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -187,6 +188,23 @@ def test_draws_are_repeatable_and_differ(name: str) -> None:
         assert placement == tp.policies.get(name, seed=seed).place(job, cluster.copy())
         drawn.add(placement.gpus)
     assert len(drawn) > 5
+
+
+@pytest.mark.parametrize("few_cpus", [False, True])
+def test_a_machine_is_drawn_from_the_list_of_those_with_room(few_cpus: bool) -> None:
+    without_room = (0, 3, 4, 11, 19)
+    able = [machine for machine in range(20) if machine not in without_room]
+    hosts = [tp.HostResources(16 if machine in able else 0.5, 64.0) for machine in range(20)]
+    cluster = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 20), hosts if few_cpus else None)
+    job = tp.JobGraph.independent(1).with_(cpus=1 if few_cpus else None)
+    if not few_cpus:
+        cluster.allocate("others", [4 * machine + gpu for machine in without_room for gpu in range(4)])
+    state = f"{len(cluster.allocations)} {cluster.num_free} {cluster.hosts.free.sum() if few_cpus else 0}"
+    for seed in range(20):
+        (machine,) = random.Random(f"{seed} machines {state}").sample(able, 1)
+        placement = tp.policies.get("random-fit", seed=seed).place(job, cluster)
+        assert placement is not None
+        assert cluster.topology.machine_of[placement.gpus[0]] == machine
 
 
 def test_two_choices_balance_better_than_one() -> None:

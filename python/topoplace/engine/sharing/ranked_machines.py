@@ -65,6 +65,25 @@ class RankedForJob:
         assert key is not None
         return self._choose(condition, key)
 
+    def choice_on(self, machine: int) -> Choice:
+        """Return the best placement on a machine, which must have room."""
+        return self.choice(self._conditions.native.condition_of(machine))
+
+    def able(self, most: float) -> NDArray[np.int64]:
+        """Return (n,) the machines with room whose keys begin with `most` or less, ascending.
+
+        Whole conditions are looked at, not single machines, unless these differ in the CPUs and memory of the host.
+        """
+        if self._needs != (-1, -1):
+            return np.array(sorted(machine for machine, _ in self.machines((most, math.inf))), dtype=np.int64)
+        ranking, native = self._now(), self._conditions.native
+        of_machines = native.of_machines()
+        able = np.zeros(int(of_machines.max()) + 1, dtype=bool)
+        for condition in native.present():
+            key = ranking.key(condition)
+            able[condition] = key is not None and key[0] <= most
+        return np.flatnonzero(able[of_machines])
+
     def machines(self, last: tuple[float, ...] = (math.inf,)) -> list[tuple[int, int]]:
         """Return (machine, condition) of every machine with room, best first. last: the largest key to look at."""
         count = len(self._conditions.native.of_machines())

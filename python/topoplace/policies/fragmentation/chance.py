@@ -68,11 +68,12 @@ class _Drawn:
         best = self._ranked.best(least_utility)
         if best is None:
             return None
-        smallest_memory = best[1].option.order[0]
-        able = sorted(self._ranked.machines((smallest_memory, math.inf)))
+        able = self._ranked.able(best[1].option.order[0])
         draws = _draws(self._seed, self._view, "machines")
-        drawn = draws.sample(able, min(self._num_draws, len(able)))
-        choices = [(machine, self._ranked.choice(condition)) for machine, condition in drawn]
+        drawn = [
+            int(able[place]) for place in draws.sample(range(len(able)), min(self._num_draws, len(able)))
+        ]
+        choices = [(machine, self._ranked.choice_on(machine)) for machine in drawn]
         return min(choices, key=lambda one: one[1].option.order)
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:

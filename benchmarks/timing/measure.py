@@ -1,4 +1,4 @@
-"""Times of contenders that take turns, so that a busy machine slows all of them alike."""
+"""CPU times of calls, and of contenders that take turns, so that a busy machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ class Spread(NamedTuple):
         return cls(median, low, high)
 
 
+def group_means(numbers: Sequence[float], groups: int = 10) -> list[float]:
+    """Return the mean of each of ten groups of consecutive numbers."""
+    size = len(numbers) // groups
+    return [statistics.fmean(numbers[at * size : (at + 1) * size]) for at in range(groups)]
+
+
 def alternate(contenders: Mapping[str, Contender], seconds: float) -> dict[str, Measured]:
     """Let all contenders run in turn for up to 15 rounds, or fewer if these take more than `seconds` together."""
     found = {name: Measured([], []) for name in contenders}
@@ -68,11 +74,23 @@ def warmed_up(contender: Contender) -> int:
     """Run a contender once, and return how many of its calls make a batch."""
     prepared = contender.prepare(0)
     prepared.run()
-    spent, _ = timed(prepared.run, 1)
-    return max(1, int(SHORTEST / max(spent, 1e-7))) if contender.repeats else 1
+    return batch_of(prepared.run) if contender.repeats else 1
 
 
-def timed(run: Callable[[], Any], batch: int) -> tuple[float, Any]:
+def batch_of(run: Callable[[], Any], shortest: float = SHORTEST) -> int:
+    """Return how many calls take at least `shortest` CPU seconds."""
+    spent, _ = timed(run, 1)
+    return max(1, int(shortest / max(spent, 1e-7)))
+
+
+def microseconds(run: Callable[[], Any], rounds: int = 9) -> float:
+    """Return the median CPU time of a call that was made before; short calls are timed in batches."""
+    run()
+    batch = batch_of(run, 0.0005)
+    return 1e6 * statistics.median(timed(run, batch)[0] for _ in range(rounds))
+
+
+def timed(run: Callable[[], Any], batch: int = 1) -> tuple[float, Any]:
     """Return the CPU seconds of a call, threads of its library included, and its answer."""
     before = time.process_time()
     for _ in range(batch):
