@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from topoplace.objectives.authors_utility import (
 from topoplace.papers import sc17
 from topoplace.papers.claims import FITTED, IDENTITY, Claim
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.sc17 import coverage, own_scenarios, rows
+from topoplace.papers.sc17 import coverage, own_prototype, own_scenarios, rows
 from topoplace.papers.sc17.measured import NAMES, authors_profile
 from topoplace.papers.sc17.published_simulator import simulator
 from topoplace.papers.sc17.published_simulator.python2 import IntDict, copied
@@ -99,6 +100,14 @@ def test_table_1_starts_as_the_paper_tells() -> None:
     assert job_3.start is not None
     assert job_3.start > job_0.end
     assert len({gpu // 2 for gpu in job_3.gpus}) == 1
+
+
+def test_a_job_that_is_forced_beside_another_waits_for_its_gpu() -> None:
+    measured = authors_profile()
+    slow = replace(measured, solo={key: 2.0 * seconds for key, seconds in measured.solo.items()})
+    (row,) = (row for row in own_prototype.prototype(slow) if row.id == "1.7 own, what if")
+    makespan, start_of_job_3 = map(float, row.ours.split(";"))
+    assert 0.0 < start_of_job_3 < makespan
 
 
 @pytest.mark.parametrize(

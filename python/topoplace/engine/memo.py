@@ -29,7 +29,8 @@ class Memo(dict[Key, Value]):
 
     def __setitem__(self, key: Key, value: Value) -> None:
         if len(self) >= self._limit:
-            for oldest in list(self)[: self._limit // 2]:  # a copy of its own: others may add
+            # Without Python's lock, only `copy` is one step for subclasses of dict: others may add meanwhile.
+            for oldest in list(self.copy())[: self._limit // 2]:
                 self.pop(oldest, None)
             self._forgot()
         super().__setitem__(key, value)

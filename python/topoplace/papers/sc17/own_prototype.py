@@ -176,14 +176,16 @@ def _most_lost(run: Result, profile: PerformanceProfile) -> float:
 
 
 class _BesideJob1(TopoAwareP):
-    """The policy TOPO-AWARE-P, except that it always places job 2 on the same socket as job 1."""
+    """The policy TOPO-AWARE-P, except that job 2 gets no GPU but the one beside a running job 1."""
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start job 2 on the other GPU of job 1's socket if job 2 waits, else plan as TOPO-AWARE-P."""
-        if any(entry.job_id == "2" for entry in queue):
-            (there,) = cluster.allocations["1"]
-            return Plan(start=(("2", Placement(gpus=(there ^ 1,), topology=cluster.topology)),))
-        return super().plan(queue, cluster, now)
+        """Start job 2 on the other GPU of job 1's socket, or let all wait for that GPU; else plan as TOPO-AWARE-P."""
+        if "1" not in cluster.allocations or all(entry.job_id != "2" for entry in queue):
+            return super().plan(queue, cluster, now)
+        (there,) = cluster.allocations["1"]
+        if there ^ 1 not in cluster.free_gpus():
+            return Plan()
+        return Plan(start=(("2", Placement(gpus=(there ^ 1,), topology=cluster.topology)),))
 
 
 def _beside_job_1(profile: PerformanceProfile) -> Claim:
