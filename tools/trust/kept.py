@@ -37,9 +37,10 @@ def write(part: str, kept: Kept) -> None:
     (FOLDER / f"{part}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run a command in the repository; end the program if the command fails."""
-    if subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode:
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None, also_good: int = 0) -> None:
+    """Run a command in the repository; end the program unless it returns 0 or `also_good`."""
+    code = subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode
+    if code not in (0, also_good):
         sys.exit(f"failed, so nothing is kept: {' '.join(command)}")
 
 

@@ -71,7 +71,8 @@ def section(kept: Kept) -> str:
     return f"""## C++: lines
 
 Measured by gcov in a build without optimisation, with the C++ tests alone, the replay of the fuzz corpus among them.
-The tests in Python, which ask the same kernels for more, do not count here. A line of a template counts once, however
-often it is compiled.
+Invariants that debug builds check (`is_consistent`) are off in it; their lines count as not executed. The tests in
+Python, which ask the same kernels for more, do not count here. A line of a template counts once, however often it is
+compiled.
 
 {table(("folder", "lines", "executed"), rows)}"""

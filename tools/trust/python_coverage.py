@@ -24,6 +24,7 @@ RECORDED = SCRATCH / "coverage"
 DATA = "data"  # the files of processes begin with this name
 # Its interrupts arrive within coverage.py's own lock, too, and wait there for ever.
 UNRECORDED = "tests/cluster/test_interrupts.py"
+SOME_FAILED = 1  # what pytest returns
 COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
 
@@ -48,7 +49,10 @@ def measure(given: argparse.Namespace, kept: Kept) -> Kept:
 
 
 def record(tests: Path) -> None:
-    """Run the tests in a file or folder, and record what they execute, in place of what was recorded of them."""
+    """Run the tests in a file or folder, and record what they execute, in place of what was recorded of them.
+
+    A failure is printed and no more: recording takes time, so that tests which limit times may fail.
+    """
     folder = RECORDED / tests.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -57,6 +61,7 @@ def record(tests: Path) -> None:
     run(
         [sys.executable, "-m", "coverage", "run", "-m", *pytest, f"--ignore={UNRECORDED}", str(tests)],
         environment,
+        also_good=SOME_FAILED,
     )
 
 
