@@ -91,10 +91,19 @@ def test_a_survivor_without_explanation_fails(
 def test_a_bar_is_met_exactly_or_not_reached(taken: int, reached: str) -> None:
     counts = {
         "python": "3.11",
+        "without": [],
         "packages": {"topoplace.a": [10, 10, 400, 400], "topoplace.b": [5, 5, 600, taken - 400]},
     }
     text = page.page({"coverage": python_coverage}, {"coverage": counts})
     assert f"| 95 % | {taken / 10} % | {reached} |" in text
+
+
+def test_what_was_left_out_is_named() -> None:
+    counts = {"python": "3.11", "without": ["tests/papers"], "packages": {"topoplace": [1, 1, 2, 2]}}
+    assert "and this time `tests/papers`, so that the figures are lower bounds" in python_coverage.section(
+        counts
+    )
+    assert "this time" not in python_coverage.section(counts | {"without": []})
 
 
 def test_shares_are_rounded_down() -> None:

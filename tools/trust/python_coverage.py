@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from trust.kept import REPOSITORY, SCRATCH, Bar, Kept, run, share, table
@@ -31,6 +32,9 @@ COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command line says about this part."""
     parser.add_argument("tests", nargs="*", type=Path, help="folders below tests/ to run; all by default")
+    parser.add_argument(
+        "--without", nargs="*", default=[], metavar="TESTS", help="leave these out; the page says so"
+    )
 
 
 def measure(given: argparse.Namespace, kept: Kept) -> Kept:
@@ -44,11 +48,15 @@ def measure(given: argparse.Namespace, kept: Kept) -> Kept:
     if not given.tests:
         shutil.rmtree(RECORDED, ignore_errors=True)
     for path in [path.resolve() for path in given.tests] or everything:
-        record(path)
-    return {"python": f"{sys.version_info.major}.{sys.version_info.minor}", "packages": packages(report())}
+        record(path, given.without)
+    return {
+        "without": given.without,
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "packages": packages(report()),
+    }
 
 
-def record(tests: Path) -> None:
+def record(tests: Path, without: Sequence[str]) -> None:
     """Run the tests in a file or folder, and record what they execute, in place of what was recorded of them.
 
     A failure is printed and no more: recording takes time, so that tests which limit times may fail.
@@ -58,8 +66,9 @@ def record(tests: Path) -> None:
     folder.mkdir(parents=True)
     pytest = ["pytest", "-q", "-n", "0", "--hypothesis-seed=0", "-p", "no:cacheprovider"]
     environment = {**os.environ, "COVERAGE_FILE": str(folder / DATA)}
+    ignored = [f"--ignore={name}" for name in (UNRECORDED, *without)]
     run(
-        [sys.executable, "-m", "coverage", "run", "-m", *pytest, f"--ignore={UNRECORDED}", str(tests)],
+        [sys.executable, "-m", "coverage", "run", "-m", *pytest, *ignored, str(tests)],
         environment,
         also_good=SOME_FAILED,
     )
@@ -100,12 +109,14 @@ def bars(kept: Kept) -> list[Bar]:
 def section(kept: Kept) -> str:
     """Return the section of the page."""
     rows = [(f"`{package}`", *row(counts)) for package, counts in kept["packages"].items()]
+    left_out = ", ".join(f"`{name}`" for name in kept["without"])
+    others = f", and this time {left_out}, so that the figures are lower bounds" if left_out else ""
     return f"""## Python: lines and branches
 
-Measured by coverage.py under Python {kept["python"]}, with one run of all Python tests (`--hypothesis-seed=0`) but
-`{UNRECORDED}`, whose interrupts cannot be recorded. Programs that a test
-starts count, unless the test gives them an environment of its own or kills them. A branch is a way from one line to
-another; one that is never taken is a case that no test tries.
+Measured by coverage.py under Python {kept["python"]}, with one run of the Python tests (`--hypothesis-seed=0`). It
+leaves out `{UNRECORDED}`, whose interrupts cannot be recorded{others}.
+Programs that a test starts count, unless the test gives them an environment of its own or kills them. A branch is a way
+from one line to another; one that is never taken is a case that no test tries.
 
 Not counted are the compiled module `_core`, blocks under `if TYPE_CHECKING`, which never run, and the bodies `...` of
 protocols and overloads.
