@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -114,6 +114,11 @@ sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and Und
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers
 	ctest --preset sanitizers --exclude-regex 'package|_work'
+
+sanitize-c: $(VENV)/.extension $(VENV)/.dependencies  ## the C interface inside Python, under AddressSanitizer and UndefinedBehaviorSanitizer
+	TOPOPLACE_C_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 python -m pytest -n 0 tests/integrations/c/test_c_arguments.py tests/integrations/c/test_c_interface.py
 
 thread-sanitizer: $(VENV)/.dependencies  ## kernels asked by several threads, under ThreadSanitizer
 	cmake --preset thread --log-level=WARNING

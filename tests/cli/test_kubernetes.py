@@ -20,6 +20,7 @@ EXTENDER = ("kubernetes", "extender", "summit")
         ("a.crt,", None, "--tls '': No such file or directory"),
         ("a.crt,.", None, "--tls '.': Is a directory"),
         ("a.crt,b.key", None, "--tls a.crt,b.key: the key is not that of the certificate"),
+        ("a.crt,a.encrypted", None, "--tls a.crt,a.encrypted: the key is encrypted"),
         ("a.crt,text", None, "--tls a.crt,text: not a certificate and its key in PEM ("),
         ("text,a.key", None, "--tls text,a.key: not a certificate and its key in PEM ("),
         ("a.crt,a.key", "none.crt", "--client-ca 'none.crt': No such file or directory"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -13,15 +12,7 @@ from topoplace.integrations.kubernetes.client import access
 from topoplace.integrations.kubernetes.scheduler import Scheduler
 from topoplace.state import Journal
 from topoplace.testing.kubernetes import ApiServer
-
-WAIT = 15.0
-
-
-def until(done: Callable[[], bool], what: str = "") -> None:
-    end = time.monotonic() + WAIT
-    while not done():
-        assert time.monotonic() < end, what or "it took too long"
-        time.sleep(0.005)
+from waiting import WAIT
 
 
 class Running:
@@ -57,6 +48,29 @@ class Running:
         self._stop.set()
         self._thread.join(WAIT)
         assert not self._thread.is_alive()
+
+
+@contextmanager
+def running_scheduler(
+    count: int, populate: Callable[[ApiServer, str], None], **options: Any
+) -> Iterator[tuple[ApiServer, Running]]:
+    """Run a scheduler on nodes n0, n1, ... of a DGX-1 each, which `populate` adds; no GPU may be given out twice."""
+    names = [f"n{i}" for i in range(count)]
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count, names=names)
+    with ApiServer() as api:
+        for name in names:
+            populate(api, name)
+        running = Running(api, topology, **options)
+        try:
+            yield api, running
+        finally:
+            running.stop()
+        assert not api.store.twice
+
+
+def where(api: ApiServer, name: str) -> str:
+    """Return the node that a pod is bound to; empty if it is not bound."""
+    return str(api.store.pods()[name]["spec"].get("nodeName", ""))
 
 
 @contextmanager

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from subprocess import Popen
@@ -18,9 +17,9 @@ from certificates import write_certificates
 from topoplace.integrations.kubernetes.client import access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 from topoplace.testing.slurm.daemons import free_ports, started
+from waiting import WAIT, until
 
 FOLDER = "TOPOPLACE_KUBERNETES_BINARIES"
-WAIT = 120.0
 SUBJECTS = {"server": "/CN=server", "admin": "/O=system:masters/CN=admin", "account": "/CN=account"}
 NOW = {"gracePeriodSeconds": 0}
 
@@ -31,14 +30,6 @@ def binaries() -> Path:
     if not folder:
         pytest.skip(f"needs a real API server: make test-kubernetes, or {FOLDER}")
     return Path(folder)
-
-
-def until(done: Callable[[], object], what: str = "") -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + WAIT
-    while not done():
-        assert time.monotonic() < end, what or "it took too long"
-        time.sleep(0.02)
 
 
 class RealCluster:

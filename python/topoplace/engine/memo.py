@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _LIMIT = 1 << 16
-_MISSING: Final[Any] = object()
 
 
 def _nothing() -> None:
@@ -37,8 +36,9 @@ class Memo(dict[Key, Value]):
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
         """Return the cached value of this key; if it is missing, call `build` and cache its result."""
-        found: Any = self.get(key, _MISSING)
-        if found is _MISSING:
-            found = self[key] = build()
-        kept: Value = found
-        return kept
+        try:
+            return self[key]  # one look: another thread may drop the key after a test for it
+        except KeyError:
+            pass
+        value = self[key] = build()
+        return value

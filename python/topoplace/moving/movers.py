@@ -82,7 +82,7 @@ def _mover(job_id: str, cluster: Cluster, drained: set[int], costs: MoveCosts) -
     share = cluster.gpu_thousandths_of(job_id)
     moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
     if graph is None and (not gpus or job_id in cluster.hosts.held):
-        moving = FORBIDDEN  # nobody knows which CPUs and memory it needs
+        moving = FORBIDDEN  # which CPUs and memory it needs is unknown
     if graph is None:
         graph = _of_unknown_graph(gpus, share, cluster) if gpus else JobGraph.independent(1)
     if preempting < moving:

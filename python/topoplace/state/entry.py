@@ -32,7 +32,7 @@ class Stage(StrEnum):
 
     @property
     def in_flight(self) -> bool:
-        """Return True if nobody knows yet how the decision ends."""
+        """Return True if the decision's outcome is not known yet."""
         return self in (Stage.INTENT, Stage.TOLD)
 
     @property

@@ -33,10 +33,11 @@ def run(command: Sequence[object], environment: Mapping[str, str] | None = None,
 
 @pytest.fixture(scope="session")
 def prefix(repository: Path) -> Path:
-    """Where the C library is installed."""
+    """Where the C library is installed; TOPOPLACE_C_FLAGS are options for its compiler (`make sanitize-c`)."""
     if not (shutil.which("cmake", path=TOOLS) and shutil.which("ninja", path=TOOLS)):
         pytest.skip("needs cmake and ninja")
-    build = repository / "build" / "c_interface"
+    flags = os.environ.get("TOPOPLACE_C_FLAGS", "")
+    build = repository / "build" / ("c_interface_with_flags" if flags else "c_interface")
     build.mkdir(parents=True, exist_ok=True)
     with (build / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the processes of pytest-xdist
@@ -51,6 +52,7 @@ def prefix(repository: Path) -> Path:
                 "Ninja",
                 "-DTOPOPLACE_C=ON",
                 f"-DPython_EXECUTABLE={sys.executable}",
+                f"-DCMAKE_CXX_FLAGS={flags}",
             ],
             capture_output=True,
             text=True,

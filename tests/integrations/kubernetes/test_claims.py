@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -19,30 +18,27 @@ from kubernetes_objects import (
     node_json,
     pod_json,
 )
-from kubernetes_scheduler import Running, until
+from kubernetes_scheduler import Running, running_scheduler, where
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
 from topoplace.testing.kubernetes import ApiServer, control_claims
+from waiting import until
 
 MACHINE = tp.machines.get("dgx1-v100")
 
 
-@contextmanager
-def cluster(count: int = 2, gpus: int = 0, **options: Any) -> Iterator[tuple[ApiServer, Running]]:
+def cluster(
+    count: int = 2, gpus: int = 0, **options: Any
+) -> AbstractContextManager[tuple[ApiServer, Running]]:
     """Run a scheduler on nodes whose GPUs are devices; gpus: how many of them a device plugin offers, too."""
-    names = [f"n{i}" for i in range(count)]
-    topology = tp.Topology.cluster(MACHINE, count, names=names)
-    with ApiServer() as api:
-        for name in names:
-            api.store.add("nodes", node_json(name, gpus))
-            for one in resource_slices(name, MACHINE, DRIVER):
-                api.store.add("resourceslices", one)
-        api.store.add("deviceclasses", class_json())
-        running = Running(api, topology, **options)
-        try:
-            yield api, running
-        finally:
-            running.stop()
-        assert not api.store.twice
+
+    def populate(api: ApiServer, name: str) -> None:
+        api.store.add("nodes", node_json(name, gpus))
+        for one in resource_slices(name, MACHINE, DRIVER):
+            api.store.add("resourceslices", one)
+        if name == "n0":
+            api.store.add("deviceclasses", class_json())
+
+    return running_scheduler(count, populate, **options)
 
 
 def status(api: ApiServer, name: str) -> dict[str, Any]:
@@ -56,10 +52,6 @@ def devices(api: ApiServer, name: str) -> list[str]:
 
 def add(api: ApiServer, name: str, *claims: str, gpus: int = 0, **fields: Any) -> None:
     api.store.add("pods", pod_json(name, gpus, resourceClaims=claims_of(*claims), **fields))
-
-
-def where(api: ApiServer, name: str) -> str:
-    return str(api.store.pods()[name]["spec"].get("nodeName", ""))
 
 
 def test_a_pod_with_one_claim_gets_devices_a_reservation_and_its_node() -> None:

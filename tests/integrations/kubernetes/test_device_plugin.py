@@ -24,9 +24,8 @@ from topoplace.integrations.kubernetes.device_plugin import DevicePlugin, Prefer
 from topoplace.integrations.kubernetes.objects.annotations import GPUS  # noqa: E402
 from topoplace.testing.kubelet import Kubelet  # noqa: E402
 from topoplace.testing.kubernetes import ApiServer  # noqa: E402
+from waiting import WAIT  # noqa: E402
 
-WAIT = 30.0
-"""Seconds after which a test gives up."""
 QUESTIONS = 2500 if os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1" else 40
 """Random questions about each of four machines."""
 

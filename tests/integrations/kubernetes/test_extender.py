@@ -26,8 +26,8 @@ from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningEx
 from topoplace.integrations.kubernetes.extender import running as running_module
 from topoplace.integrations.kubernetes.extender.running import server_tls
 from topoplace.testing.kubernetes import ApiServer
+from waiting import WAIT
 
-WAIT = 15.0
 GPUS = "topoplace.io/gpus"
 
 

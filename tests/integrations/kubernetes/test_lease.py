@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -15,15 +14,7 @@ from kubernetes_objects import node_json, pod_json
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.lease import Leadership
 from topoplace.testing.kubernetes import ApiServer
-
-WAIT = 30.0
-
-
-def until(done: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not done():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.005)
+from waiting import WAIT, until
 
 
 class Program:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,16 +21,9 @@ from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.machines import FollowedMachines, config_map, machine
 from topoplace.testing.kubernetes import ApiServer
 from topoplace.topology.links.distance import DISTANCES
+from waiting import WAIT, until
 
-WAIT = 30.0
 DGX = tp.machines.get("dgx1-v100")
-
-
-def until(done: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not done():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.01)
 
 
 def changed(**data: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from topoplace.integrations.kubernetes.machines import NAMESPACE, FollowedMachin
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
 from topoplace.integrations.kubernetes.scheduler import Scheduler
 from topoplace.testing.kubernetes import ApiServer
+from waiting import WAIT
 
 yaml = pytest.importorskip("yaml", reason="the extra discovery is not installed")
 
@@ -67,7 +68,6 @@ EXTENDER = {
     ),
     *("httpTimeout", "nodeCacheCapable", "managedResources", "ignorable"),
 }
-WAIT = 15.0
 
 
 def documents(name: str) -> list[dict[str, Any]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -25,16 +23,9 @@ from topoplace.integrations.kubernetes.figures import EXTENDER, SCHEDULER, PodFi
 from topoplace.integrations.kubernetes.scheduler import Scheduler
 from topoplace.integrations.metrics import page
 from topoplace.testing.kubernetes import ApiServer
+from waiting import WAIT, until
 
-WAIT = 30.0
 TOPOLOGY = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2, names=["n0", "n1"])
-
-
-def until(done: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not done():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.01)
 
 
 def lines(text: bytes) -> dict[str, float]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +10,18 @@ import pytest
 
 import topoplace as tp
 from kubernetes_objects import node_json, pod_json
-from kubernetes_scheduler import Running, until
+from kubernetes_scheduler import Running, running_scheduler, where
 from topoplace.state import Journal
 from topoplace.testing.kubernetes import ApiServer, ObjectStore
+from waiting import until
 
 
-@contextmanager
-def cluster(count: int = 2, **options: Any) -> Iterator[tuple[ApiServer, Running]]:
-    names = [f"n{i}" for i in range(count)]
-    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count, names=names)
-    with ApiServer() as api:
-        for name in names:
-            api.store.add("nodes", node_json(name))
-        running = Running(api, topology, **options)
-        try:
-            yield api, running
-        finally:
-            running.stop()
-        assert not api.store.twice
+def cluster(count: int = 2, **options: Any) -> AbstractContextManager[tuple[ApiServer, Running]]:
+    return running_scheduler(count, lambda api, name: api.store.add("nodes", node_json(name)), **options)
 
 
 def all_bound(api: ApiServer) -> bool:
     return not api.store.waiting()
-
-
-def where(api: ApiServer, name: str) -> str:
-    return str(api.store.pods()[name]["spec"].get("nodeName", ""))
 
 
 def test_a_pod_gets_node_and_annotation_at_once() -> None:

@@ -239,7 +239,7 @@ def _extender(arguments: argparse.Namespace) -> None:
                 ) as server:
                     log.to_stderr("ready", port=server.port)
                     while not stop.wait(_SIGNALS_S):
-                        pass  # a signal that another thread gets wakes nobody
+                        pass  # a signal delivered to another thread does not wake this one
         finally:
             stop.set()
             follower.join()

@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> None:
             return
         stop = shared.until_told()
         waited = 0.0
-        while not stop.wait(_SIGNALS_S):  # a signal that another thread gets wakes nobody
+        while not stop.wait(_SIGNALS_S):  # a signal delivered to another thread does not wake this one
             waited += _SIGNALS_S
             if waited < every:
                 continue

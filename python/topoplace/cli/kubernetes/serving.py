@@ -70,8 +70,12 @@ def _check_authority(name: str | None) -> None:
 
 
 def _pair_fault(error: OSError) -> str:
-    """Return what OpenSSL says of a certificate and a key, in words."""
-    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+    """Return in words why a certificate and a key cannot be used."""
+    import ssl
+
+    if not isinstance(error, ssl.SSLError):
+        return str(error)
+    if error.reason == "KEY_VALUES_MISMATCH":
         return "the key is not that of the certificate"
     return f"not a certificate and its key in PEM ({error})"
 

@@ -21,7 +21,7 @@ class PodFigures(DecisionFigures):
     not_bound: int = 0
     preempted: int = 0
     closed_nodes: int = 0
-    """Nodes that get no pods with GPUs now, because nobody says which GPUs of theirs are taken."""
+    """Nodes that get no pods with GPUs now, because it is unknown which of their GPUs are taken."""
 
 
 _COMMON: Final = {
@@ -31,7 +31,7 @@ _COMMON: Final = {
 }
 _GAUGES: Final = {
     "fragmentation": "Fragmentation of free GPUs over sockets, 0 to 1",
-    "closed_nodes": "Nodes without new pods, because nobody says which of their GPUs are taken",
+    "closed_nodes": "Nodes without new pods, because it is unknown which of their GPUs are taken",
 }
 SCHEDULER: Final = MetricTexts(
     counters={

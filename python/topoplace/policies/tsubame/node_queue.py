@@ -234,7 +234,7 @@ class _Known:
     """Why a requirement cannot be honoured."""
     needs: NodeNeeds
     never: Refusal | Literal[False] | None = None
-    """Why the job could not run even on the idle cluster; False if it could, None if nobody has asked."""
+    """Why the job could not run even on the idle cluster; False if it could, None if it was not asked yet."""
 
 
 def _needs(request: JobRequest, view: ClusterView) -> NodeNeeds:

@@ -31,7 +31,7 @@ class RowReport:
     bad: tuple[str, ...] = ()
     """What is wrong with each bad row that was skipped, with its line number; the first 1,000 of them."""
     assumed: tuple[str, ...] = ()
-    """What the text does not say about its jobs and nobody stated: what holds instead."""
+    """Facts about jobs that neither the text nor an option states, and what is assumed instead."""
 
     def __str__(self) -> str:
         """Return one line that says all of this."""

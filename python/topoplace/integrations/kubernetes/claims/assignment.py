@@ -32,7 +32,7 @@ _Elements = frozenset[tuple[str, Any]]
 
 
 class TooManyChoicesError(KubernetesError):
-    """A node has so many devices to choose from that no answer was found in time."""
+    """A node offers too many combinations of devices to search in time."""
 
 
 def assignment(parts: Sequence[Part], allowed: Callable[[Part, Device], bool]) -> Assignment | None:

@@ -62,7 +62,7 @@ class Allocation(NamedTuple):
 
     devices: tuple[DeviceId, ...]
     held: frozenset[DeviceId]
-    """Those that nobody else can have."""
+    """Devices that no other claim may get."""
     terms: tuple[NodeTerm, ...] | None
     """None for all nodes."""
 

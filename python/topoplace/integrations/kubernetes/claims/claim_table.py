@@ -99,7 +99,7 @@ class ClaimTable:
         self._steps[0] = MOST_ALL_STEPS
 
     def matching(self, node: str, request: Request) -> Matches:
-        """Return the devices of a node that match a request, whoever holds them, in the order of their names.
+        """Return the devices of a node that match a request, free or not, in the order of their names.
 
         KubernetesError if its class is not there, or an expression has no answer.
         """

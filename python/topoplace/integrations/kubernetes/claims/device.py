@@ -59,7 +59,7 @@ class Device:
     taints: tuple[Taint, ...]
     """Those that keep claims away."""
     unsupported: str
-    """The field of its description that is not supported, so that nobody gets the device; "" if there is none."""
+    """The unsupported field of its description, because of which it is never allocated; "" if there is none."""
 
     def attribute(self, qualified: str) -> Attribute | None:
         """Return the attribute with a name such as gpu.example.com/model; None if it is missing."""

@@ -22,7 +22,7 @@ class Slice:
 
     name: str
     node: str
-    """The node that has its devices; "" for devices of several nodes, which nobody gets here."""
+    """The node that has its devices; "" for devices of several nodes, which are never allocated."""
     pool: _PoolKey
     generation: int
     count: int

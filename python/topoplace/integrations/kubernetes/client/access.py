@@ -139,6 +139,18 @@ def _data(entry: Mapping[str, Any], key: str, file: Path) -> str:
     return _read(file.parent / str(entry[key])) if entry.get(key) else ""
 
 
+def load_pair(context: ssl.SSLContext, certificate: str, key: str | None = None) -> None:
+    """Let a context show the certificate in a PEM file; its key is in the file `key`, else in the same one.
+
+    OSError if they cannot be used, also if the key is encrypted: OpenSSL would ask for its passphrase and wait.
+    """
+
+    def refuse() -> str:
+        raise OSError("the key is encrypted")
+
+    context.load_cert_chain(certificate, key, password=refuse)
+
+
 def _context(authority: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=authority or None)
@@ -158,7 +170,7 @@ def _load_client(context: ssl.SSLContext, user: Mapping[str, Any], file: Path) -
         both.write(f"{certificate}\n{key}\n")
         both.flush()
         try:
-            context.load_cert_chain(both.name)
+            load_pair(context, both.name)
         except (ssl.SSLError, OSError) as error:
             raise KubernetesError(f"{file}: the client certificate cannot be used: {error}") from None
 

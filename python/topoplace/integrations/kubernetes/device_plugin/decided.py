@@ -24,7 +24,7 @@ class DecidedPods:
 
     The kubelet does not tell for which pod it asks. A question for as many devices as a container of a pod was given,
     all of which are available, is taken to be about that container; the pod that was bound first comes first. Two
-    pods that ask for as many at the same moment may get each other's GPUs, which nobody else gets.
+    pods that ask for as many at the same moment may get each other's GPUs, which no other pod gets.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class DeviceList:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let iterations of `watch` look whether somebody still listens."""
+        """Let iterations of `watch` check whether their listener is still there."""
         with self._changed:
             self._changed.notify_all()
 

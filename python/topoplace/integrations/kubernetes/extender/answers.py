@@ -137,7 +137,7 @@ class Extender:
             if row >= last:
                 answers.append((0, "the node is not in the topology"))
             elif not mask[row]:
-                answers.append((0, "nobody says which of its GPUs are free"))
+                answers.append((0, "it is unknown which of its GPUs are free"))
             else:
                 rank = ranks[row]
                 answers.append((rank, "" if rank >= 0 else "it has no such GPUs free"))

@@ -14,7 +14,7 @@ from typing import Any, cast
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
 from topoplace.integrations.kubernetes.client import api
-from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.access import Access, load_pair
 from topoplace.integrations.kubernetes.client.connection import Connection
 from topoplace.integrations.kubernetes.client.watch import News, Watcher
 from topoplace.integrations.kubernetes.extender.answers import Extender
@@ -161,7 +161,7 @@ def server_tls(certificate: str, key: str, client_authority: str | None) -> ssl.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key)
+    load_pair(context, certificate, key)
     if client_authority:
         context.load_verify_locations(client_authority)
         context.verify_mode = ssl.CERT_REQUIRED

@@ -30,7 +30,7 @@ _RESERVED = "reserved/"
 class ClusterState:
     """Nodes and bound pods as the API server tells them, and the cluster of their GPUs.
 
-    A node on which a pod holds GPUs and nobody says which gets no more pods with GPUs until that pod ends: its
+    A node where a pod holds unknown GPUs gets no more pods with GPUs until that pod ends: its
     annotation is missing, is not about what it asks for, or names GPUs that another pod holds.
     """
 
@@ -97,7 +97,7 @@ class ClusterState:
         if known is None or known.node != pod.node or is_news:
             self.remove_pod(pod.uid)
             self._hold(pod)
-        else:  # it holds what it was given: later changes of its annotation are nobody's decision
+        else:  # it holds what it was given: a later change of its annotation is no decision
             self.pods[pod.uid] = replace(pod, annotations=known.annotations)
         self._assumed.discard(pod.uid)
 
@@ -217,7 +217,7 @@ class ClusterState:
             self._claimed_gpus.renew(after.uid, after)
 
     def is_free(self, row: int, number: int) -> bool:
-        """Return True if nobody holds the GPU of a machine with this number there, and it is healthy."""
+        """Return True if the GPU with this number on a node's machine is free and healthy."""
         gpu = self._gpus[row][number]
         return self.cluster.owner(gpu) is None and gpu not in self._unhealthy
 
@@ -264,7 +264,7 @@ class ClusterState:
     def eligible(self, pod: Pod) -> Mask:
         """Return True for each row of the table where the pod may run now."""
         mask = self.table.mask(pod)
-        mask[list(self._unread.values())] = False  # nobody knows what is left there
+        mask[list(self._unread.values())] = False  # what is left there is unknown
         return self._with_known_gpus(mask) if pod.requests.gpus else mask
 
     def eligible_but_for_gpus(self, pod: Pod) -> Mask:
@@ -278,7 +278,7 @@ class ClusterState:
     def _with_known_gpus(self, mask: Mask) -> Mask:
         return self.with_told_gpus(
             mask[: len(self._gpus)] & self._offers_all
-        )  # else nobody says which are broken
+        )  # else it is unknown which are broken
 
     def free_by_row(self) -> NDArray[np.int64]:
         """Return the number of free GPUs of each row, 0 for nodes that are not in the topology."""
@@ -292,7 +292,7 @@ class ClusterState:
         return fragmentation(self.topology, [*held, *self._unhealthy])
 
     def closed_nodes(self) -> int:
-        """Return the number of nodes that get no pods with GPUs, because nobody says which of theirs are taken."""
+        """Return the number of nodes that get no pods with GPUs because it is unknown which of theirs are taken."""
         return sum(map(bool, self._untold.values()))
 
     @contextmanager

@@ -10,7 +10,7 @@ from topoplace.integrations.kubernetes.claims.device import DeviceId
 from topoplace.integrations.kubernetes.claims.matching import is_of_gpu_driver
 
 Hold = Callable[[str, str, tuple[int, ...] | None], None]
-"""Holds for a key the GPUs of a node with these numbers; None for some of which nobody knows which."""
+"""Holds for a key the GPUs of a node with these numbers; None for GPUs that are not known."""
 
 
 class ClaimedGpus:

@@ -1,4 +1,4 @@
-"""What each node has for the requests of a pod's claims: the devices that match and that nobody holds."""
+"""What each node has for the requests of a pod's claims: the devices that match and are free."""
 
 from __future__ import annotations
 

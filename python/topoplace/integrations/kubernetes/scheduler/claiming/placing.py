@@ -75,9 +75,9 @@ def seat_with_claims(policy: Policy, state: ClusterState, pod: Pod) -> Seats | R
 
 
 def unused(state: ClusterState, pod: Pod) -> tuple[Planned, ...]:
-    """Return the claims of a waiting pod that have devices for nobody else, as if they had just got them.
+    """Return the claims of a waiting pod that have devices and that no other pod uses, as if just planned.
 
-    A pod that fits nowhere for where these are may fit elsewhere without them.
+    Their devices tie the pod to their node: a pod that fits nowhere may fit elsewhere once they are freed.
     """
     needs = _needs(state, pod)
     if isinstance(needs, Refusal):
@@ -163,7 +163,7 @@ def _tried(
 
 
 def _told(state: ClusterState, offers: Offers) -> list[Offer]:
-    """Return the nodes without those on which nobody knows who holds which GPU, if GPUs are needed; count these."""
+    """Return the nodes without those where the holders of GPUs are unknown, if GPUs are needed; count these."""
     told = state.with_told_gpus(np.ones(len(state.table.nodes), np.bool_))
     usable = [one for one in offers if not one.num_gpus or (one.row < len(told) and told[one.row])]
     if len(usable) < len(offers):

@@ -61,7 +61,7 @@ def write(connection: Connection, pod: Pod, plans: Sequence[Planned], stopped: E
 
 
 def take_back(connection: Connection, pod: Pod, plans: Sequence[Planned], stopped: Event) -> Written | None:
-    """Let a pod that is not bound use its claims no more, and free those that nobody else uses; None if stopped before.
+    """Remove an unbound pod's reservations, and free the claims that no other pod uses; None if stopped before.
 
     What a plan did not allocate stays allocated.
     """
