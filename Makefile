@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers messages format hooks newest reproducible docs clean always
+.PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -79,6 +79,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	python tools/check_messages.py
 	python tools/write_manual.py --check
 	python tools/write_papers.py --check
+	python tools/write_trust.py --check
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .
@@ -96,6 +97,10 @@ manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate the manual page 
 
 papers: $(VENV)/.extension $(VENV)/.dependencies  ## run all reproductions and write docs/papers (half an hour of CPU time)
 	python tools/write_papers.py
+
+trust: $(VENV)/.extension $(VENV)/.dependencies  ## coverage, mutants, races, fuzzing: docs/trust.md (three hours of CPU time); TRUST="kernels" for a part
+	$(PIP) --group trust
+	python tools/write_trust.py $(TRUST)
 
 messages: $(VENV)/.dependencies  ## regenerate the descriptors of messages after a change in a .proto file
 	python tools/check_messages.py --write

@@ -11,6 +11,7 @@ import argparse
 import ast
 import filecmp
 import json
+import math
 import os
 import random
 import re
@@ -45,6 +46,9 @@ SUITE = [
 ]
 MEMORY_BYTES = 6 << 30  # a fault may allocate without end
 SLACK = 4  # how much longer a command may take than without a fault
+IDLE = (
+    10  # seconds that a command may take for each second of CPU time that it may use: the machine may be busy
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -101,7 +105,15 @@ class Copy:
         shutil.copyfile(extension, target)
 
     def run(self, command: Sequence[str], limit_s: float = 3600) -> str:
-        """Return what `command` does to a fault in the copy: "survived", "killed" or "timeout"."""
+        """Return what `command` does to a fault in the copy: "survived", "killed" or "timeout".
+
+        limit_s: CPU seconds that each of its processes may use.
+        """
+
+        def limited() -> None:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), math.ceil(limit_s) + 5))
+
         process = subprocess.Popen(
             command,
             cwd=self.root,
@@ -109,10 +121,11 @@ class Copy:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES)),
+            preexec_fn=limited,
         )
         try:
-            return "killed" if process.wait(limit_s) else "survived"
+            code = process.wait(IDLE * limit_s)
+            return "timeout" if code == -signal.SIGXCPU else "killed" if code else "survived"
         except subprocess.TimeoutExpired:
             return "timeout"
         finally:
@@ -130,9 +143,12 @@ class PythonTests:
         copy.take_extension(Path(topoplace._core.__file__).parent)
         self.budget_s = budget_s
         report = copy.root / "build" / "tests_by_line.json"
-        if not report.exists() and copy.run([*PYTEST, "-p", "tests_by_line", *SUITE]) != "survived":
+        new = changed_tests(copy, report.stat().st_mtime) if report.exists() else SUITE
+        if new and copy.run([*PYTEST, "-p", "tests_by_line", *new]) != "survived":
             sys.exit(f"tests fail without a fault, or `coverage` is not installed: see {copy.root}")
-        self.tests = sorted(json.loads(report.read_text("utf-8")).items(), key=lambda item: item[1][0])
+        known = json.loads(report.read_text("utf-8")).items()
+        present = [item for item in known if (REPOSITORY / item[0].partition("::")[0]).exists()]
+        self.tests = sorted(present, key=lambda item: item[1][0])
 
     def attempt(self, copy: Copy, mutant: Mutant) -> str:
         """Return what the tests do to `mutant`, which is planted in the copy."""
@@ -143,6 +159,14 @@ class PythonTests:
                 chosen.append(test)
                 seconds += took
         return copy.run([*PYTEST, *chosen], 30 + SLACK * seconds) if chosen else "survived"
+
+
+def changed_tests(copy: Copy, since: float) -> list[str]:
+    """Return the files of SUITE that were copied since a time, as they are new or have changed."""
+    ignored = {part.removeprefix("--ignore=") for part in SUITE}
+    files = [file for part in SUITE for file in sorted((copy.root / part).rglob("test_*.py"))]
+    recent = [str(file.relative_to(copy.root)) for file in files if file.stat().st_mtime > since]
+    return [name for name in recent if name not in ignored]
 
 
 def statement_at(text: str, line: int) -> range:
@@ -213,14 +237,20 @@ def attempt(copy: Copy, tests: PythonTests | CppTests, mutant: Mutant) -> str:
         copy.restore(mutant.path)
 
 
-def sample(paths: list[Path], count: int, seed: int, again: Path | None) -> list[Mutant]:
-    """Return `count` mutants of the files below `paths`, or those that the report `again` says survived."""
+def mutants_of(paths: Sequence[Path]) -> list[Mutant]:
+    """Return every mutant of the files below `paths`."""
     found = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
     every = []
     for file in (file.resolve() for file in found if file.suffix in (".py", ".cpp", ".hpp")):
         text, path = file.read_text("utf-8"), file.relative_to(REPOSITORY)
         edits = sorted(set(python_edits(text) if file.suffix == ".py" else cpp_edits(text)))
         every += [Mutant(path, at, text.count("\n", 0, at) + 1, old, new) for at, old, new in edits]
+    return every
+
+
+def sample(paths: Sequence[Path], count: int, seed: int, again: Path | None) -> list[Mutant]:
+    """Return `count` mutants of the files below `paths`, or those that the report `again` says survived."""
+    every = mutants_of(paths)
     if again:
         lines = [line for line in again.read_text("utf-8").splitlines() if line.startswith("survived")]
         return [mutant for mutant in every if any(line.endswith(str(mutant)) for line in lines)]

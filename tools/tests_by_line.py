@@ -1,7 +1,7 @@
 """A pytest plugin that finds which tests execute a line of the package, and how long each test takes.
 
 `pytest -p tests_by_line` with this folder on PYTHONPATH writes build/tests_by_line.json: test -> [seconds, {file:
-lines}]. It needs the package `coverage`.
+lines}]; the rows of files that did not run stay. It needs the package `coverage`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_sessionfinish() -> None:
     """Write the report."""
     data = recorder.get_data()
-    report = {}
-    for test, took in seconds.items():
-        data.set_query_context(test)
-        lines = {os.path.relpath(file): data.lines(file) for file in data.measured_files()}
-        report[test] = [round(took, 3), {file: found for file, found in lines.items() if found}]
+    former = json.loads(REPORT.read_text("utf-8")) if REPORT.exists() else {}
+    run_now = {file_of(test) for test in seconds}
+    report = {test: row for test, row in former.items() if file_of(test) not in run_now}
+    executed: dict[str, dict[str, list[int]]] = {test: {} for test in seconds}
+    for file in data.measured_files():
+        for line, tests in data.contexts_by_lineno(file).items():
+            for test in tests:
+                executed[test].setdefault(os.path.relpath(file), []).append(line)
+    report |= {test: [round(took, 3), executed[test]] for test, took in seconds.items()}
     REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps(report))
+    REPORT.write_text(json.dumps(report), "utf-8")
+
+
+def file_of(test: str) -> str:
+    """Return the file of a test."""
+    return test.partition("::")[0]

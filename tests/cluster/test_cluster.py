@@ -229,6 +229,20 @@ def test_occupants_of_some_gpus() -> None:
         cluster.occupants([70])
 
 
+def test_what_cannot_build_a_view_is_refused() -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"))
+    with pytest.raises(tp.AllocationError, match="build = 3 is not a function"):
+        cluster.view(3)  # type: ignore[arg-type]
+
+
+def test_notes_of_jobs_print_as_a_dict() -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"))
+    ring = tp.JobGraph.ring(2)
+    cluster.allocate("a", [0, 1], ring)
+    cluster.allocate("b", [2])
+    assert repr(cluster.jobs) == repr({"a": ring})
+
+
 def test_views_hear_of_every_change() -> None:
     class Count:
         def __init__(self, cluster: tp.Cluster) -> None:

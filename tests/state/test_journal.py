@@ -142,6 +142,36 @@ def test_damaged_entries_are_named(tmp_path: Path) -> None:
         journal.latest()
 
 
+def test_gpus_that_are_no_json_are_named(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.append(Entry("7", Stage.TOLD, GPUS))
+    damaged = sqlite3.connect(tmp_path / "j")
+    damaged.execute("UPDATE entries SET gpus = '[['")
+    damaged.commit()
+    damaged.close()
+    with Journal(tmp_path / "j") as journal, pytest.raises(JournalError, match=r"gpus = '\[\[' is not JSON"):
+        journal.latest()
+
+
+def test_a_failed_append_leaves_the_journal_usable(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        with sqlite3.connect(tmp_path / "j") as other:
+            other.execute("ALTER TABLE entries RENAME TO gone")
+        with pytest.raises(JournalError, match=r"/j: no such table"):
+            journal.append(Entry("7", Stage.TOLD, GPUS))
+        other.execute("ALTER TABLE gone RENAME TO entries")
+        other.close()
+        journal.append(Entry("8", Stage.TOLD, GPUS))
+        assert list(journal.latest()) == ["8"]
+
+
+def test_a_journal_says_where_it_is(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal, Journal(tmp_path / "j", read_only=True) as reader:
+        assert journal.path == reader.path == tmp_path / "j"
+        assert repr(journal) == f"Journal({str(tmp_path / 'j')!r})"
+        assert repr(reader) == f"Journal({str(tmp_path / 'j')!r}, read_only=True)"
+
+
 def test_log_cut_at_every_byte_of_its_last_page(tmp_path: Path) -> None:
     """A torn write: the last whole transaction is there and nothing of the torn one, at more than 1,000 cuts."""
     with Journal(tmp_path / "j") as journal:

@@ -160,6 +160,11 @@ def test_machines_by_name_take_the_order_of_the_fabric() -> None:
         ((tp.machines.get("tpu-v4-64"), 2), {}, "16 machines with links between them"),
         ((SMALL, 2), {"racks": 2}, r"levels\[1\].name = 'rack' appears twice"),
         ((DGX1, 1 << 20), {}, "8388608 GPUs are more than"),
+        (
+            ([Topology.cluster(MINSKY, 2, racks=2), SMALL],),
+            {"network": 2.0},
+            "level 'rack' differs between the clusters to be joined",
+        ),
     ],
 )
 def test_what_cannot_be_joined_is_refused(arguments: tuple, options: dict, message: str) -> None:  # type: ignore[type-arg]
@@ -177,6 +182,11 @@ def test_what_cannot_be_joined_is_refused(arguments: tuple, options: dict, messa
         (lambda: Level("rack", ("a",), kind=LinkKind.PCIE), "neither NETWORK nor NVSWITCH"),
         (lambda: Fabric(("a",), (Level("rack", ("a", "b")),)), "2 entries for 1 machines"),
         (lambda: Fabric(("a",)).with_level("x"), "level = 'x' is none of no levels"),
+        (lambda: Fabric(("a",), ("rack",)), r"levels\[0\] = 'rack' is not a Level"),  # type: ignore[arg-type]
+        (lambda: Fabric(()), "machines has 0 entries; 1.."),
+        (lambda: SMALL.machine("none"), "name = 'none' is not a machine of"),
+        (lambda: MINSKY.machine("none"), "name = 'none' is not a machine of minsky"),
+        (lambda: SMALL.with_link_speeds(1 - np.eye(20)), "a cluster takes one for each machine before"),
     ],
 )
 def test_bad_levels_are_refused(level: object, message: str) -> None:
