@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -34,6 +35,13 @@ def pytest_report_header() -> str:
     names = ("numpy", "networkx", "igraph", "rustworkx", "hypothesis")
     installed = {one.name: one.version for one in importlib.metadata.distributions()}
     return "versions: " + ", ".join(f"{name} {installed.get(name, 'missing')}" for name in names)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from one_process import OneProcessForEachGroup  # xdist need not be installed
+
+    return OneProcessForEachGroup(config, log)
 
 
 @pytest.fixture(scope="session")

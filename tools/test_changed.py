@@ -59,8 +59,7 @@ def main(arguments: list[str]) -> int:
     if not chosen:
         print(f"nothing has changed since {base} that Python tests cover")
         return 0
-    workers = ("-n", str(os.cpu_count() or 1), "--dist", "loadgroup")
-    command = [sys.executable, "-m", "pytest", "-q", *workers, *chosen]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 1), *chosen]
     print(" ".join(command[1:]))
     return subprocess.run(command, cwd=REPOSITORY).returncode
 

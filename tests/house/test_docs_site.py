@@ -19,8 +19,6 @@ sys.path.insert(0, str(REPOSITORY / "tools/site"))
 import pictures  # noqa: E402
 from reference import public_modules, public_names  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("site")
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -7,5 +7,5 @@ from demonstration import Demonstration, demonstrate
 
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
-    """A dozen seconds: tests that ask for it are in the group `mapa` of xdist, all in one process."""
+    """A dozen seconds: tests that ask for it all run in one process (`one_process.GROUPS`)."""
     return demonstrate(tmp_path_factory.mktemp("demo"))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from demonstration import Demonstration
-
-pytestmark = pytest.mark.xdist_group("mapa")
 
 
 def test_what_the_demonstration_shows(demonstration: Demonstration) -> None:

@@ -18,8 +18,6 @@ from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUC
 from topoplace.simulate import JobRecord, Result
 from topoplace.simulate.processes import Runner
 
-pytestmark = pytest.mark.xdist_group("drmaestro")  # what its fixtures compute takes long
-
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:

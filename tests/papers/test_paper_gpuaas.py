@@ -22,8 +22,6 @@ from topoplace.papers.gpuaas.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.simulate.processes import Runner
 
-pytestmark = pytest.mark.xdist_group("gpuaas")  # what its fixtures compute takes long
-
 
 @pytest.fixture(scope="module")
 def study() -> Study:

@@ -20,8 +20,6 @@ from topoplace.papers.mapa.collective_model import RingStudy
 from topoplace.papers.mapa.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
-pytestmark = pytest.mark.xdist_group("mapa")
-
 JOBS = (
     "2,ring,0,30,0,googlenet.sh\n4,ring,0,40,1,vgg16.sh\n1,ring,5,20,1,vgg16.sh\n5,ring,5,10,1,alexnet.sh\n"
 )

@@ -35,8 +35,6 @@ from topoplace.papers.sc17.scenarios import TABLE_1, five_jobs
 from topoplace.simulate import Workload
 from topoplace.simulate.processes import Runner
 
-pytestmark = pytest.mark.xdist_group("sc17")  # what its fixtures compute takes long
-
 POLICIES = list(simulator.POLICIES)
 
 

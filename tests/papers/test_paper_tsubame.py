@@ -21,8 +21,6 @@ from topoplace.papers.tsubame.generator import Habits
 from topoplace.papers.tsubame.study import GivenLog, Log, Outcome, Study
 from topoplace.simulate import Workload
 
-pytestmark = pytest.mark.xdist_group("tsubame")  # what its fixtures compute takes long
-
 Verdicts = dict[str, str]
 
 

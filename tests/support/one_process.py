@@ -1,0 +1,25 @@
+"""Tests that share what takes long to compute, and so run in one process of pytest-xdist.
+
+Its own `--dist loadgroup` sets the ids of tests, which pytest 9.2 does not take over: there, groups have no effect.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+GROUPS = {
+    "tests/house/test_docs_site.py": "site",
+    "tests/papers/test_demo.py": "mapa",
+    "tests/papers/test_paper_drmaestro.py": "drmaestro",
+    "tests/papers/test_paper_gpuaas.py": "gpuaas",
+    "tests/papers/test_paper_mapa.py": "mapa",
+    "tests/papers/test_paper_sc17.py": "sc17",
+    "tests/papers/test_paper_tsubame.py": "tsubame",
+}
+
+
+class OneProcessForEachGroup(LoadScopeScheduling):
+    """Sends the tests of a group to one process, the largest groups first, then all others one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return GROUPS.get(nodeid.partition("::")[0], nodeid)
