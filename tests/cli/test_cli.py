@@ -308,6 +308,25 @@ def test_a_policy_that_runs_no_job_is_set_aside(tmp_path: Path) -> None:
     assert "rejected 1: never fits: needs 7 GPUs, the topology has 6" in shown
 
 
+def test_a_wrong_placement_by_a_policy_of_the_users_own_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "lowest.py").write_text(
+        "import topoplace as tp\n\n\n"
+        "class Lowest(tp.policies.SearchPolicy):\n"
+        "    name = 'lowest'\n\n"
+        "    def best(self, job, cluster, free, required=frozenset()):\n"
+        "        gpus = tuple(range(job.num_tasks))\n"
+        "        return tp.Placement(gpus=gpus, topology=cluster.topology, job=job)\n\n"
+        "    def order(self, job, placement):\n"
+        "        return (0.0,)\n"
+    )
+    place = ("place", "dgx1-v100", "--gpus", "4", "--policy", "lowest:Lowest", "--top", "1")
+    assert run(*place, cwd=tmp_path).returncode == 0
+    refused = run(*place, "--busy", "2,5", cwd=tmp_path)
+    told = "--policy = 'lowest:Lowest': its placement (0, 1, 2, 3) is wrong: GPUs [2] are not free"
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert told in refused.stderr
+
+
 def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,user\na,0,1,10,me\nb,0,0,10,me\nc,0,1,ten,me\n")

@@ -40,7 +40,7 @@ def test_a_class_of_your_own_is_made_with_its_arguments() -> None:
         ("own_class_of_test:Nobody", "has no attribute 'Nobody'"),
         ("nowhere_of_test:Mine", "No module named 'nowhere_of_test'"),
         ("own_class_of_test:number", "number is not a class"),
-        ("own_class_of_test:NoPolicy", "is not a Policy"),
+        ("own_class_of_test:NoPolicy", "not a policy, as it lacks "),
         (":Mine", "Empty module name"),
         ("own_class_of_test:", "has no attribute ''"),
         (".own_class_of_test:Mine", "is not the name of a module, such as package.module"),

@@ -123,8 +123,8 @@ def get(name: str, **options: Any) -> Policy:
             raise
         what = installed.failure(error, "making it")
         raise ValueError(f"name = {_checks.shown(name)}: {what}") from error
-    if own:
-        _checks.instance(made, Policy, f"name = {_checks.shown(name)}: what the class makes", ValueError)
+    if missing := [part for part in ("name", "place", "explain", "plan") if not hasattr(made, part)]:
+        raise ValueError(f"name = {_checks.shown(name)}: not a policy, as it lacks {', '.join(missing)}")
     return made
 
 

@@ -12,6 +12,7 @@ from topoplace.cli.terminal.waiting import Waiting
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import Explanation
+    from topoplace.engine.policy import Policy
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
@@ -63,6 +64,8 @@ def _run(arguments: argparse.Namespace) -> int:
     picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
     with Waiting("searching"):
         explained = policy.explain(job, cluster, top=arguments.top)
+    if ":" in arguments.policy:
+        _check(explained.candidates, job, cluster, policy, arguments.policy)
     placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:
         writing.as_json(explained.to_dict(cluster.topology))
@@ -101,6 +104,19 @@ def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
     if taken:
         cluster.allocate("busy", taken)
     return cluster
+
+
+def _check(
+    candidates: Sequence[Placement], job: JobGraph, cluster: Cluster, policy: Policy, name: str
+) -> None:
+    """Raise ValueError with what is wrong with a placement by a policy of the user's own."""
+    from topoplace.testing.placements import check_placement
+
+    for one in candidates:
+        try:
+            check_placement(one, job, cluster, getattr(policy, "model", None))
+        except AssertionError as error:
+            raise ValueError(f"--policy = {name!r}: its placement {one.gpus} is wrong: {error}") from None
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
