@@ -29,7 +29,7 @@ PACKAGES = (
     "pylmcf",
     "highspy",
 )
-QUIET = 0.3  # load of a machine that does nothing else
+QUIET = 0.5  # load of a machine that does nothing else
 WIDTH = 120  # of a line of prose
 HEAD = """# Benchmarks
 
