@@ -18,7 +18,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -36,7 +36,7 @@ demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures
 test:  ## everything a change must pass: what is built and checked side by side, then the Python tests
 	@$(MAKE) --no-print-directory $(VENV)/.build
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
-		sanitize lint cpp-test counts build/.wheel || \
+		sanitize lint counts build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
 	python -m pytest -n 3 --hypothesis-profile=ci --durations=15
 
@@ -113,12 +113,17 @@ format: $(VENV)/.dependencies  ## let ruff and clang-format rewrite
 hooks: $(VENV)/.dependencies  ## check each commit with the tools of .venv
 	prek install
 
-cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, without Python
+cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, without Python; each header alone
 	cmake --preset release --log-level=WARNING
 	cmake --build --preset release --target all all_verify_interface_header_sets private_headers -- --quiet
 	ctest --preset release
 
-counts: cpp-test  ## instructions of fixed cases beside those kept (needs valgrind); COUNTS=--write keeps today's
+shipped: $(VENV)/.extension $(VENV)/.dependencies  # what `make sanitize` leaves out
+	cmake --preset release --log-level=WARNING
+	cmake --build --preset release --target shipped -- --quiet
+	ctest --preset shipped
+
+counts: shipped  ## instructions of fixed cases beside those kept (needs valgrind); COUNTS=--write keeps today's
 	python tools/count_instructions.py build/release/cpp/tests/instructions $(COUNTS)
 
 sanitize: $(VENV)/.build  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -176,7 +181,7 @@ bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=
 	python benchmarks/check_bars.py $(PEERS)
 
 # In the build directory of the C++ tests.
-build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py | $(if $(STAGES),cpp-test)
+build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py | $(if $(STAGES),shipped)
 	rm -rf build/wheel
 	python -m pip wheel --quiet --disable-pip-version-check $(BUILD) --no-deps --wheel-dir build/wheel .
 	python tools/check_wheel.py build/wheel
