@@ -150,14 +150,14 @@ def _running(schedule: Sequence[Slot], time: float) -> int:
     return next((slot.jobs for slot in schedule if slot.begin <= time < slot.end), 0)
 
 
-def by_flows(seed: int) -> float:
+def by_flows(seed: int, num_jobs: int = congestion.JOBS) -> float:
     """Simulate the congested queue with every decision a flow of least cost; return the seconds to the last end.
 
     Processes and GPUs go anywhere: a GPU may be lent to any node, and processes of a job may share a node.
     """
     result = simulate(
         machines(congestion.NODES),
-        congestion.workload(seed),
+        congestion.workload(seed, num_jobs),
         DRMaestro(window=_WINDOW),
         performance=MODEL,
         hosts=NODE,
