@@ -194,7 +194,7 @@ def test_place_shows_no_prediction_outside_the_range_of_its_fit() -> None:
     ).splitlines()
     assert placed[2].split()[6] == "-"
     assert (
-        "- in effective: eq. 2 of MAPA was fitted on 2 to 5 GPUs with few links, and is no bandwidth elsewhere"
+        "- in effective: eq. 2 of MAPA was fitted on 2 to 5 V100 GPUs with few links, and is no bandwidth elsewhere"
         in placed
     )
 
@@ -282,7 +282,9 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     shown = succeed("compare", "summit", "--policies", "fcfs", "--jobs", manifest)
     assert "rejected" not in shown
     simulated = ("simulate", "minsky", "--jobs", trace, "--json")
-    assert json.loads(succeed(*simulated))["policy"] == "mapa-preserve"
+    without = run(*simulated)  # which honours no min_utility
+    assert (without.returncode, json.loads(without.stdout)["policy"]) == (1, "mapa-preserve")
+    assert "no job ran: all 3 jobs were rejected; the first: min_utility = 0.5" in without.stderr
     assert json.loads(succeed(*simulated, "--profile", times))["policy"] == "topo-aware"
     assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr

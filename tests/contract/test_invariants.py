@@ -30,10 +30,10 @@ class TakesTheFirst(Correct):
 
 
 def test_gpus_that_cannot_be_had_are_told_before_a_requirement_that_is_not_met() -> None:
-    apart = tp.JobGraph.ring(2).with_(anti_affinity=True)
+    jobs = tp.JobGraph.ring(2).with_(anti_affinity=True), tp.JobGraph.ring(1)
     for states, fault in ((0, "anti_affinity, but on"), (6, r"GPUs \[[01, ]+\] are (not free|drained)$")):
         with pytest.raises(AssertionError, match=fault):
-            check_policy(TakesTheFirst, topologies=default_topologies()[:1], jobs=[apart], states=states)
+            check_policy(TakesTheFirst, topologies=default_topologies()[:1], jobs=jobs, states=states)
 
 
 @pytest.mark.parametrize("name", tp.policies.names())

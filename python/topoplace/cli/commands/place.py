@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
+_LEGEND = (
+    "aggregated: sum of the job's links; effective: predicted all-reduce; bottleneck: its slowest link; preserved: sum "
+    "of the links among the GPUs left free"
+)
 _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
 
 
@@ -164,6 +168,7 @@ def _print_candidates(explained: Explanation, title: str) -> None:
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
+    print(_LEGEND)
 
 
 def _print_slices(placed: Placement) -> None:
