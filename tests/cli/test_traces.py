@@ -117,6 +117,15 @@ def test_a_simulation_in_which_no_job_can_run_says_so_and_fails(
     assert call(*command, "--jobs", trace).code == 0
 
 
+def test_an_error_about_missing_columns_names_map(call: Call, tmp_path: Path) -> None:
+    trace = tmp_path / "own.csv"
+    trace.write_text("job_id,submit_s,gpus,duration_s\na,0,2,10\n")
+    done = call("simulate", "summit", "--jobs", trace)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("num_gpus once; --map num_gpus=COLUMN names a column of another name\n")
+    assert call("simulate", "summit", "--jobs", trace, "--map", "num_gpus=gpus").code == 0
+
+
 def test_a_number_of_gpus_is_refused_with_whole_limits(call: Call, tmp_path: Path) -> None:
     trace = tmp_path / "huge.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s\na,0,2000000,10\n")

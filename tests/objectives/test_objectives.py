@@ -41,6 +41,11 @@ def test_equation_2_is_extrapolated_on_other_machines_than_that_of_its_fit() -> 
     fitted = {name for name in tp.machines.names() if not extrapolated(tp.machines.get(name), (0, 1, 2))}
     assert fitted == {"summit", "dgx1-v100", "torus2d-16", "cubemesh-16", "p3.16xlarge"}
     assert extrapolated(tp.machines.get("dgx1-v100"), (0, 1, 2, 3, 4, 5))
+    own = EffectiveBandwidth([1.0] * 14)
+    a100 = tp.machines.get("dgx-a100")
+    assert (
+        scores_of(tp.JobGraph.ring(2), (0, 1), a100, range(8), own)["effective_bandwidth_extrapolated"] == 0.0
+    )
     mixed = tp.Topology.cluster(
         {name: tp.machines.get(name) for name in ("dgx1-v100", "dgx-a100")}, network=12.5
     )

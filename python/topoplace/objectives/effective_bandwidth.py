@@ -39,7 +39,8 @@ _FITTED_LINKS: Final = frozenset((LinkKind.NVLINK, LinkKind.NVLINK2))
 _FAST_LINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C, LinkKind.XGMI, LinkKind.ICI}
 
 OUTSIDE_ITS_RANGE: Final = (
-    "eq. 2 of MAPA was fitted on 2 to 5 V100 GPUs with few links, and is no bandwidth elsewhere"
+    "eq. 2 of MAPA was fitted on jobs of 2 to 5 V100 GPUs with few links; for others, such as jobs of one GPU, "
+    "it is no bandwidth"
 )
 """What readers of a prediction need to know if `is_outside_range`."""
 
@@ -52,14 +53,16 @@ def is_outside_range(scores: Mapping[str, float]) -> bool:
     return extrapolated or scores.get("effective_bandwidth", math.inf) <= 0
 
 
-def is_extrapolated(gpus: Sequence[int], topology: Topology) -> bool:
+def is_extrapolated(gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None) -> bool:
     """Return True if eq. 2 was not fitted on jobs of as many GPUs, or on machines such as those of `gpus`.
 
-    It was fitted on a DGX-1V: on V100 GPUs with direct NVLinks of the second generation. A model or a generation that
-    the topology does not state is taken for that.
+    MAPA fitted it on a DGX-1V: on V100 GPUs with direct NVLinks of the second generation. What the topology does not
+    state of GPUs and links is taken for that. model: one with other coefficients is taken for fitted on these machines.
     """
     if len(gpus) not in FITTED_TASKS:
         return True
+    if model is not None and model.coefficients != MAPA_COEFFICIENTS:
+        return False
     templates = topology.templates
     if len(templates) == 1:
         return templates[0].derived(_is_unlike_the_fit)

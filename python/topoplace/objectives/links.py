@@ -237,7 +237,7 @@ def scores_of(
     _check_model(model)
     return {
         **job_link_scores(job, gpus, topology, model),
-        "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology)),
+        "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology, model)),
         "preserved_bandwidth": preserved_bandwidth(gpus, topology, free_beside(gpus, topology, free)),
     }
 

@@ -199,7 +199,7 @@ RECOMPUTED: Final[dict[str, Score]] = {
         free_beside(placement.gpus, cluster.topology, able_gpus(job, cluster)),
     ),
     "effective_bandwidth_extrapolated": lambda placement, job, cluster, model: float(
-        is_extrapolated(placement.gpus, cluster.topology)
+        is_extrapolated(placement.gpus, cluster.topology, model)
     ),
     "communication_cost": lambda placement, job, cluster, model: communication_cost(
         job, placement.gpus, cluster.topology

@@ -200,7 +200,7 @@ def place(
     rest = [gpu for gpu in cluster.free_gpus() if gpu not in gpus]
     scores = {
         **link_scores(edges_of(job), gpus, topology, model),
-        "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology)),
+        "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology, model)),
         "preserved_bandwidth": preserved_bandwidth(rest, topology),
     }
     return Placement(gpus=gpus, scores=scores, topology=topology, job=job)
