@@ -147,6 +147,15 @@ def test_compare_sets_a_faulty_policy_aside(call: Call) -> None:
     assert alone.err.startswith(f"topoplace: {faulty}: best raised KeyError: 'x' (faulty_policies.py, line ")
 
 
+def test_the_suite_says_why_it_could_not_judge_a_policy(call: Call, tmp_path: Path) -> None:
+    faulty = "faulty_policies:Raises"
+    limits = ("--quick", "--policies", "random-fit", "--workers", 1)
+    done = call("suite", "-o", tmp_path / "out", "--policy", faulty, *limits)
+    assert done.code == 0
+    told = [line for line in done.out.splitlines() if line.startswith(f"{faulty} refuses: ")]
+    assert told == [f"{faulty} refuses: {FAULTS[0][1]}"]
+
+
 def test_commands_that_move_jobs_name_a_fault(call: Call, tmp_path: Path) -> None:
     running = tmp_path / "running.csv"
     running.write_text("job_id,gpus\na,0\nb,3\n")
