@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Error = type[ValueError]
-_FILE_NAME = re.compile(r"[^\n\r<>{}=|*?\"]{1,4000}\.(?:txt|json|xml|log|csv|conf|ya?ml|out|tar)(?:\.gz)?")
+_FILE_NAME = re.compile(r"[^\s<>{}=|*?\",]{1,4000}\.(?:txt|json|xml|log|csv|conf|ya?ml|out|tar)(?:\.gz)?")
 """One line that ends like the name of a file, and has none of the characters that texts about machines have."""
 MAX_ITEMS = 1 << 24
 """Limit on the items of a sequence; a longer one, such as range(10**9), is refused as a mistake."""

@@ -71,7 +71,7 @@ def test_a_quoted_text_loses_its_marks() -> None:
     assert decode.decoded("> a\nb > c\n") == "> a\nb > c\n"
 
 
-@pytest.mark.parametrize("given", ["topo.txt", "lab/my topo.json", "C:\\lab\\topo.xml.gz", Path("lab/topo")])
+@pytest.mark.parametrize("given", ["topo.txt", "lab/topo.json", "C:\\lab\\topo.xml.gz", Path("lab/topo")])
 def test_a_path_in_place_of_the_text_in_the_file_is_named(given: str | Path) -> None:
     name = repr(str(given))
     told = re.escape(
@@ -93,6 +93,7 @@ def test_a_path_in_place_of_the_text_in_the_file_is_named(given: str | Path) -> 
 def test_a_text_of_one_line_is_no_path() -> None:
     for text in (
         "NodeName=n0 Name=gpu File=/dev/nvidia0.conf",
+        "Include other.conf",
         '{"file": "topo.json"}',
         "GPU0 GPU1\nsee topo.txt",
     ):
