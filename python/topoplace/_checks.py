@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
+import re
 from collections.abc import Mapping, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Error = type[ValueError]
+_FILE_NAME = re.compile(r"[^\s<>{}=|*?\",]{1,4000}\.(?:txt|json|xml|log|csv|conf|ya?ml|out|tar)(?:\.gz)?")
+"""One line that ends like the name of a file, and has none of the characters that texts about machines have."""
 MAX_ITEMS = 1 << 24
 """Limit on the items of a sequence; a longer one, such as range(10**9), is refused as a mistake."""
 
@@ -38,6 +42,20 @@ def shown(value: object, limit: int = 60) -> str:
     if "\n" in text:  # of an array
         text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def bound(value: float) -> str:
+    """Return a limit for an error message: a whole number with all its digits, other numbers with six."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:g}"
+
+
+def refuse_path(text: object, what: str, error: Error) -> None:
+    """Raise `error` if `text`, the content of a file, is a path or looks like the name of a file."""
+    if isinstance(text, os.PathLike) or (isinstance(text, str) and _FILE_NAME.fullmatch(text)):
+        name = shown(os.fspath(cast("str", text)))
+        raise error(
+            f"{what} = {name} is the name of a file; give the text in it, such as Path({name}).read_text('utf-8')"
+        )
 
 
 def integer(value: object, what: str, error: Error, *, low: int, high: int) -> int:
@@ -88,7 +106,7 @@ def real(value: object, what: str, error: Error, *, low: float = 0.0, high: floa
     if not math.isfinite(number):
         raise error(f"{what} = {shown(value)} is not a finite number")
     if not low <= number <= high:
-        bounds = f"at least {low:g}" if high == math.inf else f"in {low:g}..{high:g}"
+        bounds = f"at least {bound(low)}" if high == math.inf else f"in {bound(low)}..{bound(high)}"
         raise error(f"{what} = {shown(value)} is not {bounds}")
     return number + 0.0  # no negative zero: it equals zero and is written differently
 
@@ -99,7 +117,7 @@ def positive(value: object, what: str, error: Error, *, high: float = math.inf) 
     if number <= 0.0:
         raise error(f"{what} = {shown(value)} is not above 0")
     if number > high:
-        raise error(f"{what} = {shown(value)} is more than {high:g}")
+        raise error(f"{what} = {shown(value)} is more than {bound(high)}")
     return number
 
 

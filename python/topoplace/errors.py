@@ -46,6 +46,10 @@ class AllocationError(TopoplaceError, ValueError):
     """
 
 
+class PolicyError(TopoplaceError, TypeError):
+    """An answer of a policy that is not what its method must return, such as a list instead of a Placement."""
+
+
 class SearchTimeoutError(TopoplaceError, TimeoutError):
     """A search that reached its limit of time or steps without a complete answer.
 

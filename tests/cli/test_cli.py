@@ -15,6 +15,7 @@ import pytest
 import topoplace as tp
 from command_line import COMMAND, assert_command_refuses, run
 from topoplace.cli import reading
+from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE
 
 TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
 JOBS = "2,ring,0,30,0,a\n4,ring,0,40,1,vgg16\n1,ring,5,20,1,b\n"
@@ -193,10 +194,7 @@ def test_place_shows_no_prediction_outside_the_range_of_its_fit() -> None:
         "place", "dgx1-v100", "--gpus", "5", "--pattern", "clique", "--policy", "mapa-greedy"
     ).splitlines()
     assert placed[2].split()[6] == "-"
-    assert (
-        "- in effective: eq. 2 of MAPA was fitted on 2 to 5 GPUs with few links, and is no bandwidth elsewhere"
-        in placed
-    )
+    assert f"- in effective: {OUTSIDE_ITS_RANGE}" in placed
 
 
 def test_place_takes_the_best_and_says_how_to_use_it() -> None:
@@ -282,7 +280,9 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     shown = succeed("compare", "summit", "--policies", "fcfs", "--jobs", manifest)
     assert "rejected" not in shown
     simulated = ("simulate", "minsky", "--jobs", trace, "--json")
-    assert json.loads(succeed(*simulated))["policy"] == "mapa-preserve"
+    without = run(*simulated)  # which honours no min_utility
+    assert (without.returncode, json.loads(without.stdout)["policy"]) == (1, "mapa-preserve")
+    assert "no job ran: all 3 jobs were rejected; the first: min_utility = 0.5" in without.stderr
     assert json.loads(succeed(*simulated, "--profile", times))["policy"] == "topo-aware"
     assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
@@ -586,9 +586,16 @@ def odd(tmp_path: Path) -> Path:
         ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
         ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
         ("place summit --busy a", "--busy 'a': not GPU numbers"),
-        ("place summit --gpus 0", "--gpus = 0 is not in 1.."),
-        ("place summit --gpus 99999", "--gpus '99999': more than 4096"),
-        ("place summit --gpus=-3", "--gpus = -3 is not in 1.."),
+        ("simulate summit --jobs nowhere.csv", "--jobs nowhere.csv: No such file or directory"),
+        ("simulate summit --profile=nowhere.csv", "--profile nowhere.csv: No such file or directory"),
+        ("partition nowhere", "topoplace: nowhere: No such file or directory"),
+        (
+            "kubernetes extender summit --token-file nowhere",
+            "--token-file nowhere: No such file or directory",
+        ),
+        ("place summit --gpus 0", "--gpus '0': not in 1..4096"),
+        ("place summit --gpus 99999", "--gpus '99999': not in 1..4096"),
+        ("place summit --gpus=-3", "--gpus '-3': not in 1..4096"),
         ("place summit --gpus four", "--gpus 'four': not a number"),
         ("place summit --gpus 2x2", "--gpus '2x2': a ring takes one number"),
         ("place summit --pattern knot", "--pattern 'knot': not one of ring"),

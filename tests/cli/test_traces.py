@@ -93,6 +93,47 @@ def test_options_say_what_rows_do_not(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        ("simulate", "summit"),
+        ("simulate", "summit", "--json"),
+        ("compare", "summit", "--policies", "baseline,fcfs"),
+    ],
+    ids=" ".join,
+)
+def test_a_simulation_in_which_no_job_can_run_says_so_and_fails(
+    call: Call, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    trace = tmp_path / "large.csv"
+    trace.write_text("job_id,submit_s,num_gpus,duration_s\na,0,7,10\nb,1,99,4\n")
+    done = call(*command, "--jobs", trace)
+    assert done.code == 1
+    assert "never fits" in done.out  # all that is printed otherwise
+    told = "topoplace: no job ran: all 2 jobs were rejected; the first: never fits: needs 7 GPUs, the topology has 6\n"
+    assert done.err == told
+    trace.write_text("job_id,submit_s,num_gpus,duration_s\na,0,7,10\n")
+    assert "no job ran: the only one was rejected: never fits" in call(*command, "--jobs", trace).err
+    trace.write_text("job_id,submit_s,num_gpus,duration_s\na,0,7,10\nb,1,6,4\n")
+    assert call(*command, "--jobs", trace).code == 0
+
+
+def test_an_error_about_missing_columns_names_map(call: Call, tmp_path: Path) -> None:
+    trace = tmp_path / "own.csv"
+    trace.write_text("job_id,submit_s,gpus,duration_s\na,0,2,10\n")
+    done = call("simulate", "summit", "--jobs", trace)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("num_gpus once; --map num_gpus=COLUMN names a column of another name\n")
+    assert call("simulate", "summit", "--jobs", trace, "--map", "num_gpus=gpus").code == 0
+
+
+def test_a_number_of_gpus_is_refused_with_whole_limits(call: Call, tmp_path: Path) -> None:
+    trace = tmp_path / "huge.csv"
+    trace.write_text("job_id,submit_s,num_gpus,duration_s\na,0,2000000,10\n")
+    done = call("simulate", "summit", "--jobs", trace)
+    assert done.err.endswith("line 2: num_gpus = '2000000', not a number 0..1048576\n")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ("--sensitive all", "--sensitive needs --jobs"),

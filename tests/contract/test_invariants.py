@@ -10,15 +10,30 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from policy_mutants import MUTANTS, Correct
+from policy_mutants import MUTANTS, Correct, on
 from thoroughness import thorough
 from topoplace.testing import Report, check_policy
+from topoplace.testing.default_cases import default_topologies
 
 
 @pytest.mark.parametrize("policy", MUTANTS, ids=lambda policy: policy.__name__)
 def test_a_broken_policy_is_caught(policy: type[tp.Policy]) -> None:
     with pytest.raises(AssertionError, match=MUTANTS[policy]):
         check_policy(policy)
+
+
+class TakesTheFirst(Correct):
+    """Breaks anti_affinity on an idle cluster, which is tried first, and later takes GPUs that are not free."""
+
+    def change(self, placement: tp.Placement, job: tp.JobGraph, cluster: tp.Cluster) -> tp.Placement:
+        return on(placement, range(job.num_tasks))
+
+
+def test_gpus_that_cannot_be_had_are_told_before_a_requirement_that_is_not_met() -> None:
+    jobs = tp.JobGraph.ring(2).with_(anti_affinity=True), tp.JobGraph.ring(1)
+    for states, fault in ((0, "anti_affinity, but on"), (6, r"GPUs \[[01, ]+\] are (not free|drained)$")):
+        with pytest.raises(AssertionError, match=fault):
+            check_policy(TakesTheFirst, topologies=default_topologies()[:1], jobs=jobs, states=states)
 
 
 @pytest.mark.parametrize("name", tp.policies.names())

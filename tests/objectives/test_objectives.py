@@ -25,6 +25,33 @@ from topoplace.testing.strategies import job_graphs, topologies
 from topoplace.topology.links.link import LinkKind
 
 
+def unlike_a_dgx1v(topology: tp.Topology) -> bool:
+    kinds = {topology.link(u, v).kind for u in range(topology.num_gpus) for v in range(u)}
+    fast = {
+        kind for kind in kinds if "NVLINK" in kind.name or kind.name in ("NVSWITCH", "C2C", "XGMI", "ICI")
+    }
+    return not fast <= {LinkKind.NVLINK, LinkKind.NVLINK2}
+
+
+def test_equation_2_is_extrapolated_on_other_machines_than_that_of_its_fit() -> None:
+    def extrapolated(topology: tp.Topology, gpus: tuple[int, ...]) -> float:
+        job = tp.JobGraph.ring(len(gpus))
+        return scores_of(job, gpus, topology, range(topology.num_gpus))["effective_bandwidth_extrapolated"]
+
+    fitted = {name for name in tp.machines.names() if not extrapolated(tp.machines.get(name), (0, 1, 2))}
+    assert fitted == {"summit", "dgx1-v100", "torus2d-16", "cubemesh-16", "p3.16xlarge"}
+    assert extrapolated(tp.machines.get("dgx1-v100"), (0, 1, 2, 3, 4, 5))
+    own = EffectiveBandwidth([1.0] * 14)
+    a100 = tp.machines.get("dgx-a100")
+    assert (
+        scores_of(tp.JobGraph.ring(2), (0, 1), a100, range(8), own)["effective_bandwidth_extrapolated"] == 0.0
+    )
+    mixed = tp.Topology.cluster(
+        {name: tp.machines.get(name) for name in ("dgx1-v100", "dgx-a100")}, network=12.5
+    )
+    assert [extrapolated(mixed, gpus) for gpus in ((0, 1), (8, 9), (0, 8))] == [0.0, 1.0, 1.0]
+
+
 @given(job=job_graphs(max_tasks=5), topology=topologies(min_gpus=5), data=st.data())
 def test_scores_against_their_definitions(
     job: tp.JobGraph, topology: tp.Topology, data: st.DataObject
@@ -38,7 +65,9 @@ def test_scores_against_their_definitions(
     assert scores == {
         "aggregated_bandwidth": brute_force.aggregated(job, topology, gpus),
         "effective_bandwidth": brute_force.effective(job, topology, gpus),
-        "effective_bandwidth_extrapolated": float(job.num_tasks not in (2, 3, 4, 5)),
+        "effective_bandwidth_extrapolated": float(
+            job.num_tasks not in (2, 3, 4, 5) or unlike_a_dgx1v(topology)
+        ),
         "preserved_bandwidth": brute_force.preserved(topology, free, gpus),
         "bottleneck_bandwidth": brute_force.bottleneck(job, topology, gpus),
     }

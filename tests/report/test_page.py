@@ -85,7 +85,7 @@ def test_a_prediction_outside_the_range_of_its_fit_is_marked() -> None:
     assert min(result.jobs["scores"]["effective_bandwidth"]) < 0
     (remark,) = contents.contents_of([result])["groups"][0]["remarks"]
     assert remark.startswith(
-        "effective bandwidth of 2 of 2 sensitive jobs: eq. 2 of MAPA was fitted on 2 to 5 GPUs"
+        "effective bandwidth (EffBW) is extrapolated for all 2 bandwidth-sensitive jobs: eq. 2 of MAPA was fitted on"
     )
 
 

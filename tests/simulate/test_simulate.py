@@ -132,7 +132,7 @@ def test_a_policy_that_breaks_the_rules_is_named() -> None:
     with pytest.raises(tp.AllocationError):
         simulate(topology, queue_of(2, 2), Misbehaving(Plan(start=(("0", two), ("1", two)))))
     for no_plan, shown in ((None, "None"), ({"start": ()}, r"\{'start': \(\)\}")):
-        with pytest.raises(TypeError, match=f"'misbehaving': its plan is {shown}, not a Plan"):
+        with pytest.raises(TypeError, match=f"'misbehaving': plan returned {shown}, not a Plan$"):
             simulate(topology, queue_of(2), Misbehaving(no_plan))  # type: ignore[arg-type]
 
 

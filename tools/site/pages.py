@@ -19,6 +19,12 @@ _DOCUMENTS = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages of the site by the document of the repository that they show."""
+_REFERENCES = {
+    "python/topoplace": "reference/index.md",
+    "cpp/c_interface/topoplace.h": "reference/c.md",
+    "cpp/include/topoplace": "reference/cpp.md",
+}
+"""Pages made of the code by the path of the code: documents link to the code, which is there in a clone, too."""
 _EXAMPLES = "examples.md"
 _COPIED = ("LICENSE", "CITATION.cff")
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
@@ -54,7 +60,7 @@ def _page_of(path: str) -> str:
     """Return the page of the site that shows a file of the repository."""
     if path == "examples" or path.startswith("examples/"):
         return _EXAMPLES
-    return _DOCUMENTS.get(path) or path.removeprefix("docs/")
+    return (_DOCUMENTS | _REFERENCES).get(path) or path.removeprefix("docs/")
 
 
 def _examples() -> str:

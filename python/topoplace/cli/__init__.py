@@ -7,6 +7,7 @@ function imports the library, so that `--help` stays quick. Commands share
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import sys
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append(
             ""
         )  # `--policy module:Class` finds modules of the current directory, after installed ones
+    parsed: argparse.Namespace = argparse.Namespace()
     try:
         try:
             with warnings.catch_warnings():
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        print(f"topoplace: {_one_line(error)}", file=sys.stderr)
+        print(f"topoplace: {_one_line(error, _option_of(error, parsed, arguments))}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {one_line(note)}", file=sys.stderr)
         _discard_output()
@@ -140,9 +142,20 @@ def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
     print(f"topoplace: {one_line(str(message))}", file=sys.stderr)
 
 
-def _one_line(error: Exception) -> str:
+def _option_of(error: Exception, parsed: argparse.Namespace, arguments: Sequence[str] | None) -> str:
+    """Return the option that names the file of an OSError, with a space behind it; "" if none does."""
+    named: object = getattr(error, "filename", None)
+    given = {text.partition("=")[0] for text in (sys.argv[1:] if arguments is None else arguments)}
+    values: dict[str, Any] = dict(vars(parsed))
+    options = [
+        f"--{name.replace('_', '-')}" for name, value in values.items() if named and str(value) == named
+    ]
+    return next((f"{option} " for option in options if option in given), "")
+
+
+def _one_line(error: Exception, option: str) -> str:
     if isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        text = f"{option}{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
         text = str(error) or type(error).__name__
     return one_line(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from topoplace.cli import flags, options, reading
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.simulate import Workload
 
+_MISSING_COLUMNS = "line 1: columns = "
+"""In an error about columns that a CSV file lacks."""
 _FLAGS = {
     "pattern": "--pattern",
     "bandwidth_sensitive": "--sensitive",
@@ -71,6 +75,7 @@ def jobs_of(
 
     with (
         reading.errors_of(source),
+        _columns_explained(),
         flags.named(**_FLAGS),
         reading.seekable(source) as file,
         waiting.reading(file, source),
@@ -100,6 +105,17 @@ def print_assumed(jobs: Workload) -> None:
     report = jobs.report
     if report and report.assumed and not (report.skipped or report.unused):
         print(options.one_line(f"assumed of the jobs: {', '.join(report.assumed)}"))
+
+
+@contextmanager
+def _columns_explained() -> Generator[None]:
+    """Add to an error about missing columns how --map names others."""
+    try:
+        yield
+    except ValueError as error:
+        if _MISSING_COLUMNS not in str(error):
+            raise
+        raise ValueError(f"{error}; --map num_gpus=COLUMN names a column of another name") from None
 
 
 def _why_none(read: Workload) -> str:

@@ -112,8 +112,8 @@ def _pattern(pattern: str, gpus: str) -> JobGraph:
         sizes = [int(size) for size in gpus.split("x")]
     except ValueError:
         raise ValueError(f"--gpus {gpus!r}: not a number such as 4, nor 2x4") from None
-    if math.prod(sizes) > _MAX_TASKS:
-        raise ValueError(f"--gpus {gpus!r}: more than {_MAX_TASKS}")
+    if min(sizes) < 1 or math.prod(sizes) > _MAX_TASKS:
+        raise ValueError(f"--gpus {gpus!r}: not in 1..{_MAX_TASKS}")
     if pattern in ("mesh", "torus"):
         return JobGraph.mesh(sizes) if pattern == "mesh" else JobGraph.torus(sizes)
     if pattern not in PATTERNS:

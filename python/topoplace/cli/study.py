@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from topoplace.objectives.expected_fragmentation import TypicalJobs
     from topoplace.simulate import Discipline, PerformanceModel, Result, Workload
 
+_NONE_RAN = 1
 _NUM_JOBS = 300
 _NOT_RECORDED = frozenset(
     (
@@ -103,6 +104,17 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     options.add_reslice(parser)
 
 
+def exit_code(results: Sequence[Result]) -> int:
+    """Return 1, and say so on standard error, if no job ran in any of the results; else 0."""
+    records = [record for result in results for record in result.records]
+    if not records or any(record.placement for record in records):
+        return 0
+    num_jobs, reason = len(results[0].records), records[0].rejected
+    which = f"all {num_jobs} jobs were rejected; the first" if num_jobs > 1 else "the only one was rejected"
+    print(options.one_line(f"topoplace: no job ran: {which}: {reason}"), file=sys.stderr)
+    return _NONE_RAN
+
+
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
@@ -151,7 +163,8 @@ class Study:
             else:
                 results[name] = result
         if not results:
-            raise ValueError(next(iter(set_aside.values())))
+            name, reason = next(iter(set_aside.items()))
+            raise ValueError(f"{name}: {reason}")
         shown = Counter(result.policy for result in results.values())
         return [
             # Two classes of others may call themselves the same, but are not one policy.
@@ -160,19 +173,24 @@ class Study:
         ], set_aside
 
     def attempt(self, name: str, **given: Any) -> Result | str:
-        """Simulate the jobs under the policy called `name`, see `run`; return the reason if it cannot run them."""
+        """Simulate the jobs under the policy called `name`, see `_run`; return the reason if it cannot run them."""
         from topoplace.simulate.metrics import refusal
 
         try:
-            result = self.run(name, **given)
+            result = self._run(name, given)
         except ValueError as error:
             return str(error)
         return refusal(result) or result
 
-    def run(self, name: str, **given: Any) -> Result:
+    def run(self, name: str) -> Result:
+        """Simulate the jobs under the policy called `name`, which --policy gives."""
+        return self._run(name, {}, f"--policy = {name!r}: ")
+
+    def _run(self, name: str, given: Mapping[str, Any], faults_begin: str = "") -> Result:
         """Simulate the jobs under the policy called `name`, with the arguments `given` for its class.
 
         A policy of SC'17 also gets the performance profile, and one that knows typical jobs gets those of the file.
+        faults_begin: begins the message about a fault of a policy of others.
         """
         from topoplace import policies
         from topoplace.moving import MakingRoom
@@ -183,6 +201,7 @@ class Study:
             policy = policies.get(name, profile=self.profile, **given)
         if self.typical and isinstance(policy, policies.FragmentationGradientDescent):
             policy = policies.get(name, typical=self.typical, **given)
+        chosen = policy
         if self.arguments.reslice:
             policy = options.reslicing(policy)
         if self.arguments.make_room is not None:
@@ -190,7 +209,7 @@ class Study:
                 raise ValueError("--make-room: room is made without reslicing GPUs, which --reslice asks for")
             with flags.named(policy="--make-room"):
                 policy = MakingRoom(policy)
-        with flags.named(backfill="--backfill"):
+        with flags.named(backfill="--backfill"), policies.installed.faults_named(chosen, faults_begin):
             result = simulate(
                 self.topology,
                 self.workload,

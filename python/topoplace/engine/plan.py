@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.errors import warn_deprecated
+from topoplace.errors import PolicyError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 
 if TYPE_CHECKING:
@@ -118,6 +118,17 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
         "drives": placement.drives,
         "env": None if placement.slices or placement.remote else placement.env(),
     }
+
+
+def check_answer(answer: object, kind: type, policy: object, method: str, *, or_none: bool = False) -> None:
+    """Raise PolicyError unless the method of a policy has returned a `kind`, or None if `or_none` allows it."""
+    if isinstance(answer, kind) or (or_none and answer is None):
+        return
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    raise PolicyError(
+        f"policy {getattr(policy, 'name', type(policy).__name__)!r}: {method} returned {_checks.shown(answer)}, "
+        f"not {article} {kind.__name__}{' or None' if or_none else ''}"
+    )
 
 
 def different_gpu_sets(placements: Iterable[Placement], count: int) -> tuple[Placement, ...]:

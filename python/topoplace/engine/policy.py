@@ -28,19 +28,18 @@ from topoplace.engine.admission import (
     tasks_per_machine,
 )
 from topoplace.engine.effort import Effort
-from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
 from topoplace.engine.slices import slices_for
 from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
-from topoplace.placement import Refusal
+from topoplace.placement import Placement, Refusal
 
 if TYPE_CHECKING:
     from topoplace.engine.queues.live_queue import LiveRule
     from topoplace.engine.queues.waiting_kind import WaitingJob
-    from topoplace.placement import Placement
 
 
 @runtime_checkable
@@ -151,9 +150,10 @@ class SearchPolicy(ABC):
         placement = None
         if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
             placement = self.best(job, cluster, where[0])
+            check_answer(placement, Placement, self, "best", or_none=True)
         if placement is None and (len(where) != 1 or cluster.topology.partitioned_gpus):
             placement = next(self._candidates(job, cluster, Effort(self.decision_budget())), None)
-        return None if placement is None or self.reason_to_wait(job, placement) else placement
+        return None if placement is None or self._waits(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return up to `top` best GPU sets, each as its best placement with scores.
@@ -170,7 +170,7 @@ class SearchPolicy(ABC):
         effort = Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
         candidates = tuple(islice(self._candidates(job, cluster, effort), top))
         if candidates:
-            refusal = self.reason_to_wait(job, candidates[0])
+            refusal = self._waits(job, candidates[0])
         else:
             refusal = cluster_search.why_never(job, cluster) or cluster_search.why_not_now(job, cluster)
         return Explanation(self.name, candidates, refusal, effort.complete)
@@ -219,6 +219,12 @@ class SearchPolicy(ABC):
                     seen.add(gpus)
                     yield placement
 
+    def _waits(self, job: JobGraph, placement: Placement) -> Refusal | None:
+        """Return `reason_to_wait`; PolicyError if it is no Refusal."""
+        refusal = self.reason_to_wait(job, placement)
+        check_answer(refusal, Refusal, self, "reason_to_wait", or_none=True)
+        return refusal
+
     def _candidates(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield placements on different GPU sets, best first; on a cluster of several machines machine by machine."""
         split = cluster_search.is_split(cluster.topology)
@@ -245,6 +251,7 @@ class SearchPolicy(ABC):
             if len(free) < job.num_tasks:
                 return
             placement = self.best_within(job, cluster, free, required, budget)
+            check_answer(placement, Placement, self, "best", or_none=True)
             if placement is not None:
                 gpus = sorted(placement.gpus)
                 heapq.heappush(

@@ -35,6 +35,7 @@ def parsed(text: str | bytes) -> JobGraph:
     A text that names a `pattern` has `num_tasks`, or for a mesh or torus `dims`, and no edges. People write it, so it
     may leave out format and version, and its keys are the names of the fields.
     """
+    _checks.refuse_path(text, "text", JobGraphError)
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:

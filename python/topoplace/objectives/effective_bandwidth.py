@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks
+from topoplace.topology.links.link import NVLINKS, LinkKind
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
 
 # Table 2 of the paper truncates these to three decimals; all digits are from the published artifact.
 # The artifact's logs print predictions to 1e-6 and agree with every digit here.
@@ -31,9 +35,12 @@ MAPA_COEFFICIENTS: Final = (
 )
 FITTED_TASKS: Final = range(2, 6)
 """Job sizes on which eq. 2 was fitted; for other sizes it extrapolates and is not monotone."""
+_FITTED_LINKS: Final = frozenset((LinkKind.NVLINK, LinkKind.NVLINK2))
+_FAST_LINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C, LinkKind.XGMI, LinkKind.ICI}
 
 OUTSIDE_ITS_RANGE: Final = (
-    "eq. 2 of MAPA was fitted on 2 to 5 GPUs with few links, and is no bandwidth elsewhere"
+    "eq. 2 of MAPA was fitted on jobs of 2 to 5 V100 GPUs with few links; for others, such as jobs of one GPU, "
+    "it is no bandwidth"
 )
 """What readers of a prediction need to know if `is_outside_range`."""
 
@@ -41,9 +48,34 @@ _MAX_LINKS: Final = 2**53
 
 
 def is_outside_range(scores: Mapping[str, float]) -> bool:
-    """Return True if the scores have a prediction that is no bandwidth: for another job size, or not positive."""
+    """Return True if the scores have a prediction that is no bandwidth: one that is extrapolated, or not positive."""
     extrapolated = scores.get("effective_bandwidth_extrapolated", 0.0) > 0
     return extrapolated or scores.get("effective_bandwidth", math.inf) <= 0
+
+
+def is_extrapolated(gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None) -> bool:
+    """Return True if eq. 2 was not fitted on jobs of as many GPUs, or on machines such as those of `gpus`.
+
+    MAPA fitted it on a DGX-1V: on V100 GPUs with direct NVLinks of the second generation. What the topology does not
+    state of GPUs and links is taken for that. model: one with other coefficients is taken for fitted on these machines.
+    """
+    if len(gpus) not in FITTED_TASKS:
+        return True
+    if model is not None and model.coefficients != MAPA_COEFFICIENTS:
+        return False
+    templates = topology.templates
+    if len(templates) == 1:
+        return templates[0].derived(_is_unlike_the_fit)
+    machines = {int(topology.machine_of[gpu]) for gpu in gpus}
+    return any(templates[topology.template_of[machine]].derived(_is_unlike_the_fit) for machine in machines)
+
+
+def _is_unlike_the_fit(machine: Topology) -> bool:
+    if any(gpu.model and "V100" not in gpu.model for gpu in machine.gpus):
+        return True
+    other = _FAST_LINKS - _FITTED_LINKS
+    to_switches = any(link.kind in _FAST_LINKS for _, _, link in machine.component_links)
+    return to_switches or any(link.kind in other for _, _, link in machine.links)
 
 
 class EffectiveBandwidth:

@@ -20,7 +20,7 @@ from topoplace.objectives.arguments import (
     gpu_of_each_task,
     gpus_in_task_order,
 )
-from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.pair_links import PairLinks, Pairs
 from topoplace.topology.links.link import NVLINKS, Link, LinkKind
 from topoplace.topology.topology import Topology
@@ -228,16 +228,16 @@ def scores_of(
     """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a part of the `free` GPUs.
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
-    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0. If a fabric
-    joins several machines, preserved_bandwidth is that of the machines of `gpus` alone: see `free_beside`. model: the
-    model of effective bandwidth, by default that with MAPA's coefficients. ValueError unless `gpus` are different GPUs,
-    one per task.
+    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on as many GPUs, or on such machines, else
+    0.0. If a fabric joins several machines, preserved_bandwidth is that of the machines of `gpus` alone: see
+    `free_beside`. model: the model of effective bandwidth, by default that with MAPA's coefficients. ValueError unless
+    `gpus` are different GPUs, one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     _check_model(model)
     return {
         **job_link_scores(job, gpus, topology, model),
-        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
+        "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology, model)),
         "preserved_bandwidth": preserved_bandwidth(gpus, topology, free_beside(gpus, topology, free)),
     }
 

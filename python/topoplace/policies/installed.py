@@ -1,13 +1,18 @@
-"""Policies that other installed packages offer, as entry points of the group `topoplace.policies`."""
+"""Policies of others: found as entry points of the group `topoplace.policies`, and named if they are faulty.
+
+A fault in the code of any policy that is not of this package is reported by the policy's name, method, file and line.
+"""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from topoplace import _checks
+from topoplace.errors import AllocationError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -69,8 +74,56 @@ def failure(error: BaseException, doing: str) -> str:
     place = (
         ("", 0) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     )  # its text has the place
-    where = f" ({Path(place[0]).name}, line {place[1]})" if place[0] else ""
+    return _raised(error, doing, *place)
+
+
+def _raised(error: BaseException, doing: str, file: str, line: int | None) -> str:
+    where = f" ({Path(file).name}, line {line})" if file else ""
     return f"{doing} raised {type(error).__name__}: {error}{where}"
+
+
+def is_of_others(policy: Policy) -> bool:
+    """Return True if the class of a policy is not of this package."""
+    return _package(type(policy).__module__) != _package(__name__)
+
+
+@contextmanager
+def faults_named(policy: Policy, begin: str = "") -> Generator[None]:
+    """Turn a fault of a policy of others in the `with` block into a ValueError with its method, file and line.
+
+    begin: begins the message. A fault is what the policy's code raises, and an answer that cannot be used. Built-in
+    policies, and errors about other arguments, are left as they are.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        fault = _fault_of(policy, error) if is_of_others(policy) else ""
+        if not fault:
+            raise
+        raise ValueError(begin + fault) from error
+
+
+def _fault_of(policy: Policy, error: BaseException) -> str:
+    """Return what is wrong with a policy of others that led to `error`; "" if the error is about something else."""
+    about = f"policy {policy.name!r}: "
+    if str(error).startswith(about):
+        return str(error).removeprefix(about)
+    package = _package(type(policy).__module__)
+    own = [
+        (frame.f_code, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _package(frame.f_globals.get("__name__", "")) == package
+    ]
+    if own:
+        code, line = own[-1]
+        return _raised(error, own[0][0].co_name, code.co_filename, line)
+    if isinstance(error, AllocationError):
+        return str(error)
+    return "" if isinstance(error, ValueError | OSError | ImportError) else failure(error, "what it answered")
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _offered() -> dict[str, list[EntryPoint]]:

@@ -72,16 +72,17 @@ def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
     """Return what readers of the figures `keys` of `results` need to know; nothing if they are what they seem."""
     if not any("effective_bandwidth" in key for key in keys):
         return []
-    records = [
-        record
-        for result in results
-        for record in result.records
-        if record.placement and record.job.bandwidth_sensitive
-    ]
-    outside = sum(is_outside_range(record.placement.scores) for record in records if record.placement)
-    if not outside:
+    counts: set[str] = set()
+    for result in results:
+        ran = [one.placement for one in result.records if one.placement and one.job.bandwidth_sensitive]
+        if outside := sum(is_outside_range(placement.scores) for placement in ran):
+            counts.add(f"{outside} of the {len(ran)}" if outside < len(ran) else f"all {len(ran)}")
+    if not counts:
         return []
-    return [f"effective bandwidth of {outside} of {len(records)} sensitive jobs: {OUTSIDE_ITS_RANGE}"]
+    which = counts.pop() if len(counts) == 1 else "some"
+    return [
+        f"effective bandwidth (EffBW) is extrapolated for {which} bandwidth-sensitive jobs: {OUTSIDE_ITS_RANGE}"
+    ]
 
 
 def shown(key: str, row: Mapping[str, Any]) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from topoplace import _checks
-from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
 from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
 from topoplace.placement import Placement, Refusal
 from topoplace.simulate.metrics import JobRecord
@@ -79,8 +78,8 @@ class PlannedQueue:
     def decide(self, now: float) -> Decided[JobRecord]:
         """Follow the policy's plan for all jobs at time `now`, in seconds.
 
-        TypeError if it is no `Plan`. ValueError if it names a job that is not waiting, or gives a job a wrong number of
-        GPUs.
+        PolicyError if it is no `Plan`. ValueError if it names a job that is not waiting, or gives a job a wrong number
+        of GPUs.
         """
         plan = _planned(self._policy, tuple(self._jobs.values()), self._cluster, now)
         decided = self._follow(plan)
@@ -163,10 +162,9 @@ class StartedQueue(LiveQueue[JobRecord]):
 
 
 def _planned(policy: Policy, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-    """Return the policy's plan for waiting jobs; TypeError if it returns something else."""
+    """Return the policy's plan for waiting jobs; PolicyError if it returns something else."""
     plan = policy.plan(queue, cluster, now)
-    if not isinstance(plan, Plan):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"policy {policy.name!r}: its plan is {_checks.shown(plan)}, not a Plan")
+    check_answer(plan, Plan, policy, "plan")
     return plan
 
 
@@ -176,7 +174,9 @@ def _forced(head: QueuedJob, policy: Policy, cluster: Cluster, now: float) -> Pl
 
 def why_not(job: JobGraph, policy: Policy, cluster: Cluster) -> Refusal:
     """Return why the policy does not start a job on an idle cluster."""
-    return policy.explain(job, cluster, top=1).refusal or Refusal("refused on an idle cluster")
+    explained = policy.explain(job, cluster, top=1)
+    check_answer(explained, Explanation, policy, "explain")
+    return explained.refusal or Refusal("refused on an idle cluster")
 
 
 def age(record: JobRecord) -> tuple[float, int]:
@@ -185,7 +185,8 @@ def age(record: JobRecord) -> tuple[float, int]:
 
 
 def _allocate(job_id: str, job: JobGraph, placement: Placement, policy: Policy, cluster: Cluster) -> None:
-    """Allocate a placement of a plan; ValueError if it does not have one GPU per task."""
+    """Allocate a placement of a plan; ValueError if it does not have one GPU per task, PolicyError if it is none."""
+    check_answer(placement, Placement, policy, "plan")
     if len(placement.gpus) != job.num_tasks:
         raise ValueError(
             f"policy {policy.name!r}: {len(placement.gpus)} GPUs for {job_id!r}, which has {job.num_tasks} tasks"

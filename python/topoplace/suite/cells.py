@@ -55,7 +55,8 @@ def simulate(cell: Cell) -> Outcome:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "topology .* has no sockets")  # a policy that is another one there
         try:
-            result = simulated(topology, workload, policy, performance=MapaSlowdown(), seed=cell.seed)
+            with policies.installed.faults_named(policy):
+                result = simulated(topology, workload, policy, performance=MapaSlowdown(), seed=cell.seed)
         except ValueError as error:
             return str(error)
     return next(iter(result.rejections()), "") or _figures(result)

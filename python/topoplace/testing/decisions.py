@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from topoplace.engine.plan import Explanation, Plan, check_answer
 from topoplace.engine.policy import Policy, SearchPolicy
-from topoplace.errors import AllocationError
+from topoplace.errors import AllocationError, PolicyError
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
+from topoplace.placement import Placement, Refusal
 from topoplace.testing.answers import explained_text, placed_text, plan_text, queue_of, refused_text
-from topoplace.testing.placements import check_placement
+from topoplace.testing.placements import check_placement, gpu_fault
 from topoplace.testing.reference import better_placement, num_orders
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
-    from topoplace.engine.plan import Explanation, Plan, QueuedJob
+    from topoplace.engine.plan import QueuedJob
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.placement import Placement, Refusal
 
 PolicyFactory = Callable[[], Policy]
 _Answer = TypeVar("_Answer")
@@ -45,6 +46,20 @@ def require(holds: object, message: str) -> None:
     """Raise AssertionError with `message` unless `holds`; unlike `assert`, also under `python -O`."""
     if not holds:
         raise AssertionError(message)
+
+
+def require_kind(
+    answer: object, kind: type, policy: Policy, method: str, where: str, *, or_none: bool = False
+) -> None:
+    """Raise AssertionError, which begins with `where`, unless a method has returned a `kind`, or None if allowed."""
+    try:
+        check_answer(answer, kind, policy, method, or_none=or_none)
+    except PolicyError as error:
+        raise AssertionError(f"{where}: {str(error).removeprefix(f'policy {policy.name!r}: ')}") from None
+
+
+class LighterFaultError(AssertionError):
+    """A placement whose GPUs the job can have, but which breaks another clause, such as a requirement of the job."""
 
 
 class DecisionCheck:
@@ -88,19 +103,34 @@ class DecisionCheck:
         texts = _text(answer), explained_text(explained)
         return Outcome(placement, explained.refusal, isinstance(answer, ValueError), texts)
 
+    def gpu_fault(self) -> str | None:
+        """Return why the GPUs that `place` returns cannot be had, with the case; None if they can, or if it fails."""
+        try:
+            placement = self.policy.place(self.job, self.cluster)
+        except Exception:
+            return None
+        fault = placement and gpu_fault(placement, self.job, self.cluster)
+        return f"{self.where}: {fault}" if fault else None
+
     def _place(self, policy: Policy) -> Placement | ValueError | None:
         """Return what `place` returns, or the ValueError by which it refuses a requirement of the job."""
         try:
-            return policy.place(self.job, self.cluster)
+            placement = policy.place(self.job, self.cluster)
         except Exception as error:
             named = isinstance(error, ValueError) and _names_requirement(str(error), self.job)
             if isinstance(error, ValueError) and named:
                 return error
             raise AssertionError(f"{self.where}: place raised {refused_text(error)}") from error
+        require_kind(placement, Placement, policy, "place", self.where, or_none=True)
+        return placement
 
     def _explain(self) -> Explanation:
         with no_exception(f"{self.where}: explain"):
             explained = self.policy.explain(self.job, self.cluster)
+        require_kind(explained, Explanation, self.policy, "explain", self.where)
+        for candidate in explained.candidates:
+            require_kind(candidate, Placement, self.policy, "explain", self.where)
+        require_kind(explained.refusal, Refusal, self.policy, "explain", self.where, or_none=True)
         self._require_unchanged("explain")
         return explained
 
@@ -116,6 +146,7 @@ class DecisionCheck:
         (entry,) = queue_of([self.job])
         with no_exception(f"{self.where}: plan"):
             plan = self.policy.plan((entry,), self.cluster, 0.0)
+        require_kind(plan, Plan, self.policy, "plan", self.where)
         self._require_unchanged("plan")
         self._require(
             entry.job_id in dict(plan.reject), f"place refuses: {error}; but plan does not reject the job"
@@ -147,7 +178,8 @@ class DecisionCheck:
         try:
             check_placement(placement, self.job, self.cluster, effective_model(self.policy))
         except AssertionError as error:
-            raise AssertionError(f"{self.where}: {error}") from None
+            kind = AssertionError if gpu_fault(placement, self.job, self.cluster) else LighterFaultError
+            raise kind(f"{self.where}: {error}") from None
 
     def _check_optimal(self, placement: Placement) -> None:
         """Check by brute force that a placement that claims to be optimal is, if the case is small."""
@@ -174,10 +206,14 @@ def check_plan(policy: Policy, build: PolicyFactory, queue: Sequence[QueuedJob],
     before, now = cluster.snapshot(), float(len(queue))
     with no_exception(where):
         plan = policy.plan(tuple(queue), cluster, now)
+    require_kind(plan, Plan, policy, "plan", where)
+    for _, placement in plan.start:
+        require_kind(placement, Placement, policy, "plan", where)
     require(cluster.snapshot() == before, f"{where} changed the cluster it was shown")
     for other in (policy, build()):
         with no_exception(where):
             again = other.plan(tuple(queue), cluster, now)
+        require_kind(again, Plan, policy, "plan", where)
         texts = plan_text(plan), plan_text(again)
         require(texts[0] == texts[1], f"{where} is not deterministic: {texts[0]}, then {texts[1]}")
     known = {entry.job_id: entry.job for entry in queue}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from topoplace.engine.policy import Policy
 from topoplace.testing import second_process
 from topoplace.testing.answers import plan_text, queue_of
-from topoplace.testing.decisions import DecisionCheck, PolicyFactory, check_plan, require
+from topoplace.testing.decisions import DecisionCheck, LighterFaultError, PolicyFactory, check_plan, require
 from topoplace.testing.default_cases import clusters_on, default_jobs, default_topologies
 from topoplace.testing.reference import task_orders
 from topoplace.testing.second_process import Answers, NoSecondProcessError, other_hash_seed
@@ -46,12 +46,12 @@ def check_policy(
 ) -> Report:
     """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    topologies: by default three built-in machines, a partitioned one, MIG slices, and three clusters of two or three
+    topologies: by default three built-in machines, a partitioned one, MIG slices, and four clusters of two to five
     machines.
     jobs: by default patterns of 1 to 5 tasks, jobs with each requirement, and a chain of 32 tasks.
     states: besides the idle cluster, how many busy clusters to try for each topology. The first has no free GPU. In the
     others, jobs hold random GPUs and others are drained; every second one knows its hosts, as the idle cluster does.
-    These clauses are checked for each case:
+    These clauses are checked for each case; GPUs that no job can have, in any case, are told before other faults:
     - `place` returns None or a placement with one free GPU per task, which meets the job's requirements and fits the
       hosts, or raises ValueError naming a requirement. Known scores are true (`check_placement`).
     - A placement that claims to be optimal is not worse than any other (`better_placement`); small cases only.
@@ -137,10 +137,11 @@ class _Run:
         found: list[Answers] = []
         fit: set[JobGraph] = set()
         for cluster in self.clusters:
-            snapshot = cluster.snapshot()
-            outcomes = [
-                DecisionCheck(self.policy, self.build, job, cluster, snapshot).run() for job in self.jobs
-            ]
+            checks = self._checks(cluster, cluster.snapshot())
+            try:
+                outcomes = [check.run() for check in checks]
+            except LighterFaultError as fault:
+                raise AssertionError(self._gpu_fault() or str(fault)) from None
             plan = check_plan(self.policy, self.build, queue_of(self.jobs), cluster)
             placed = {job for job, outcome in zip(self.jobs, outcomes, strict=True) if outcome.placement}
             fit = fit | placed if cluster.allocations or cluster.drained_gpus() else placed
@@ -149,6 +150,14 @@ class _Run:
             self.started += len(plan.start)
             found.append([*(text for outcome in outcomes for text in outcome.texts), plan_text(plan)])
         return found
+
+    def _gpu_fault(self) -> str | None:
+        """Return the first placement of any case whose GPUs cannot be had; it is told before lighter faults."""
+        checks = (check for cluster in self.clusters for check in self._checks(cluster, cluster.snapshot()))
+        return next(filter(None, (check.gpu_fault() for check in checks)), None)
+
+    def _checks(self, cluster: Cluster, snapshot: bytes) -> list[DecisionCheck]:
+        return [DecisionCheck(self.policy, self.build, job, cluster, snapshot) for job in self.jobs]
 
     def _check_refusals(
         self, outcomes: Sequence[Outcome], plan: Plan, fit: set[JobGraph], cluster: Cluster

@@ -10,7 +10,7 @@ from topoplace.cluster.host_shares import needs_hosts
 from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus
 from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.errors import AllocationError
-from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.links import (
     aggregated_bandwidth,
     bottleneck_bandwidth,
@@ -41,11 +41,18 @@ def check_placement(
 
     model: the model of the score effective_bandwidth, by default MAPA's.
     """
-    for faults in (_gpu_faults, _requirement_faults, _host_faults):
+    if fault := gpu_fault(placement, job, cluster):
+        raise AssertionError(fault)
+    for faults in (_requirement_faults, _host_faults):
         if fault := next(faults(placement, job, cluster), None):
             raise AssertionError(fault)
     if fault := next(_score_faults(placement, job, cluster, model or EffectiveBandwidth()), None):
         raise AssertionError(fault)
+
+
+def gpu_fault(placement: Placement, job: JobGraph, cluster: Cluster) -> str | None:
+    """Return why no job can have the placement's GPUs: their number, busy, drained or no partition; None if it can."""
+    return next(_gpu_faults(placement, job, cluster), None)
 
 
 def _gpu_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:
@@ -192,7 +199,7 @@ RECOMPUTED: Final[dict[str, Score]] = {
         free_beside(placement.gpus, cluster.topology, able_gpus(job, cluster)),
     ),
     "effective_bandwidth_extrapolated": lambda placement, job, cluster, model: float(
-        job.num_tasks not in FITTED_TASKS
+        is_extrapolated(placement.gpus, cluster.topology, model)
     ),
     "communication_cost": lambda placement, job, cluster, model: communication_cost(
         job, placement.gpus, cluster.topology

@@ -115,6 +115,10 @@ def number(
     except ValueError:
         value = float("nan")
     if not low <= value <= high:
-        limits = f"{low:g}..{high:g}" if high < MAX_NUMBER else f"from {low:g}"
+        limits = (
+            f"{_checks.bound(low)}..{_checks.bound(high)}"
+            if high < MAX_NUMBER
+            else f"from {_checks.bound(low)}"
+        )
         raise ValueError(f"line {line}: {column} = {_checks.shown(text)}, not a number {limits}")
     return value

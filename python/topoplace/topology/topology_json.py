@@ -117,6 +117,7 @@ def _level(level: Level) -> dict[str, Any]:
 
 def parsed(text: str) -> Topology:
     """Return the topology that the JSON `text` describes; TopologyError names the fault of any other text."""
+    _checks.refuse_path(text, "text", TopologyError)
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import re
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +69,34 @@ def test_a_quoted_text_loses_its_marks() -> None:
     )
     assert discovery.read(quoted) == discovery.read(TEXT)
     assert decode.decoded("> a\nb > c\n") == "> a\nb > c\n"
+
+
+@pytest.mark.parametrize("given", ["topo.txt", "lab/topo.json", "C:\\lab\\topo.xml.gz", Path("lab/topo")])
+def test_a_path_in_place_of_the_text_in_the_file_is_named(given: str | Path) -> None:
+    name = repr(str(given))
+    told = re.escape(
+        f"{name} is the name of a file; give the text in it, such as Path({name}).read_text('utf-8')"
+    )
+    reads = (
+        tp.Topology.from_nvidia_smi,
+        tp.Topology.from_text,
+        tp.Topology.from_nccl_xml,
+        tp.Topology.from_json,
+    )
+    for read in reads:
+        with pytest.raises(tp.TopologyError, match=told):
+            read(given)  # type: ignore[arg-type]
+    with pytest.raises(tp.JobGraphError, match=told):
+        tp.JobGraph.from_json(given)  # type: ignore[arg-type]
+
+
+def test_a_text_of_one_line_is_no_path() -> None:
+    for text in (
+        "NodeName=n0 Name=gpu File=/dev/nvidia0.conf",
+        "Include other.conf",
+        '{"file": "topo.json"}',
+        "GPU0 GPU1\nsee topo.txt",
+    ):
+        with pytest.raises(tp.TopologyError) as caught:
+            tp.Topology.from_nvidia_smi(text)
+        assert "is the name of a file" not in str(caught.value)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Thread
@@ -79,7 +82,48 @@ def of_kind(name: str, *kinds: str) -> list[dict[str, Any]]:
 
 
 def test_every_manifest_is_looked_at() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted((*FILES, "Dockerfile", "pod.yaml"))
+
+
+def test_the_image_is_that_of_the_manifests_and_has_the_extras_that_exist() -> None:
+    lines = (FOLDER / "Dockerfile").read_text("utf-8")
+    images = {
+        container["image"]
+        for name in FILES
+        for workload in of_kind(name, "Deployment", "DaemonSet")
+        for container in workload["spec"]["template"]["spec"]["containers"]
+        if container["args"][0] == "kubernetes"
+    }
+    assert images == set(re.findall(r"-t (\S+) -$", lines, re.MULTILINE))
+    project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    (extras,) = re.findall(r"whl\)\[([a-z,]+)\]", lines)
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    (program,) = re.findall(r'^ENTRYPOINT \["(\w+)"\]$', lines, re.MULTILINE)
+    assert program in project["scripts"]
+    assert "USER" not in lines.replace("# The manifests name the user", "")  # the device plugin must be root
+
+
+def test_the_test_pod_gets_a_node_and_gpus() -> None:
+    (pod,) = documents("pod.yaml")
+    pod["metadata"] |= {
+        "uid": "uid-of-test",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }  # as the API server does
+    pod["status"] = {"phase": "Pending"}
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    with ApiServer() as api:
+        api.store.add("nodes", node_json("n0"))
+        api.store.add("pods", pod)
+        scheduler = Scheduler(topology, tp.policies.get("topo-aware"), Access("127.0.0.1", api.port))
+        stop = Event()
+        thread = Thread(target=scheduler.run, args=(stop,))
+        thread.start()
+        wait(lambda: not api.store.waiting())
+        stop.set()
+        thread.join(WAIT)
+        bound = api.store.pods()[pod["metadata"]["name"]]
+    assert bound["spec"]["nodeName"] == "n0"
+    assert len(json.loads(bound["metadata"]["annotations"]["topoplace.io/gpus"])["main"]) == 2
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -176,10 +176,11 @@ def test_queues_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert main([*command, "--cpus", cpus, "--performance", "fixed"]) == 0
         g, r = json.loads(capsys.readouterr().out)
         assert (g["makespan"], r["makespan"]) == (200.0, makespan)
-    assert main([*command[:-1], "--cpus", "8", "--memory-gb", "1"]) == 0  # 1gb are more than 1 GB
-    printed = capsys.readouterr().out
-    assert "rejected" in printed
-    assert "sensitive" not in printed
+    assert main([*command[:-1], "--cpus", "8", "--memory-gb", "1"]) == 1  # no job ran: 1gb are more than 1 GB
+    printed = capsys.readouterr()
+    assert "rejected" in printed.out
+    assert "sensitive" not in printed.out
+    assert printed.err.startswith("topoplace: no job ran: all 4 jobs were rejected; the first: ")
 
 
 def test_resources_that_say_nothing_of_gpus_are_left_out() -> None:

@@ -162,11 +162,12 @@ def test_which_jobs_are_sensitive_is_stated(given: Any, sensitive: str) -> None:
 @pytest.mark.parametrize("name", ["resnet", "vgg/5"])
 def test_a_model_of_no_job_is_refused(name: str) -> None:
     with pytest.raises(
-        ValueError, match=f"bandwidth_sensitive = '{name}': no job is of this model; others are alexnet, lstm"
+        ValueError,
+        match=f"bandwidth_sensitive = '{name}': no job is of this model; the models of the jobs are alexnet, lstm",
     ):
         Workload.from_trace(MODELS, bandwidth_sensitive=["vgg", name])
     with pytest.raises(
-        ValueError, match="bandwidth_sensitive = 'vgg': no job is of this model; others are unknown"
+        ValueError, match="bandwidth_sensitive = 'vgg': no job is of this model; the rows name no models"
     ):
         Workload.from_philly(json.dumps(PHILLY[:1]), bandwidth_sensitive=["vgg"])
 

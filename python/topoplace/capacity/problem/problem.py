@@ -190,6 +190,6 @@ def _column(values: ArrayLike, name: str, low: float, high: float = MAX_HOURS) -
     if column.ndim != 1:
         raise ValueError(f"{name} has shape {column.shape}: must have one value per job")
     for i in np.flatnonzero(~((column >= low) & (column <= high)))[:1]:
-        raise ValueError(f"{name}[{i}] = {column[i]:g} is not in {low:g}..{high:g}")
+        raise ValueError(f"{name}[{i}] = {column[i]:g} is not in {_checks.bound(low)}..{_checks.bound(high)}")
     column.flags.writeable = False
     return column

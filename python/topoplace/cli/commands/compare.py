@@ -39,6 +39,7 @@ def add(commands: Any) -> None:
             "topoplace compare torus2d-16 -o pictures",
             "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
         ],
+        negative="no job ran under any policy, as all were rejected",
     )
     options.add_topology(parser)
     parser.add_argument(
@@ -48,7 +49,7 @@ def add(commands: Any) -> None:
     study.add_workload(parser)
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
     from topoplace.report import measures
 
@@ -85,6 +86,7 @@ def _run(arguments: argparse.Namespace) -> None:
         about = picture.with_name("report.html")
         write_page(results, about, title=f"Policies on {runs.topology.name}")
         writing.wrote(about, beside_json=arguments.json)
+    return study.exit_code(results)
 
 
 def _print(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str) -> None:

@@ -30,6 +30,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import policies
     from topoplace.moving import defragment
 
     running = running_jobs.running_jobs(arguments)
@@ -40,6 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with (
         flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
         Waiting("searching", limit_s=arguments.timeout),
+        policies.installed.faults_named(search["policy"], f"--policy = {arguments.policy!r}: "),
     ):
         plan = defragment(
             cluster,

@@ -46,6 +46,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import policies
     from topoplace.moving import make_room
     from topoplace.moving.rearrangement import unused_id
 
@@ -56,6 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with (
         flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
         Waiting("searching", limit_s=arguments.timeout),
+        policies.installed.faults_named(search["policy"], f"--policy = {arguments.policy!r}: "),
     ):
         plan = make_room(
             job,

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
+_LEGEND = (
+    "aggregated: sum of the job's links; effective: predicted all-reduce; bottleneck: its slowest link; preserved: sum "
+    "of the links among the GPUs left free"
+)
 _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
 
 
@@ -62,10 +66,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.reslice:
         policy = options.reslicing(policy)
     picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
-    with Waiting("searching"):
-        explained = policy.explain(job, cluster, top=arguments.top)
-    if ":" in arguments.policy:
-        _check(explained.candidates, job, cluster, policy, arguments.policy)
+    with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
+        with Waiting("searching"):
+            explained = policy.explain(job, cluster, top=arguments.top)
+        if policies.installed.is_of_others(policy):
+            _check(explained, job, cluster, policy)
     placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:
         writing.as_json(explained.to_dict(cluster.topology))
@@ -106,17 +111,22 @@ def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
     return cluster
 
 
-def _check(
-    candidates: Sequence[Placement], job: JobGraph, cluster: Cluster, policy: Policy, name: str
-) -> None:
-    """Raise ValueError with what is wrong with a placement by a policy of the user's own."""
+def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Policy) -> None:
+    """Raise PolicyError for an answer of a policy of the user's own that cannot be used."""
+    from topoplace.engine.plan import Explanation, check_answer
+    from topoplace.errors import PolicyError
+    from topoplace.placement import Placement
     from topoplace.testing.placements import check_placement
 
-    for one in candidates:
+    check_answer(explained, Explanation, policy, "explain")
+    if not explained.candidates and explained.refusal is None:
+        raise PolicyError(f"policy {policy.name!r}: explain returned neither a candidate nor a refusal")
+    for one in explained.candidates:
+        check_answer(one, Placement, policy, "explain")
         try:
             check_placement(one, job, cluster, getattr(policy, "model", None))
         except AssertionError as error:
-            raise ValueError(f"--policy = {name!r}: its placement {one.gpus} is wrong: {error}") from None
+            raise PolicyError(f"policy {policy.name!r}: its placement {one.gpus} is wrong: {error}") from None
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
@@ -158,6 +168,7 @@ def _print_candidates(explained: Explanation, title: str) -> None:
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
+    print(_LEGEND)
 
 
 def _print_slices(placed: Placement) -> None:

@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
             "topoplace simulate torus2d-16 --policy topo-aware -o pictures",
             "topoplace simulate cluster.json --jobs trace.csv --backfill easy --save result.csv",
         ],
+        negative="no job ran, as all were rejected",
     )
     options.add_topology(parser)
     parser.add_argument(
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
     )
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
     from topoplace.simulate.storage import tables
 
@@ -76,6 +77,7 @@ def _run(arguments: argparse.Namespace) -> None:
         _draw(result, runs, pictures)
         for name in _PICTURES:
             writing.wrote(pictures / name, beside_json=arguments.json)
+    return study.exit_code([result])
 
 
 def _draw(result: Result, runs: study.Study, pictures: Path) -> None:

@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         writing.as_json([_as_dict(score) for score in scores])
     else:
-        _print(scores)
+        _print(scores, arguments.policy)
     for path in written:
         writing.wrote(path, beside_json=arguments.json)
 
@@ -93,7 +93,8 @@ def _as_dict(score: Score) -> dict[str, Any]:
     return {"policy": score.policy, "scenarios": score.scenarios, "ratios": ratios, "refused": refused}
 
 
-def _print(scores: Sequence[Score]) -> None:
+def _print(scores: Sequence[Score], own: str | None) -> None:
+    """Print the table, and why the policy of the user's own, if there is one, refuses scenarios."""
     from topoplace import suite
     from topoplace.report import tables
     from topoplace.suite import document
@@ -102,3 +103,6 @@ def _print(scores: Sequence[Score]) -> None:
     print(
         f"ratios to {suite.REFERENCE}, mean ± half of the 95 % interval; lower is better, but for bandwidth"
     )
+    for score in scores:
+        for why in dict.fromkeys(score.refused.values() if score.policy == own else ()):
+            print(tables.plain(f"{own} refuses: {why}"))

@@ -66,7 +66,7 @@ def _check_authority(name: str | None) -> None:
         if name is not None:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(name)
     except OSError as error:
-        raise ValueError(f"--client-ca {name}: no certificate in PEM ({error})") from None
+        raise ValueError(f"--client-ca {name}: no certificate in PEM ({error.strerror or error})") from None
 
 
 def _pair_fault(error: OSError) -> str:
@@ -74,7 +74,7 @@ def _pair_fault(error: OSError) -> str:
     import ssl
 
     if not isinstance(error, ssl.SSLError):
-        return str(error)
+        return error.strerror or str(error)
     if error.reason == "KEY_VALUES_MISMATCH":
         return "the key is not that of the certificate"
     return f"not a certificate and its key in PEM ({error})"
@@ -88,8 +88,10 @@ def token(arguments: argparse.Namespace) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             token = file.read(1 << 16).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"--token-file: {error}") from None
+    except OSError as error:
+        raise ValueError(f"--token-file {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--token-file {path}: {error}") from None
     if not token or not token.isascii():
-        raise ValueError(f"--token-file: {path} has no token of ASCII characters")
+        raise ValueError(f"--token-file {path}: no token of ASCII characters")
     return token

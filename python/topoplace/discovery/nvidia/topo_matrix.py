@@ -127,6 +127,7 @@ def parse(
 
 
 def _clean_lines(text: object) -> list[str]:
+    _checks.refuse_path(text, "text", TopologyError)
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))

@@ -29,13 +29,14 @@ _ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']
 
 
 def decoded(data: object, what: str = "text", *, fences: bool = False) -> str:
-    """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else.
+    """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else, or a path.
 
     Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
     block of Markdown become empty. What begins every line is taken away: the ">" of a quotation, a time in ISO 8601, or
     the label 0 of `srun --label`.
     fences: if True, keep the lines that open or close a code block.
     """
+    _checks.refuse_path(data, what, TopologyError)
     if isinstance(data, str):
         text = data.removeprefix("\ufeff")
     elif isinstance(data, bytes):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.links import NUM_LINK_CLASSES, OTHER_LINK, LinkTables, link_scores
 from topoplace.placement import Placement
 
@@ -200,7 +200,7 @@ def place(
     rest = [gpu for gpu in cluster.free_gpus() if gpu not in gpus]
     scores = {
         **link_scores(edges_of(job), gpus, topology, model),
-        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
+        "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology, model)),
         "preserved_bandwidth": preserved_bandwidth(rest, topology),
     }
     return Placement(gpus=gpus, scores=scores, topology=topology, job=job)

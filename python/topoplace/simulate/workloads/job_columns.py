@@ -101,9 +101,10 @@ class Unsaid:
         """Yield what was assumed; ValueError if a model of sensitive jobs is that of no row."""
         missing = [name for name, is_seen in (self._models or {}).items() if not is_seen]
         if missing:
-            known = ", ".join(sorted(self._others)[:_SHOWN]) or "unknown"
+            known = ", ".join(sorted(self._others)[:_SHOWN])
+            which = f"the models of the jobs are {known}" if known else "the rows name no models"
             raise ValueError(
-                f"bandwidth_sensitive = {_checks.shown(missing[0])}: no job is of this model; others are {known}"
+                f"bandwidth_sensitive = {_checks.shown(missing[0])}: no job is of this model; {which}"
             )
         yield from self._assumed
 
