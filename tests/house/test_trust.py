@@ -183,7 +183,7 @@ def test_explanations_outlast_a_measurement(mutants: list[Mutant]) -> None:
     assert first["text"].startswith("from __future__ import")
     assert second["column"] == first["column"] + 1
     known = {**first, "equal": False, "why": "no reason"}
-    found: Any = mutation.tried(None, None, mutants, mutation.Counter(killed=1), [known], [])  # type: ignore[arg-type]
+    found: Any = mutation.tried(None, None, mutants, mutation.Counter(killed=1), [known])  # type: ignore[arg-type]
     assert found == {"verdicts": {"killed": 1, "survived": 2}, "survivors": [known, second]}
 
 

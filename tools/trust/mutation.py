@@ -18,7 +18,7 @@ NAME = "mutants"
 HELP = "Python: small faults that the tests find (an hour of CPU time)"
 LEAST = 90.0
 FOLDERS = ("engine", "policies", "cluster")
-IDENTITY = ("file", "text", "column", "old", "new")
+IDENTITY = ("file", "text", "nth", "column", "old", "new")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,16 +42,11 @@ def measure(given: argparse.Namespace, kept: Kept) -> Kept:
             identities = [identity(survivor) for survivor in old["survivors"]]
             mutants = [one for one in mutants_of([path]) if identity(described(one)) in identities]
             verdicts = Counter(old["verdicts"])
-            verdicts["survived"] -= len(mutants)
-            gone = [
-                one
-                for one in old["survivors"]
-                if identity(one) not in {*map(identity, map(described, mutants))}
-            ]
-            kept[name] = {**old, **tried(copy, tests, mutants, verdicts, old["survivors"], gone)}
+            verdicts["survived"] = 0  # those whose code is gone count no longer
+            kept[name] = {**old, **tried(copy, tests, mutants, verdicts, old["survivors"])}
         else:
             mutants = sample([path], given.count, given.seed, None)
-            kept[name] = {"seed": given.seed, **tried(copy, tests, mutants, Counter(), old["survivors"], [])}
+            kept[name] = {"seed": given.seed, **tried(copy, tests, mutants, Counter(), old["survivors"])}
         write(NAME, {folder: about for folder, about in kept.items() if about})
     return {folder: about for folder, about in kept.items() if about}
 
@@ -62,10 +57,10 @@ def tried(
     mutants: Sequence[Mutant],
     verdicts: Counter[str],
     known: Sequence[Kept],
-    survivors: list[Kept],
 ) -> Kept:
-    """Try mutants; return `verdicts` and `survivors` with theirs, explained as the `known` ones are."""
+    """Try mutants; return `verdicts` with theirs, and the survivors, explained as the `known` ones are."""
     explained = {identity(one): one for one in known}
+    survivors: list[Kept] = []
     for mutant in mutants:
         verdict = attempt(copy, tests, mutant)
         print(f"{verdict:8} {mutant}", flush=True)
@@ -77,12 +72,16 @@ def tried(
 
 
 def described(mutant: Mutant) -> Kept:
-    """Return a mutant by its line's text, which outlasts changes elsewhere in the file; not explained."""
+    """Return a mutant by its line's text, which outlasts changes elsewhere in the file; not explained.
+
+    `nth` tells lines of the same text apart, from 0.
+    """
     text = (REPOSITORY / mutant.path).read_text("utf-8")
     begin = text.rfind("\n", 0, mutant.begin) + 1
     line = text[begin:].split("\n", 1)[0]
+    nth = [other.strip() for other in text[:begin].splitlines()].count(line.strip())
     column = mutant.begin - begin - (len(line) - len(line.lstrip()))
-    about = (str(mutant.path), line.strip(), column, mutant.old, mutant.new)
+    about = (str(mutant.path), line.strip(), nth, column, mutant.old, mutant.new)
     return {**dict(zip(IDENTITY, about, strict=True)), "equal": None, "why": ""}
 
 
