@@ -100,7 +100,8 @@ def test_a_job_that_asks_for_no_cpus_runs_where_none_are_free(name: str) -> None
     for machine in (0, 1):
         everything = (tp.HostShare(machine, 4, 4.0),)
         cluster.allocate(f"job{machine}", tp.Placement((), topology=cluster.topology, hosts=everything))
-    placement = tp.policies.get(name).place(tp.JobGraph.ring(1), cluster)
+    job = tp.JobGraph.ring(1).with_(single_machine=True)
+    placement = tp.policies.get(name).place(job, cluster)
     assert placement is not None
     assert placement.gpus == (0,)
 

@@ -177,6 +177,7 @@ def test_idle_offers_ask_about_machines_that_no_job_uses() -> None:
     found = idle_offers(all_tasks, view.request(tp.JobGraph.ring(8)), view)
     assert [offer.size for offer in found] == [4, 4]
     assert [(state.free, state.is_used) for state in states] == [(0b1111, False)]
+    assert view.state(0).free == 0b1100
 
 
 def test_a_search_for_connected_gpus_leaves_nodes_for_nine_others(monkeypatch: pytest.MonkeyPatch) -> None:
