@@ -33,8 +33,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         recorder.stop()
 
 
-def pytest_sessionfinish() -> None:
-    """Write the report."""
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Write the report, unless a test failed: the next run then takes the same tests as new or changed."""
+    if exitstatus != pytest.ExitCode.OK:
+        return
     data = recorder.get_data()
     former = json.loads(REPORT.read_text("utf-8")) if REPORT.exists() else {}
     run_now = {file_of(test) for test in seconds}

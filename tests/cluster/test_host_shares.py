@@ -76,6 +76,14 @@ def test_a_cpu_that_does_not_divide_is_no_reason_for_never() -> None:
             assert (refusal is not None and refusal.permanent) == permanent
 
 
+def test_a_job_has_a_process_for_each_task_if_one_process_would_span_machines() -> None:
+    topology = tp.Topology.from_links(4, [], machines=["a", "a", "a", "b"])
+    job = tp.JobGraph.ring(4).with_(cpus=8, processes=2)
+    assert [(share.machine, share.cpus) for share in host_shares(job, (0, 1, 2, 3), topology)] == [
+        *((0, 2), (0, 2), (0, 2), (1, 2))
+    ]
+
+
 ONE_MACHINE = tp.Topology.from_links(1, [])
 
 
@@ -84,6 +92,18 @@ def test_a_job_of_cpus_alone_needs_no_free_memory() -> None:
     placement = tp.policies.get("baseline").place(tp.JobGraph.ring(1).with_(cpus=4), cluster)
     assert isinstance(placement, tp.Placement)
     assert [(share.cpus, share.memory_gb) for share in placement.hosts] == [(4, 0.0)]
+
+
+@pytest.mark.parametrize("name", ["fcfs", "topo-aware", "mapa-greedy", "fgd"])
+def test_a_job_that_asks_for_no_cpus_runs_where_none_are_free(name: str) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(ONE_MACHINE, count=2), HostResources(cpus=4, memory_gb=4.0))
+    for machine in (0, 1):
+        everything = (tp.HostShare(machine, 4, 4.0),)
+        cluster.allocate(f"job{machine}", tp.Placement((), topology=cluster.topology, hosts=everything))
+    job = tp.JobGraph.ring(1).with_(single_machine=True)
+    placement = tp.policies.get(name).place(job, cluster)
+    assert placement is not None
+    assert placement.gpus == (0,)
 
 
 def test_the_first_strange_name_is_reported() -> None:

@@ -151,6 +151,7 @@ def test_a_drained_machine_takes_no_process_until_it_is_taken_back(resources: Ho
     with pytest.raises(tp.AllocationError, match=r"hosts\[0\]: machine 'b' is drained"):
         cluster.allocate("p", placed([0], [HostShare(1, 1)]))
     assert tp.Cluster.restore(cluster.snapshot()).hosts.drained == {1}
+    assert [cluster.hosts.is_drained(machine) for machine in (0, 1)] == [False, True]
     with cluster.what_if():
         cluster.undrain("b")
         cluster.allocate("p", placed([0], [HostShare(1, 1)]))
@@ -177,8 +178,9 @@ def test_damaged_host_part_of_a_snapshot_is_refused() -> None:
     cluster = tp.Cluster(TOPOLOGY, SIZE)
     cluster.allocate("p", placed([0], [HostShare(0, 3)]))
     _, topology, described, state = cluster.snapshot().split(b"\n", 3)
-    for wrong in (b'"cpus": 30', b'"cpus": "3"', b'"cups": 3'):
-        text = topology + b"\n" + described.replace(b'"cpus": 3', wrong)
+    cpus, name = b'"cpus": 3', b'"p"'
+    for right, wrong in ((cpus, b'"cpus": 30'), (cpus, b'"cpus": "3"'), (cpus, b'"cups": 3'), (name, b'""')):
+        text = topology + b"\n" + described.replace(right, wrong)
         head = b"topoplace-cluster 2 " + hashlib.sha256(text).hexdigest().encode()
         with pytest.raises(tp.SnapshotError):
             tp.Cluster.restore(b"\n".join((head, text, state)))

@@ -111,6 +111,10 @@ REFUSED: list[tuple[Callable[[], object], type[ValueError], str]] = [
     ),
     (lambda: tp.Cluster(DGX).allocate("a", [0], job={}), tp.AllocationError, "job = {} is not a JobGraph"),
     (lambda: tp.policies.get("drmaestro", costs={}), ValueError, "costs = {} is not a Costs"),
+    *(
+        (lambda name=name: tp.policies.get(name).place(RING, {}), ValueError, "cluster = {} is not a Cluster")
+        for name in tp.policies.names()
+    ),
     (lambda: DGX.machine([]), tp.TopologyError, r"name = \[\] is not a non-empty string"),
     (lambda: DGX.select(None), tp.TopologyError, "suits = None is not a function"),
     (lambda: tp.JobGraph.ring(1).with_(gpu_model=[]), tp.JobGraphError, "gpu_model is empty"),

@@ -66,3 +66,11 @@ def test_an_explanation_has_as_much_work_for_each_machine_as_a_decision() -> Non
     placement, explained = policy.place(ring, cluster), policy.explain(ring, cluster, top=60)
     assert explained.candidates[0] == placement
     assert len({frozenset(candidate.gpus) for candidate in explained.candidates}) == 60
+
+
+@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve"])
+def test_an_explanation_names_each_partition_of_each_machine_once(name: str) -> None:
+    box = replace(tp.Topology.from_links(4, [(0, 1, 50.0)], 12.0), partitions=((0, 1), (2, 3)))
+    cluster = tp.Cluster(tp.Topology.cluster(box, count=2))
+    explained = tp.policies.get(name).explain(tp.JobGraph.ring(2), cluster, top=9)
+    assert sorted(placement.gpus for placement in explained.candidates) == [(0, 1), (2, 3), (4, 5), (6, 7)]

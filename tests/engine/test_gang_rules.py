@@ -210,6 +210,24 @@ def test_machines_of_too_many_gpus_are_no_error() -> None:
     assert "its machines have 4800 GPUs, and this policy searches at most 4096 at once" in refusal.reason
 
 
+def test_as_many_gpus_as_may_be_searched_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topoplace.engine.cluster_search.MAX_SEARCHED_GPUS", 4)
+    pair = tp.Topology.from_links(2, [], 12.0)
+    cluster = tp.Cluster(tp.Topology.cluster([pair] * 2, network=0.0))
+    refusal = tp.policies.get("mapa-greedy").explain(tp.JobGraph.ring(4), cluster).refusal
+    assert refusal is not None
+    assert "searches at most" not in refusal.reason
+
+
+def test_the_same_gpus_may_be_a_partition_of_each_machine() -> None:
+    parted = replace(tp.Topology.from_links(4, [], 12.0), partitions=((0, 1), (2, 3)))
+    cluster = tp.Cluster(tp.Topology.cluster([parted] * 2, network=12.5))
+    cluster.drain(0)
+    placement = tp.policies.get("fcfs").place(tp.JobGraph.ring(4).with_(same_gpus=True), cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == [2, 3, 6, 7]
+
+
 @pytest.mark.parametrize("name", ["fcfs", "mapa-greedy"])
 def test_a_gang_whose_cpus_no_machine_has_is_refused_for_ever(name: str) -> None:
     small, large = tp.HostResources(8, 64.0), tp.HostResources(128, 1024.0)

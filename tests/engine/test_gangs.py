@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import numpy as np
@@ -12,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.engine.gangs.assignments import communication_range
-from topoplace.engine.gangs.offers import MachineOffer, Offers, offers_of
+from topoplace.engine.gangs.assignments import communication_range, connected_assignment
+from topoplace.engine.gangs.offers import MachineOffer, Offers, idle_offers, offers_of
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.engine.request import JobRequest
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels import WorkBudget
 from topoplace.policies import FirstComeFirstServed, TopoAware
 from topoplace.testing.strategies import cluster_topologies
 from topoplace.topology.fabric import Fabric, Level, numbered
@@ -160,3 +163,35 @@ def test_offers_that_are_kept_are_those_made_anew(sees_jobs: bool) -> None:
         anew = offers_of(lambda *given: max_tasks(*given), request, view, sees_jobs=sees_jobs)
         assert list(kept) == list(anew)
         assert kept.sizes.tolist() == anew.sizes.tolist() == [offer.size for offer in kept]
+
+
+def test_idle_offers_ask_about_machines_that_no_job_uses() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2))
+    cluster.allocate("job", [0, 1, 4])
+    view, states = cluster.view(ClusterView), list[MachineState]()
+
+    def all_tasks(request: JobRequest, state: MachineState) -> int:
+        states.append(state)
+        return request.size
+
+    found = idle_offers(all_tasks, view.request(tp.JobGraph.ring(8)), view)
+    assert [offer.size for offer in found] == [4, 4]
+    assert [(state.free, state.is_used) for state in states] == [(0b1111, False)]
+    assert view.state(0).free == 0b1100
+
+
+def test_a_search_for_connected_gpus_leaves_nodes_for_nine_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pairs of GPUs of each machine are partitions, so that a search looks at each pair."""
+    searched: list[int] = []
+
+    def search(*_: object, max_nodes: int, budget: WorkBudget, **__: object) -> None:
+        searched.append(max_nodes)
+        budget.charge(max_nodes)
+        raise SearchTimeoutError("late", None)
+
+    monkeypatch.setattr("topoplace.kernels.best_subgraph", search)
+    parted = replace(tp.Topology.from_links(4, [], 12.0), partitions=tuple(combinations(range(4), 2)))
+    view = tp.Cluster(tp.Topology.cluster(parted, count=2)).view(ClusterView)
+    request = view.request(tp.JobGraph.ring(2))
+    assert connected_assignment(request, view, offers_of(lambda *_: 2, request, view)) is None
+    assert len(searched) == 10

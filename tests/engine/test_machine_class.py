@@ -37,3 +37,19 @@ def test_distances_are_the_topologys_on_a_machine_and_one_value_between_two(
                 topology.distance(u, v) if ends[0] == ends[1] else topology.distance(*map(first.get, ends))
             )
             assert np.isclose(found[i, j], expected) or (np.isinf(found[i, j]) and np.isinf(expected))
+
+
+def test_distances_between_machines_that_no_fabric_joins() -> None:
+    topology = tp.Topology.from_links(3, [(0, 1, 50.0)], machines=["a", "b", "c"], network=12.5)
+    near, far = topology.distance(0, 1), topology.distance(0, 2)
+    assert 0 < near < far
+    found = MachineClasses(topology).between((0, 1, 2), topology)
+    assert found.tolist() == [[0.0, near, far], [near, 0.0, far], [far, far, 0.0]]
+
+
+def test_machines_out_of_reach_are_not_the_farthest_ones() -> None:
+    box = tp.Topology.from_links(2, [(0, 1, 50.0)])
+    apart = tp.Topology.cluster(box, count=3, network=0.0)
+    assert MachineClasses(apart).farthest_machine(apart) == 0.0
+    joined = tp.Topology.cluster(box, count=3, network=12.5)
+    assert MachineClasses(joined).farthest_machine(joined) == joined.distance(0, 2) > 0.0

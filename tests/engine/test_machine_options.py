@@ -66,6 +66,26 @@ def test_options_of_machines_that_change(
         assert ranked == everything
 
 
+def test_the_best_option_of_enough_utility_is_found_behind_many_machines_without_one() -> None:
+    """Machines of twelve conditions; the first one also has a late option of enough utility."""
+    cluster = Cluster(Topology.cluster(Topology.from_links(4, [], 12.0), count=12))
+    for gpu in range(48):
+        if not (gpu // 4 + 1) >> gpu % 4 & 1:
+            cluster.drain(gpu)  # so that the free GPUs of machine i, as a mask, are i + 1
+
+    def evaluate(_: object, state: MachineState) -> list[Option]:
+        first = Option((float(state.free),), (0,), 0.5 if state.free in (9, 12) else 0.0, None)
+        return [first, Option((100.0,), (1,), 0.5, None)] if state.free == 1 else [first]
+
+    def no_scores(_class: object, _option: Option) -> dict[str, float]:
+        return {}
+
+    conditions = Conditions(cluster, MachineClasses(cluster.topology), sees_jobs=False)
+    found = MachineOptions(conditions, (-1, -1), evaluate, no_scores).best(0.5)
+    assert found is not None
+    assert (found[0], found[1].option.order) == (8, (9.0,))
+
+
 class Data:
     """The details of an option, of which the living ones can be counted."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import combinations, permutations
+
+import pytest
 
 import topoplace as tp
 from topoplace.cluster.job_kinds import number_of
@@ -21,6 +23,16 @@ def test_explain_lists_options_of_all_machines_best_first() -> None:
     assert utilities == sorted(utilities, reverse=True)
 
 
+@pytest.mark.parametrize("name", tp.policies.names())
+def test_explain_lists_as_many_options_as_are_asked_for(name: str) -> None:
+    policy, cluster = tp.policies.get(name), tp.Cluster(tp.machines.get("minsky"))
+    (best,) = policy.explain(tp.JobGraph.ring(1), cluster, top=1).candidates
+    assert best == policy.place(tp.JobGraph.ring(1), cluster)
+    for top in (0, (1 << 30) + 1):
+        with pytest.raises(ValueError, match=f"top = {top}"):
+            policy.explain(tp.JobGraph.ring(1), cluster, top=top)
+
+
 def test_the_bandwidth_in_use_does_not_depend_on_the_order_in_which_jobs_became_known() -> None:
     for i, amounts in enumerate(permutations((0.1, 0.2, 0.3))):
         jobs = [
@@ -31,3 +43,33 @@ def test_the_bandwidth_in_use_does_not_depend_on_the_order_in_which_jobs_became_
         for gpu, job in enumerate(jobs):
             cluster.allocate(f"job{gpu}", [gpu], job)
         assert cluster.view(ClusterView).state(0).memory_bandwidth == math.fsum(amounts)
+
+
+def test_a_job_without_a_graph_counts_as_one_that_fills_its_gpus() -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"))
+    cluster.allocate("unknown", [0, 1])
+    (neighbour,) = cluster.view(ClusterView).state(0).neighbours
+    assert (neighbour.num_tasks, neighbour.gpu_fraction) == (2, 1.0)
+
+
+def test_a_job_on_several_machines_uses_memory_bandwidth_where_its_tasks_are() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2))
+    cluster.allocate("job", [0, 1, 2, 4], tp.JobGraph.ring(4).with_(memory_bandwidth=8.0))
+    view = cluster.view(ClusterView)
+    assert [view.state(machine).memory_bandwidth for machine in (0, 1)] == [6.0, 2.0]
+
+
+def test_the_range_of_communication_costs_is_that_of_all_machines() -> None:
+    machines = [tp.Topology.from_links(2, [(0, 1, 50.0)]), tp.machines.get("minsky")]
+    costs = [[one.distance(u, v) for u, v in combinations(range(one.num_gpus), 2)] for one in machines]
+    assert max(costs[0]) < max(costs[1])
+    cluster = tp.Cluster(tp.Topology.cluster(machines, network=12.5))
+    request = cluster.view(ClusterView).request(tp.JobGraph.ring(2))
+    assert request.communication_range == (min(map(min, costs)), max(map(max, costs)))
+
+
+def test_no_more_than_2048_tables_are_kept() -> None:
+    view = tp.Cluster(tp.machines.get("minsky")).view(ClusterView)
+    tables = [view.table(number, object) for number in range(2049)]
+    assert view.table(2048, object) is tables[2048]
+    assert view.table(0, object) is not tables[0]

@@ -123,3 +123,19 @@ def test_gpus_with_equal_keys_have_equal_links_to_other_machines(topology: tp.To
     sets = one_per_machine(n, topology)
     assert sets[0] == tuple(gpus[0] for gpus in topology.gpus_of.values())
     assert len(set(sets)) == len(sets)
+
+
+def test_each_of_64_kinds_of_gpu_gives_a_set() -> None:
+    sets = one_per_machine(range(2 * 66), rails(2, 66))
+    assert sets == [(gpu, 66 + gpu) for gpu in range(64)]
+
+
+def test_of_gpus_that_are_equally_near_the_lowest_one_is_taken() -> None:
+    """GPU i of the first machine has links to GPUs i and i + 1 of the second one."""
+    links = [(i, 17 + j % 17, 50.0) for i in range(17) for j in (i, i + 1)]
+    topology = tp.Topology.from_links(34, links, 12.0, machines=["a"] * 17 + ["b"] * 17, network=1.0)
+    lowest_of_second, lowest_of_first = [min(j, (j + 1) % 17) for j in range(17)], range(16)
+    assert one_per_machine(range(34), topology) == [
+        *((i, 17 + j) for i, j in enumerate(lowest_of_second)),
+        *((i, 17 + i + 1) for i in lowest_of_first),
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
 import pytest
 
 import topoplace as tp
 from topoplace.engine.plan import QueuedJob
-from topoplace.engine.queueing import Outcome, walk
+from topoplace.engine.queueing import Ask, BatchWalk, Outcome, walk
 from topoplace.placement import Refusal
 
 TOPOLOGY = tp.Topology.from_links(2, [])
@@ -50,6 +52,32 @@ def test_a_plan_names_each_outcome_in_order() -> None:
     assert plan.start == (("starts", STARTS),)
     assert plan.defer == (("deferred", DEFERRED),)
     assert plan.reject == (("never", NEVER),)
+
+
+class OneOfEachBatch:
+    """Starts the oldest job of each batch on a GPU, and leaves the others for a later batch."""
+
+    def __init__(self, num_free: int) -> None:
+        self.num_free = num_free
+
+    def ask(self, entry: QueuedJob) -> Ask:
+        return Ask("all alike", gpus=1, needs=(0, 0, 0))
+
+    def free(self) -> tuple[int, Sequence[int]]:
+        return self.num_free, (0, 0, 0)
+
+    def room(self, group: Hashable) -> int:
+        return self.num_free
+
+    def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
+        self.num_free -= 1
+        return [(batch[0], STARTS), *((entry, None) for entry in batch[1:])], False
+
+
+def test_a_job_without_an_outcome_is_tried_again_in_a_later_batch() -> None:
+    entries = [QueuedJob(name, tp.JobGraph.ring(1)) for name in "abcd"]
+    plan = BatchWalk(entries, OneOfEachBatch(num_free=3)).plan()
+    assert [job_id for job_id, _ in plan.start] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("postponed", [-1, 2**62 + 1])

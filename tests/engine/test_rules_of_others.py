@@ -19,6 +19,7 @@ from topoplace.engine.machines.machine_class import MachineClass, Mask, members
 from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.request import JobRequest
+from topoplace.errors import SearchTimeoutError
 from topoplace.policies import MachinePolicy, SearchPolicy
 
 PAIR = tp.JobGraph.ring(2)
@@ -51,6 +52,21 @@ class Options(Lowest):
 
     def __post_init__(self) -> None:
         self.keys = ((),)
+
+
+class Late(Lowest):
+    """Finds GPUs once; all other searches run out of time."""
+
+    name = "late"
+    has_searched = False
+
+    def best(
+        self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> tp.Placement | None:
+        if self.has_searched:
+            raise SearchTimeoutError("late", None)
+        self.has_searched = True
+        return super().best(job, cluster, free, required)
 
 
 class Fixed(MachinePolicy):
@@ -120,3 +136,9 @@ def test_a_policy_need_not_be_hashable() -> None:
     placement = Options(weight=2.0).place(PAIR, running())
     assert placement is not None
     assert placement.gpus == (0, 2)
+
+
+def test_an_explanation_is_not_complete_if_a_search_for_other_gpus_ran_out_of_time() -> None:
+    explained = Late().explain(PAIR.with_(single_machine=True), tp.Cluster(TOPOLOGY))
+    assert [placement.gpus for placement in explained.candidates] == [(0, 1), (4, 5), (8, 9)]
+    assert not explained.complete

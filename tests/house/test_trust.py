@@ -20,6 +20,7 @@ from trust import fuzzing, kept, kernel_coverage, mutation, page, python_coverag
 SURVIVOR: kept.Kept = {
     "file": "python/topoplace/engine/a.py",
     "text": "if a < b:",
+    "nth": 0,
     "column": 3,
     "old": "a < b",
     "new": "a <= b",
@@ -77,7 +78,8 @@ def test_a_page_of_other_numbers_fails(folder: Path, capsys: pytest.CaptureFixtu
 def test_a_survivor_without_explanation_fails(
     folder: Path, capsys: pytest.CaptureFixture[str], missing: dict[str, Any]
 ) -> None:
-    about = {"seed": 0, "verdicts": {"killed": 9, "survived": 1}}
+    verdicts = {"killed": 9, "survived": 1}
+    about = {"seed": 0, "first": verdicts, "verdicts": verdicts}
     kept.write("mutants", {"engine": {**about, "survivors": [SURVIVOR]}})
     tool.main(["page"])
     assert tool.main(["--check"]) == 0
@@ -183,8 +185,46 @@ def test_explanations_outlast_a_measurement(mutants: list[Mutant]) -> None:
     assert first["text"].startswith("from __future__ import")
     assert second["column"] == first["column"] + 1
     known = {**first, "equal": False, "why": "no reason"}
-    found: Any = mutation.tried(None, None, mutants, mutation.Counter(killed=1), [known], [])  # type: ignore[arg-type]
+    found: Any = mutation.tried(None, None, mutants, mutation.Counter(killed=1), [known])  # type: ignore[arg-type]
     assert found == {"verdicts": {"killed": 1, "survived": 2}, "survivors": [known, second]}
+
+
+def test_lines_of_the_same_text_are_told_apart() -> None:
+    path = Path("python/topoplace/engine/effort.py")
+    text = (REPOSITORY / path).read_text("utf-8")
+    line = "self.complete = False"
+    begins = [text.index(line), text.rindex(line)]
+    found = [mutation.described(Mutant(path, begin, 1, line, "pass")) for begin in begins]
+    assert [one["nth"] for one in found] == [0, 1]
+    assert mutation.identity(found[0]) != mutation.identity(found[1])
+
+
+def test_others_are_drawn_for_survivors_whose_code_is_gone(
+    folder: Path, mutants: list[Mutant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutation, "Copy", lambda root: None)
+    monkeypatch.setattr(mutation, "PythonTests", lambda copy, budget: None)
+    (present,) = mutation.sample([REPOSITORY / "python/topoplace/mig/slicing.py"], 1, 0, None)
+    survivors = [mutation.described(present), SURVIVOR]
+    old = {
+        "seed": 0,
+        "first": {"survived": 2},
+        "verdicts": {"killed": 8, "survived": 2},
+        "survivors": survivors,
+    }
+    given = argparse.Namespace(folders=["mig"], count=9, seed=0, budget=1.0, again=True)
+    about = mutation.measure(given, {"mig": old})["mig"]
+    assert about["verdicts"] == {"killed": 8, "survived": 2}
+    assert about["first"] == old["first"]
+    assert survivors[0] in about["survivors"]
+    assert SURVIVOR not in about["survivors"]
+
+
+def test_lines_of_tests_are_not_kept_if_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = pytest.importorskip("tests_by_line", reason="needs the package coverage", exc_type=ImportError)
+    monkeypatch.setattr(plugin, "REPORT", tmp_path / "tests_by_line.json")
+    plugin.pytest_sessionfinish(1)
+    assert not plugin.REPORT.exists()
 
 
 def test_new_tests_are_read_again(tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ def test_topo_aware_searches_no_socket_that_cannot_win(visited: list[int], clust
     assert len(visited) == 1
 
 
+def test_a_decision_visits_at_most_eight_times_the_nodes_of_a_search() -> None:
+    assert tp.policies.Greedy(max_nodes=10).decision_budget().left == 80
+    assert tp.policies.Greedy(max_nodes=None).decision_budget().left is None
+
+
 def test_small_rankings_are_complete() -> None:
     explained = tp.policies.get("mapa-greedy").explain(
         tp.JobGraph.ring(4), tp.Cluster(tp.machines.get("dgx1-v100")), top=70

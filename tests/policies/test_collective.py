@@ -145,6 +145,19 @@ def test_large_machines_take_the_fastest_slowest_link():
     assert placement.gpus == (60, 61)
 
 
+def test_on_large_machines_more_bandwidth_comes_first_at_equal_slowest_links():
+    topology, policy = tp.Topology.from_links(70, [], 5.0), tp.policies.Collective()
+    less, more = (
+        tp.Placement(
+            (0, 1, 2),
+            topology=topology,
+            scores={"bottleneck_bandwidth": 5.0, "aggregated_bandwidth": gb_per_s},
+        )
+        for gb_per_s in (15.0, 50.0)
+    )
+    assert policy.order(RING[3], more) < policy.order(RING[3], less)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -287,6 +287,16 @@ def test_a_drained_gpu_makes_no_used_machine() -> None:
     assert placement.gpus == (5,)
 
 
+def test_packing_compares_what_is_left_in_tenths_of_a_gpu() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(machine_of(1, "A"), 2))
+    for gpu, taken in enumerate((0.45, 0.5)):  # 0.55 and 0.5 are left: both are 5 tenths
+        cluster.allocate(f"job{gpu}", [gpu], tp.JobGraph.independent(1).with_(gpu_fraction=taken))
+    job = tp.JobGraph.independent(1).with_(gpu_fraction=0.3)
+    placement = tp.policies.get("gpu-packing").place(job, cluster)
+    assert placement is not None
+    assert placement.gpus == (0,)
+
+
 def test_jobs_that_need_other_memory_are_of_another_kind() -> None:
     small, large = (tp.JobGraph.independent(1).with_(gpu_memory_gb=size) for size in (10, 80))
     assert TypicalJobs.of([small] * 2 + [large] * 98).weights == {large: 1.0}

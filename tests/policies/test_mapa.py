@@ -426,3 +426,13 @@ def test_without_sockets_it_says_that_it_is_baseline() -> None:
     tp.policies.MapaTopoAware(tie_break="artifact").place(
         job, tp.Cluster(tp.Topology.from_links(2, [(0, 1, 1.0)]))
     )
+
+
+def test_a_large_gang_gets_the_fastest_slowest_link() -> None:
+    """With so few nodes, the search ends on what the division among the machines gave already."""
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=6, network=12.5))
+    job = tp.JobGraph.ring(18).with_(bandwidth_sensitive=True)
+    placement = tp.policies.Preserve(max_nodes=200).place(job, cluster)
+    assert placement is not None
+    assert placement.scores["bottleneck_bandwidth"] == 12.5
+    assert not placement.optimal

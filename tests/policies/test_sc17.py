@@ -596,3 +596,17 @@ def test_a_protection_that_is_none_is_refused(limit: object) -> None:
         tp.policies.TopoAwareP(profile=PROFILE, protect_running=limit)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="protect_running needs a profile"):
         tp.policies.TopoAwareP(protect_running=1.0)
+
+
+@pytest.mark.parametrize("name", ["fcfs", "best-fit"])
+def test_gpus_with_a_path_are_taken_if_the_lowest_have_none(name: str) -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(4, [(2, 3, 50.0)], 0.0))
+    placement = tp.policies.get(name).place(tp.JobGraph.ring(2).with_(single_machine=True), cluster)
+    assert placement is not None
+    assert placement.gpus == (2, 3)
+
+
+@pytest.mark.parametrize("postponements", [-1, (1 << 30) + 1])
+def test_a_number_of_postponements_that_cannot_be_meant_is_refused(postponements: int) -> None:
+    with pytest.raises(ValueError, match=f"max_postponements = {postponements}"):
+        tp.policies.TopoAwareP(max_postponements=postponements)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mutants import Copy, Mutant, PythonTests, attempt, mutants_of, sample
@@ -18,7 +18,7 @@ NAME = "mutants"
 HELP = "Python: small faults that the tests find (an hour of CPU time)"
 LEAST = 90.0
 FOLDERS = ("engine", "policies", "cluster")
-IDENTITY = ("file", "text", "column", "old", "new")
+IDENTITY = ("file", "text", "nth", "column", "old", "new")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, default=60, help="how many mutants of each folder to draw (60)")
     parser.add_argument("--seed", type=int, default=0, help="which ones to draw (0)")
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests for a mutant (30)")
-    parser.add_argument("--again", action="store_true", help="only try what survived, after tests were added")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="only try what survived; others for what is gone",
+    )
 
 
 def measure(given: argparse.Namespace, kept: Kept) -> Kept:
@@ -41,17 +45,15 @@ def measure(given: argparse.Namespace, kept: Kept) -> Kept:
         if given.again:
             identities = [identity(survivor) for survivor in old["survivors"]]
             mutants = [one for one in mutants_of([path]) if identity(described(one)) in identities]
+            # Others take the place of those whose code is gone.
+            mutants += sample([path], len(identities) - len(mutants), given.seed + 1, None)
             verdicts = Counter(old["verdicts"])
-            verdicts["survived"] -= len(mutants)
-            gone = [
-                one
-                for one in old["survivors"]
-                if identity(one) not in {*map(identity, map(described, mutants))}
-            ]
-            kept[name] = {**old, **tried(copy, tests, mutants, verdicts, old["survivors"], gone)}
+            verdicts["survived"] = 0
+            kept[name] = {**old, **tried(copy, tests, mutants, verdicts, old["survivors"])}
         else:
             mutants = sample([path], given.count, given.seed, None)
-            kept[name] = {"seed": given.seed, **tried(copy, tests, mutants, Counter(), old["survivors"], [])}
+            found = tried(copy, tests, mutants, Counter(), old["survivors"])
+            kept[name] = {"seed": given.seed, "first": found["verdicts"], **found}
         write(NAME, {folder: about for folder, about in kept.items() if about})
     return {folder: about for folder, about in kept.items() if about}
 
@@ -62,10 +64,10 @@ def tried(
     mutants: Sequence[Mutant],
     verdicts: Counter[str],
     known: Sequence[Kept],
-    survivors: list[Kept],
 ) -> Kept:
-    """Try mutants; return `verdicts` and `survivors` with theirs, explained as the `known` ones are."""
+    """Try mutants; return `verdicts` with theirs, and the survivors, explained as the `known` ones are."""
     explained = {identity(one): one for one in known}
+    survivors: list[Kept] = []
     for mutant in mutants:
         verdict = attempt(copy, tests, mutant)
         print(f"{verdict:8} {mutant}", flush=True)
@@ -77,12 +79,16 @@ def tried(
 
 
 def described(mutant: Mutant) -> Kept:
-    """Return a mutant by its line's text, which outlasts changes elsewhere in the file; not explained."""
+    """Return a mutant by its line's text, which outlasts changes elsewhere in the file; not explained.
+
+    `nth` tells lines of the same text apart, from 0.
+    """
     text = (REPOSITORY / mutant.path).read_text("utf-8")
     begin = text.rfind("\n", 0, mutant.begin) + 1
     line = text[begin:].split("\n", 1)[0]
+    nth = [other.strip() for other in text[:begin].splitlines()].count(line.strip())
     column = mutant.begin - begin - (len(line) - len(line.lstrip()))
-    about = (str(mutant.path), line.strip(), column, mutant.old, mutant.new)
+    about = (str(mutant.path), line.strip(), nth, column, mutant.old, mutant.new)
     return {**dict(zip(IDENTITY, about, strict=True)), "equal": None, "why": ""}
 
 
@@ -99,9 +105,14 @@ def unexplained(kept: Kept) -> list[str]:
 
 def scores(about: Kept) -> tuple[int, int, int]:
     """Return how many mutants of a folder were tried, were detected, and change no answer."""
-    verdicts = about["verdicts"]
+    drawn, detected = counts(about["verdicts"])
+    return drawn, detected, sum(one["equal"] is True for one in about["survivors"])
+
+
+def counts(verdicts: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many mutants were tried, and how many were detected."""
     drawn = sum(verdicts.values())
-    return drawn, drawn - verdicts.get("survived", 0), sum(one["equal"] is True for one in about["survivors"])
+    return drawn, drawn - verdicts.get("survived", 0)
 
 
 def bars(kept: Kept) -> list[Bar]:
@@ -120,12 +131,13 @@ def section(kept: Kept) -> str:
     for name, about in kept.items():
         drawn, detected, equal = scores(about)
         others = drawn - detected - equal
-        changing = share(detected, drawn - equal)
-        rows.append((f"`{name}`", drawn, detected, share(detected, drawn), equal, others, changing))
+        first, changing = counts(about["first"])[1], share(detected, drawn - equal)
+        rows.append((f"`{name}`", drawn, first, detected, share(detected, drawn), equal, others, changing))
     heads = (
         "mutants of",
         "drawn",
-        "detected",
+        "detected at first",
+        "detected now",
         "share",
         "change no answer",
         "survive otherwise",
@@ -139,7 +151,9 @@ def section(kept: Kept) -> str:
 
 `make mutants` plants a small fault (`<` for `<=`, a number that is one more, a statement left out) and runs the tests
 that execute its line; [Testing](testing.md#mutants-of-the-library) describes the tool, and has figures for C++. A
-mutant is detected if a test fails or runs for too long. The mutants were drawn at random (seed {seeds}).
+mutant is detected if a test fails or runs for too long. The mutants were drawn at random (seed {seeds}). Tests were
+then added for survivors: `detected at first` says more of faults that nobody has looked at, `detected now` is what the
+tests find of these faults.
 
 {table(heads, rows)}
 Survivors that change no answer:

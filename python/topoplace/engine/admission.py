@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
 from topoplace.cluster.hosts import cpus_of, millicpus
@@ -44,10 +43,8 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = 
     partition of the job's size; see `joined_gpu_sets`. If the free CPUs and memory of a machine do not suffice for the
     whole job, only as many of its lowest GPUs are in a set as tasks they suffice for. A job without tasks has no set.
 
-    most_memory_gb: limit on the memory of each GPU, GB. ValueError if `job` or `cluster` is of another class.
+    most_memory_gb: limit on the memory of each GPU, GB.
     """
-    _checks.instance(job, JobGraph, "job", ValueError)
-    _checks.instance(cluster, Cluster, "cluster", ValueError)
     return candidate_gpu_sets_among(
         job, cluster.topology, able_gpus(job, cluster), tasks_per_machine(job, cluster.hosts), most_memory_gb
     )

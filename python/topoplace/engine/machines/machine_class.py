@@ -106,11 +106,8 @@ class MachineClass:
     @cached_property
     def socket_of(self) -> list[int]:
         """The number of each GPU's socket in `sockets`."""
-        numbers = [0] * self.num_gpus
-        for number, socket in enumerate(self.sockets):
-            for local in members(socket):
-                numbers[local] = number
-        return numbers
+        numbers = {gpu: number for number, socket in enumerate(self.sockets) for gpu in members(socket)}
+        return [numbers[gpu] for gpu in range(self.num_gpus)]
 
     @cached_property
     def rows(self) -> Sequence[Sequence[float]]:
