@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 import topoplace as tp
 from policy_mutants import MUTANTS, Correct, on
 from thoroughness import thorough
+from topoplace import _checks
 from topoplace.testing import Report, check_policy
 from topoplace.testing.default_cases import default_topologies
 
@@ -57,6 +59,14 @@ def test_a_correct_policy_passes_however_it_is_given(policy: Correct | Callable[
 def test_what_is_no_policy_is_told_what_it_lacks() -> None:
     with pytest.raises(AssertionError, match="lacks plan"):
         check_policy(lambda: type("Half", (), {"name": "half", "place": 1, "explain": 1})())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", ["best-fit", None, [Correct]])
+def test_what_makes_no_policy_is_refused(policy: object) -> None:
+    with pytest.raises(
+        ValueError, match=re.escape(f"policy = {_checks.shown(policy)} is neither a policy nor")
+    ):
+        check_policy(policy)  # type: ignore[arg-type]
 
 
 def test_own_topologies_and_jobs() -> None:

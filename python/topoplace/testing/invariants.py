@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from topoplace import _checks
 from topoplace.engine.policy import Policy
 from topoplace.testing import second_process
 from topoplace.testing.answers import plan_text, queue_of
@@ -46,6 +47,7 @@ def check_policy(
 ) -> Report:
     """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
+    Raises ValueError for what is neither.
     topologies: by default three built-in machines, a partitioned one, MIG slices, and four clusters of two to five
     machines.
     jobs: by default patterns of 1 to 5 tasks, jobs with each requirement, and a chain of 32 tasks.
@@ -85,9 +87,13 @@ def check_policy(
 
 
 def _factory(policy: Policy | PolicyFactory) -> PolicyFactory:
-    if isinstance(policy, type) or not isinstance(policy, Policy):
-        return policy
-    return lambda: policy
+    if isinstance(policy, Policy) and not isinstance(policy, type):
+        return lambda: policy
+    if not callable(policy):
+        raise ValueError(
+            f"policy = {_checks.shown(policy)} is neither a policy nor a function that makes one"
+        )
+    return policy
 
 
 def _fits_idle_machine(job: JobGraph, cluster: Cluster) -> bool:
