@@ -106,7 +106,7 @@ def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:
     assert "nvidia-smi topo -m" in succeed("discover", "--formats")
     (tmp_path / "row1").mkdir()
     again = tmp_path / "row1/node1.json"
-    again.write_text(one.read_text())
+    again.write_bytes(one.read_bytes())
     alike = tp.Topology.from_json(succeed("discover", "--json", "--from", one, again))
     assert alike.machine_names == (str(one.with_suffix("")), str(again.with_suffix("")))
 
