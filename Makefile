@@ -155,8 +155,8 @@ tidy: $(VENV)/.dependencies  ## clang-tidy on the C++ library
 	cmake --preset tidy --log-level=WARNING
 	cmake --build --preset tidy
 
-fuzz: $(VENV)/.dependencies  ## libFuzzer on every body in cpp/fuzz (needs clang++); FUZZ_SECONDS=600 for longer
-	@command -v clang++ >/dev/null || { echo "make fuzz needs clang++ with libFuzzer; without it, make cpp-test replays the corpus" >&2; exit 1; }
+fuzz: $(VENV)/.dependencies  ## libFuzzer on every body in cpp/fuzz (needs clang++ 16 or newer); FUZZ_SECONDS=600 for longer
+	@command -v clang++ >/dev/null || { echo "make fuzz needs clang++ 16 or newer with libFuzzer; without it, make cpp-test replays the corpus" >&2; exit 1; }
 	cmake --preset fuzz --log-level=WARNING
 	cmake --build --preset fuzz
 	for body in build/fuzz/cpp/fuzz/fuzz_*; do test ! -x $$body -o -d $$body || \

@@ -30,7 +30,8 @@ from topoplace.capacity import (
     plan_of,
     simulate_online,
 )
-from topoplace.capacity.planners.column_generation import cheapest
+from topoplace.capacity.planners import column_generation
+from topoplace.capacity.planners.column_generation import ColumnGeneration, cheapest
 from topoplace.capacity.planners.highs_model import Model, OutOfTimeError
 from topoplace.capacity.planners.native_tables import arrays_of, to_native
 
@@ -238,6 +239,55 @@ def test_formulations_agree_at_ten_jobs() -> None:
     problem = paper_sized(10, 0)
     columns, tight = (CapacityPlanner(name, gap=0.0).plan(problem) for name in ("columns", "tight"))
     assert columns.cost.total == pytest.approx(tight.cost.total)
+
+
+def drawn(seed: int) -> Problem:
+    """Return six jobs on three nodes, of which a few have an optimum that the linear relaxation does not prove."""
+    random = np.random.default_rng(seed)
+    catalogue = Catalogue([VMType("a", "any", 2, 1.0), VMType("b", "any", 3, 3.5)])
+    hours = np.full((6, 2, 3), math.inf)
+    hours[:, 0, :2] = random.choice([0.5, 1.0, 2.0, 2.5, 7.0], (6, 2))
+    hours[:, 1, :] = random.choice([0.5, 1.0, 2.0, 2.5, 7.0], (6, 3))
+    due = [float(one) for one in random.choice([-2, 0, 1, 3, 9], 6)]
+    weight = [float(one) for one in random.choice([0.5, 1.0], 6)]
+    rho, idle = (float(random.choice(some)) for some in ([1.5, 100.0], [0.0, 0.3, 1.0]))
+    return Problem(catalogue, 3, due, weight, hours, 1.0, rho, idle)
+
+
+LATER = ("_branch", "_choose", "_enumerate_columns", "_compact")
+"""What `ColumnGeneration` tries one after the other where the relaxation and the local search leave a gap."""
+
+
+@pytest.mark.parametrize(
+    ("seed", "most_listed", "tried"),
+    [
+        (1, None, LATER[:1]),
+        (16, None, LATER[:1]),
+        (18, None, LATER[:3]),
+        (22, None, LATER[:3]),
+        (18, 0, LATER),  # too many columns to list: the compact model
+    ],
+)
+def test_a_gap_of_the_relaxation_is_closed(
+    seed: int, most_listed: int | None, tried: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if most_listed is not None:
+        monkeypatch.setattr(column_generation, "_MAX_LISTED", most_listed)
+    calls: list[str] = []
+    for name in LATER:
+        step = getattr(ColumnGeneration, name)
+
+        def noted(self: ColumnGeneration, name: str = name, step: Any = step) -> None:
+            calls.append(name)
+            step(self)
+
+        monkeypatch.setattr(ColumnGeneration, name, noted)
+    problem = drawn(seed)
+    plan = CapacityPlanner("columns", gap=0.0).plan(problem)
+    check(problem, plan)
+    assert tuple(calls) == tried
+    assert plan.status == "optimal"
+    assert plan.cost.total == pytest.approx(CapacityPlanner("tight", gap=0.0).plan(problem).cost.total)
 
 
 def test_time_that_is_up_leaves_a_plan_and_a_bound() -> None:

@@ -105,6 +105,24 @@ def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:
     assert both.machine_names == ("node1", "node2")
     assert "nothing suspicious" in succeed("discover", "--check", "--from", one)
     assert "nvidia-smi topo -m" in succeed("discover", "--formats")
+    (tmp_path / "row1").mkdir()
+    again = tmp_path / "row1/node1.json"
+    again.write_bytes(one.read_bytes())
+    alike = tp.Topology.from_json(succeed("discover", "--json", "--from", one, again))
+    assert alike.machine_names == (str(one.with_suffix("")), str(again.with_suffix("")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--machine minsky", "--machine describes the machines of a file; name the file with --from"),
+        ("--from a.txt b.txt --machine minsky", "--machine goes with one file about the network"),
+        ("--from summit.json summit.txt", "summit.txt: a second machine is called summit"),
+    ],
+)
+def test_discover_refuses_files_that_do_not_go_together(tmp_path: Path, arguments: str, message: str) -> None:
+    (tmp_path / "summit.json").write_text(tp.machines.get("summit").to_json())
+    assert_command_refuses("discover", *arguments.split(), message=message, cwd=tmp_path)
 
 
 def test_discover_joins_a_network_with_what_its_machines_are_like(tmp_path: Path) -> None:
@@ -558,6 +576,7 @@ def odd(tmp_path: Path) -> Path:
     (tmp_path / "cut.json").write_text('{"format": "topoplace.topology", ')
     (tmp_path / "jobs.csv").write_text("pattern,gpus,submit,run_time\nring,two,0,1\n")
     (tmp_path / "header.csv").write_text("job_id,submit_s,num_gpus,duration_s\n")
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n[1-3]\n")
     (tmp_path / "folder").mkdir()
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(1 << 40)  # takes no room on the disk, and no memory if it is not read
@@ -582,6 +601,12 @@ def odd(tmp_path: Path) -> Path:
         ("show cut.json", "cut.json: not JSON"),
         ("show -", "standard input: empty"),
         ("show summit -o prose", "-o prose: not a directory"),
+        ("show topology.conf --one n1", "topology is a network alone; --one needs machines with GPUs"),
+        ("show topology.conf -o out", "topology is a network alone; -o needs machines with GPUs"),
+        ("sweep binary -o out", "binary: not a text in UTF-8"),
+        ("papers tsubame --log binary", "binary: not a text file (byte 4 is 0xff)"),
+        ("papers tsubame --log zeros", "zeros: not a text file (byte 4 is 0)"),
+        ("papers tsubame --log prose", "prose: neither Standard Workload Format nor a PBS accounting log"),
         ("place summit --busy 99", "--busy '99': GPU 99: the GPUs are 0..5"),
         ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
         ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),

@@ -30,9 +30,12 @@ def dask_address() -> Iterator[str]:
 
 @pytest.fixture
 def ray_address() -> Iterator[str]:
-    ray: Any = pytest.importorskip("ray")
-    yield ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False).address_info["gcs_address"]
-    ray.shutdown()
+    cluster_utils: Any = pytest.importorskip("ray.cluster_utils")
+    cluster = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
+    yield cluster.address
+    cluster.shutdown()
 
 
 @pytest.mark.filterwarnings("ignore")

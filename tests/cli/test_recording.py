@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +63,7 @@ def test_the_command_records_for_a_time(nvml: Library, tmp_path: Path, call: Cal
         (["--", "false"], "false: ended with exit code 1"),
         (["--on", "0,9", "--seconds", "0.1"], "--on = 9: the GPUs are 0, 1, 2, 3"),
         (["--runs", "r.csv", "--", "true"], "give both"),
+        (["--runs", "r.csv", "--name", "", "--", "true"], "--name '': must not be empty"),
     ],
 )
 def test_the_command_refuses(
@@ -68,6 +72,26 @@ def test_the_command_refuses(
     done = call("profile", "record", "-o", tmp_path / "job.json", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_an_interrupted_recording_ends_its_program(
+    nvml: Library, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(wait: Callable[[float], bool], **_: object) -> None:
+        assert not wait(0.01)  # starts the program
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("topoplace.discovery.live.counters.record", record)
+    ended: list[int] = []
+    terminate = subprocess.Popen.terminate
+    monkeypatch.setattr(
+        subprocess.Popen, "terminate", lambda process: (ended.append(process.pid), terminate(process))
+    )
+    done = call("profile", "record", "-o", tmp_path / "job.json", "--", "sleep", "60")
+    assert done.code == 130
+    (number,) = ended
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
 
 
 def test_the_command_names_the_tools_that_are_missing(

@@ -56,6 +56,25 @@ def test_replay(call: Call, cluster: Path, tmp_path: Path) -> None:
         assert name in table
 
 
+def test_replay_draws_and_says_who_cannot_run_the_jobs(call: Call, cluster: Path, tmp_path: Path) -> None:
+    (tmp_path / "dump").write_text(SACCT, "utf-8")
+    options = ["--policies", "fcfs,mapa-greedy", "--reslice", "-o", tmp_path / "out"]
+    done = call("slurm", "replay", cluster, "--jobs", tmp_path / "dump", *options)
+    assert done.code == 0
+    assert done.err.endswith("\nmapa-greedy is set aside: --reslice: mapa-greedy does not slice GPUs\n")
+    assert (tmp_path / "out/comparison.png").stat().st_size
+    assert f"wrote {tmp_path / 'out/comparison.png'}" in done.out
+
+
+def test_run_needs_the_commands_of_slurm(
+    call: Call, cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = call("slurm", "run", cluster, "--journal", tmp_path / "journal")
+    message = "this host has no squeue, sinfo, scontrol: run this where Slurm's commands are"
+    assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
+
+
 def test_replay_without_a_dump(call: Call, cluster: Path) -> None:
     assert "--jobs is missing" in call("slurm", "replay", cluster).err
     assert "is no heading of sacct" in call("slurm", "replay", cluster, "--jobs", cluster).err

@@ -31,6 +31,7 @@ FUZZER = """#!/bin/sh
 for argument; do case $argument in -artifact_prefix=*) findings=${argument#*=};; esac; done
 printf '#2 INITED cov: 10 ft: 12 corp: 2/4b\\n#9 NEW cov: 30 ft: 40 corp: 5/9b\\n' >&2
 [ -z "$CRASHES" ] || touch "${findings}crash-1"
+touch "${findings}slow-unit-1"
 [ -n "$SILENT" ] || printf 'stat::number_of_executed_units: 1234\\n' >&2
 exit ${CRASHES:-0}
 """
@@ -45,8 +46,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def fuzzer(tmp_path: Path) -> str:
+def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a program that prints what libFuzzer prints."""
+    monkeypatch.setattr(fuzzing, "FINDINGS", tmp_path / "findings")
     path = tmp_path / "fuzzer"
     path.write_text(FUZZER, "utf-8")
     path.chmod(0o755)
@@ -149,6 +151,7 @@ def test_a_fuzzer_is_read(fuzzer: str, monkeypatch: pytest.MonkeyPatch, crashes:
     row = fuzzing.fuzz([fuzzer], 1, [])
     assert row == {"inputs": 1234, "cpu_seconds": 0, "edges": 30, "corpus": 5, "findings": findings}
     assert fuzzing.bars({"bodies": {"a": row}})[0].reached is not bool(findings)
+    assert [path.name for path in fuzzing.FINDINGS.iterdir()] == ["crash-1"] * findings
 
 
 def test_a_fuzzer_that_did_not_run_is_no_result(fuzzer: str, monkeypatch: pytest.MonkeyPatch) -> None:

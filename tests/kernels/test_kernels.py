@@ -271,6 +271,28 @@ def test_the_empty_and_the_impossible():
     assert kernels.best_subgraph(ring(3), COMPLETE16, free=[0, 1]) is None
     assert kernels.best_subgraph(ring(3), COMPLETE16, free=[0, 1, 2], required=[3]) is None
     assert kernels.best_remainder(ring(3), COMPLETE16, free=[]) is None
+    assert kernels.best_subgraph(empty, COMPLETE16, required=[3]) is None
+    assert kernels.best_remainder(empty, COMPLETE16, required=[3]) is None
+
+
+def test_what_is_no_embedding():
+    assert kernels.verify_embedding(ring(3), COMPLETE16, [0, 1, 2])
+    for vertices in ([0, 1], [0, 1, 1], [0, 1, 16], [0, 1, 0.5], "abc"):
+        assert not kernels.verify_embedding(ring(3), COMPLETE16, vertices)
+
+
+def test_searches_share_a_budget_until_it_is_spent():
+    budget = kernels.WorkBudget(10)
+    assert [budget.limit(None), budget.limit(3), budget.limit(30)] == [10, 3, 10]
+    budget.charge(9)
+    assert budget.limit(3) == 1
+    budget.charge(5)
+    assert budget.spent
+    with pytest.raises(SearchTimeoutError, match="the budget of nodes is spent"):
+        kernels.best_subgraph(ring(3), COMPLETE16, budget=budget)
+    endless = kernels.WorkBudget()
+    endless.charge(10**9)
+    assert (endless.spent, endless.limit(None), endless.limit(7)) == (False, None, 7)
 
 
 def score_of_three(counts):
@@ -291,6 +313,12 @@ def score_of_three(counts):
         (lambda: kernels.Graph.from_edges(3, [(0, 1), (1, 0)]), r"edge \(0, 1\) is listed twice"),
         (lambda: kernels.Graph.from_edges(3, [(0, 1.5)]), r"edges\[0, 1\] = 1.5 is not a vertex"),
         (lambda: kernels.Graph.from_edges(3, [(0, 1, 0.0)]), r"weight must be positive"),
+        (lambda: kernels.Graph.from_edges(3, [(0, 1, 1.0, 2.0)]), r"edges has shape \(1, 4\); expected"),
+        (lambda: kernels.Graph.of([[0, 1], [1, np.nan], [2, 0]]), r"graph\[1\] is not finite"),
+        (
+            lambda: kernels.Graph.of([[0, 1, 2], [1, 0, 2], [1, 2, 0]]),
+            r"graph has a zero diagonal, but graph\[0, 2\] = 2 and graph\[2, 0\] = 1: a weight matrix is",
+        ),
         (lambda: kernels.Graph.of(nx.DiGraph([(0, 1)])), r"graph is a DiGraph"),
         (
             lambda: kernels.count_subgraphs(ring(3), COMPLETE16, distinct="all"),
@@ -308,6 +336,14 @@ def score_of_three(counts):
         (
             lambda: kernels.count_subgraphs(ring(3), COMPLETE16, candidates=np.ones((3, 2))),
             r"candidates has shape \(3, 2\); expected \(3, 16\)",
+        ),
+        (
+            lambda: kernels.count_subgraphs([[0.0]], 1 - np.eye(2), candidates=np.array([["a", "b"]])),
+            r"candidates has dtype <U1; booleans or numbers are needed",
+        ),
+        (
+            lambda: kernels.count_subgraphs([[0.0]], 1 - np.eye(2), candidates=np.array([[1.0, np.nan]])),
+            r"candidates\[0, 1\] is not a number",
         ),
         (
             lambda: kernels.best_subgraph(ring(3), COMPLETE16, objective="max"),
@@ -328,6 +364,7 @@ def score_of_three(counts):
             r"link_class contains a value outside",
         ),
         (lambda: kernels.LinkCountScore(np.zeros((2, 3)), score_of_three), r"link_class has shape \(2, 3\)"),
+        (lambda: kernels.LinkCountScore(np.zeros((2, 2), int), 3), r"function = 3 is not a function"),
         (
             lambda: kernels.best_subgraph(
                 ring(3),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from itertools import combinations, permutations, product
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.moving import MoveCosts
+from topoplace.moving import MoveCosts, attempts
+from topoplace.policies import FragmentationGradientDescent
 
 STAY, MOVE, PREEMPT = 0, 1, 2
 RING, CLIQUE = tp.JobGraph.ring, tp.JobGraph.clique
@@ -229,6 +231,35 @@ def test_jobs_are_pinned_and_weighed() -> None:
     assert (plan.cost, plan.optimal) == (math.inf, True)
 
 
+def test_places_that_are_best_for_the_job_are_left_to_a_moved_one_that_fits_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machines = {"three": tp.Topology.from_links(3, [], 12.0), "two": tp.Topology.from_links(2, [], 12.0)}
+    on_one = CLIQUE(2).with_(single_machine=True)
+    cluster = tp.Cluster(tp.Topology.cluster(machines))
+    cluster.allocate("a", [0, 1, 3], CLIQUE(3).with_(single_machine=True))  # by hand, against its wish
+    plan = tp.make_room(on_one, cluster, policy="fcfs", cost=MoveCosts(preempt=math.inf))
+    assert plan.start[0][1].gpus == (3, 4)  # fcfs itself chooses 0 and 1
+    assert [(job_id, where.gpus) for job_id, where in plan.move] == [("a", (0, 1, 2))]
+    monkeypatch.setattr(attempts, "_MAX_TRIED", 1)
+    unfinished = tp.make_room(on_one, cluster, policy="fcfs", cost=MoveCosts(preempt=math.inf))
+    assert (unfinished.start, unfinished.bound) == ((), plan.cost)
+    assert not unfinished.optimal
+
+
+def test_a_job_whose_requirement_the_policy_refuses_does_not_move() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), 2))
+    cluster.allocate("alike", [0, 1], RING(2).with_(same_gpus=True))
+    cluster.allocate("pinned", [4, 5])
+    job = CLIQUE(4).with_(single_machine=True)
+    costs = MoveCosts(factors={"pinned": math.inf})
+    plan = tp.make_room(job, cluster, policy="mapa-greedy", cost=costs)
+    assert (plan.move, plan.preempt) == ((), ("alike",))
+    kept = tp.make_room(job, cluster, policy="mapa-greedy", cost=replace(costs, preempt=math.inf))
+    assert (kept.start, kept.move, kept.preempt) == ((), (), ())
+    assert "fit nowhere else" in kept.defer[0][1].reason
+
+
 def test_a_job_that_never_fits_is_rejected() -> None:
     plan = tp.make_room(RING(5), cluster_of(tp.machines.get("minsky"), {"a": [0]}))
     assert plan.reject[0][1].permanent
@@ -327,6 +358,8 @@ def test_time_that_is_up_leaves_a_bound() -> None:
     assert (plan.cost, plan.bound, late.bound) == (2.0, 1.0, 0.0)
 
 
+RESLICING = FragmentationGradientDescent().with_reslicing()
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"job": 3}, "job = 3"),
     ({"cluster": 3}, "cluster = 3"),
@@ -336,6 +369,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"cost": 3}, "cost = 3"),
     ({"policy": "best"}, "'best'"),
     ({"policy": 3}, "policy = 3"),
+    ({"policy": RESLICING}, "policy = fgd: room is made without reslicing GPUs"),
+    ({"job": RING(1).with_(mig="1g.5gb")}, "mig = '1g.5gb' cannot be honoured: room is made on whole GPUs"),
     ({"min_bandwidth": -1}, "min_bandwidth = -1"),
     ({"min_bandwidth": math.nan}, "min_bandwidth = nan"),
     ({"job_id": ""}, "job_id"),

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,22 @@ def test_a_failed_append_leaves_the_journal_usable(tmp_path: Path) -> None:
         other.close()
         journal.append(Entry("8", Stage.TOLD, GPUS))
         assert list(journal.latest()) == ["8"]
+
+
+def test_an_append_that_fails_in_its_middle_leaves_nothing(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        with closing(sqlite3.connect(tmp_path / "j")) as other:
+            other.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON entries WHEN NEW.job_id = '8'"
+                " BEGIN SELECT RAISE(ABORT, 'no room'); END"
+            )
+        with pytest.raises(JournalError, match=r"/j: no room"):
+            journal.append(Entry("7", Stage.TOLD, GPUS), Entry("8", Stage.TOLD, GPUS))
+        assert not journal.latest()
+        journal.append(Entry("9", Stage.TOLD, GPUS))
+        assert list(journal.latest()) == ["9"]
+    with Journal(tmp_path / "j", read_only=True) as reader:
+        assert list(reader.latest()) == ["9"]
 
 
 def test_a_journal_says_where_it_is(tmp_path: Path) -> None:

@@ -80,6 +80,20 @@ def test_overlapping_jobs_are_named(journal: Journal) -> None:
     assert cluster.gpus_of("b") == (2,)
 
 
+def test_a_job_whose_gpus_all_belong_to_others_has_none(journal: Journal) -> None:
+    cluster = Cluster(MACHINE)
+    found = reconcile(cluster, {"a": [0, 1], "b": [1, 0]}, journal)
+    assert [one.job_id for one in found if one.kind == "overlap"] == ["b"]
+    assert cluster.gpus_of("b") == ()
+
+
+def test_a_graph_of_another_size_is_left_out(journal: Journal) -> None:
+    cluster = Cluster(MACHINE)
+    reconcile(cluster, {"a": [0, 3]}, journal, graphs={"a": JobGraph.ring(3)})
+    assert cluster.gpus_of("a") == (0, 3)
+    assert "a" not in cluster.jobs
+
+
 def test_a_job_that_comes_back_is_decided_anew(journal: Journal) -> None:
     journal.append(told("a", 0))
     cluster = Cluster(MACHINE)

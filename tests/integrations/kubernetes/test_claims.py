@@ -251,6 +251,36 @@ def test_a_write_without_a_clear_answer_is_settled_by_reading_the_claim(path: st
         assert "not_bound" not in [event for event, _ in running.logged]
 
 
+def test_a_class_that_cannot_be_read_is_as_if_it_were_not_there() -> None:
+    with cluster(1) as (api, running):
+        api.store.change("deviceclasses", "gpu", lambda one: one["spec"].update(selectors=3))
+        until(lambda: any(fields.get("kind") == "deviceclasses" for _, fields in running.logged))
+        api.store.add("resourceclaims", claim_json("c", exactly("gpus", 1)))
+        add(api, "a", "c")
+        without = "claim default/c, request gpus: there is no DeviceClass gpu"
+        until(lambda: without in "".join(running.reasons()))
+        api.store.change("deviceclasses", "gpu", lambda one: one.update(spec=class_json()["spec"]))
+        until(lambda: where(api, "a") == "n0")
+        api.store.remove("deviceclasses", "gpu")
+        api.store.add("resourceclaims", claim_json("d", exactly("gpus", 1)))
+        add(api, "b", "d")
+        until(lambda: without.replace("default/c", "default/d") in "".join(running.reasons()))
+        assert where(api, "b") == ""
+
+
+def test_slices_that_went_while_nobody_looked_are_gone() -> None:
+    with cluster(2) as (api, running):
+        known = running.scheduler.state.claims.slices
+        until(lambda: len(known()) == 2)
+        gone = next(name for name in known() if name.startswith("n1"))
+        api.fail("resourceslices", 500, times=3)
+        api.cut_watches()
+        api.store.remove("resourceslices", gone)
+        api.store.forget_history()
+        until(lambda: gone not in known())
+        assert len(known()) == 1
+
+
 def test_what_was_allocated_is_taken_back_if_the_pod_cannot_be_bound() -> None:
     with cluster(1) as (api, running):
         api.fail("a/binding", 403)

@@ -181,6 +181,14 @@ def test_the_preferred_allocation_is_the_best_set(name: str, policy: tp.engine.p
         assert value(gpus) == min(map(value, sets))
 
 
+def test_no_devices_and_gpus_without_links() -> None:
+    assert PreferredAllocation(node()).choose(ids(0, 1), [], 0) == []
+    apart = tp.Topology.from_links(3, [(0, 1, 25.0)], 0.0)
+    assert PreferredAllocation(apart).choose(["0", "1", "2"], [], 2) == ["0", "1"]
+    with pytest.raises(ValueError, match="size = 2: no such set of the available GPUs is linked"):
+        PreferredAllocation(apart).choose(["0", "1", "2"], ["2"], 2)
+
+
 @pytest.mark.parametrize("name", ["dgx1-v100", "dgx1-p100", "summit"])
 def test_no_other_set_carries_more_by_ten_percent(name: str) -> None:
     topology = tp.machines.get(name)
@@ -210,10 +218,11 @@ def test_wrong_arguments_are_named(make: Callable[[], object], message: str) -> 
         make()
 
 
-def test_pods_get_what_the_scheduler_decided(tmp_path: Path) -> None:
+def test_pods_get_what_the_scheduler_decided(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Both containers of a bound pod get their GPUs in order; nobody else gets them; others are asked of the policy."""
     with ApiServer() as api, Kubelet(tmp_path) as kubelet:
         bound = pod_json("a", 3, nodeName="n0", annotations={GPUS: '{"main":[6,1,4]}'})
+        api.store.add("pods", pod_json("odd", 1, nodeName="n0", tolerations=[{"operator": "Near"}]))
         api.store.add("pods", pod_json("elsewhere", 2, nodeName="n1", annotations={GPUS: '{"main":[0,3]}'}))
         api.store.add("pods", pod_json("wrong", 2, nodeName="n0", annotations={GPUS: '{"main":[0,1,2]}'}))
         api.store.add("pods", bound)
@@ -223,6 +232,7 @@ def test_pods_get_what_the_scheduler_decided(tmp_path: Path) -> None:
             with kubelet.plugin("topoplace.sock") as calls:
                 free = ids(*range(8))
                 assert calls.preferred((free, [], 3)) == [ids(6, 1, 4)]
+                assert "a pod that cannot be read: " in caplog.text
                 assert calls.allocate(ids(1, 4, 6))[0].envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-6,GPU-1,GPU-4"
                 assert calls.preferred((ids(0, 1, 2, 3, 7), [], 3)) != [ids(6, 1, 4)]
                 (other,) = calls.preferred((free, [], 2))

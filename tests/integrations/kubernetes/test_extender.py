@@ -25,8 +25,9 @@ from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
 from topoplace.integrations.kubernetes.extender import running as running_module
 from topoplace.integrations.kubernetes.extender.running import server_tls
+from topoplace.integrations.kubernetes.objects.annotations import REQUEST
 from topoplace.testing.kubernetes import ApiServer
-from waiting import WAIT
+from waiting import WAIT, until
 
 GPUS = "topoplace.io/gpus"
 
@@ -170,6 +171,24 @@ def test_pods_without_gpus_and_policies_by_search() -> None:
         assert found["NodeNames"] == ["n1", "n0"]
 
 
+def test_a_pod_without_gpus_goes_to_any_node() -> None:
+    with extending() as (api, server, _):
+        api.store.add("pods", pod_json("a", 0))
+        _, scores = call(server.port, "/prioritize", {"Pod": pod_json("a", 0), "NodeNames": NAMES})
+        assert scores == [{"Host": name, "Score": 0} for name in NAMES]
+        assert bind(server, "a", "n2") == ""
+        assert api.store.pods()["a"]["spec"]["nodeName"] == "n2"
+
+
+def test_a_node_with_a_pod_that_tells_no_gpus_gets_none() -> None:
+    with extending() as (api, server, running):
+        api.store.add("pods", pod_json("silent", 1, nodeName="n0"))
+        until(lambda: not running.extender.state.known_gpus()[0])
+        _, found = call(server.port, "/filter", {"Pod": pod_json("a", 1), "NodeNames": ["n0", "n1"]})
+        assert found["NodeNames"] == ["n1"]
+        assert found["FailedNodes"] == {"n0": "it is unknown which of its GPUs are free"}
+
+
 def test_bindings_that_are_not_possible_say_why_and_hold_nothing() -> None:
     with extending() as (api, server, running):
         api.store.add("pods", pod_json("a", 4))
@@ -214,6 +233,7 @@ POD = pod_json("a")
         *(None, [], {}, {"Pod": 3}, {"Pod": POD}),
         {"Pod": POD, "NodeNames": [3]},
         {"Pod": POD, "Nodes": {"items": 3}},
+        {"Pod": pod_json("a", annotations={REQUEST: '{"min_bandwidth": 20}'}), "NodeNames": ["n0"]},
     ],
 )
 def test_wrong_questions(arguments: Any) -> None:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from kubernetes_objects import GPU, node_json, pod_json
 from topoplace.errors import KubernetesError
-from topoplace.integrations.kubernetes.objects.annotations import GPUS, Group, gpus_of, written
+from topoplace.integrations.kubernetes.objects.annotations import (
+    GPUS,
+    REQUEST,
+    Group,
+    gpus_of,
+    request_of,
+    written,
+)
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import pod
 from topoplace.integrations.kubernetes.objects.quantities import MOST, thousandths
@@ -88,6 +95,12 @@ def test_requests_win_over_limits_and_those_of_the_pod_over_all() -> None:
     assert dict(pod(spec).requests.amounts) == {"cpu": 1000, "memory": 1024_000, "pods": 1000}
     spec["spec"]["resources"] = {"requests": {"cpu": "2"}}
     assert dict(pod(spec).requests.amounts)["cpu"] == 2000
+
+
+def test_amounts_may_be_numbers() -> None:
+    spec = pod_json("a")
+    spec["spec"]["containers"][0]["resources"] = {"requests": {"cpu": 2, "memory": 10**30}}
+    assert dict(pod(spec).requests.amounts) == {"cpu": 2000, "memory": MOST, "pods": 1000}
 
 
 def test_the_annotation_gives_containers_their_gpus_one_after_another() -> None:
@@ -185,6 +198,9 @@ def test_what_only_prefers_is_no_reason_to_refuse() -> None:
         (("spec", "containers", 0, "resources", "limits"), {"cpu": "x"}),
         (("spec", "containers", 0, "resources", "limits"), {GPU: "1.5"}),
         (("spec", "containers", 0, "resources", "limits"), {GPU: "257"}),
+        (("spec", "containers", 0, "resources", "limits"), {"cpu": True}),
+        (("spec", "containers", 0, "resources", "limits"), {f"example.com/{i}": "1" for i in range(101)}),
+        (("metadata", "labels"), {f"label{i}": "" for i in range(1001)}),
         (("spec", "containers", 0, "ports"), [{"hostPort": "80"}]),
         (("spec", "priority"), 1 << 40),
         (("spec", "priority"), True),
@@ -216,6 +232,18 @@ def test_affinity_that_cannot_be_read(expression: dict[str, Any]) -> None:
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     with pytest.raises(KubernetesError):
         pod(pod_json("a", affinity=affinity))
+
+
+def test_fields_of_nodes_that_are_none() -> None:
+    terms = {"nodeSelectorTerms": [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["n0"]}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    with pytest.raises(KubernetesError, match=r"matchFields: 'spec\.x' is no field"):
+        pod(pod_json("a", affinity=affinity))
+
+
+def test_a_long_request_is_not_read() -> None:
+    with pytest.raises(KubernetesError, match=f"{REQUEST} has more than"):
+        request_of({REQUEST: '{"pattern": "' + "r" * 100_000 + '"}'})
 
 
 def test_a_sidecar_with_gpus_is_refused() -> None:

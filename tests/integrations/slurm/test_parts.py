@@ -12,6 +12,9 @@ import pytest
 from topoplace import Cluster, Refusal, Topology, machines, policies
 from topoplace.errors import SlurmError
 from topoplace.integrations.slurm import metrics
+from topoplace.integrations.slurm.client import commands
+from topoplace.integrations.slurm.client.commands import SlurmCommands
+from topoplace.integrations.slurm.client.devices import of_jobs
 from topoplace.integrations.slurm.client.jobs import SlurmJob, megabytes, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes
 from topoplace.integrations.slurm.client.records import RecordFormat
@@ -19,7 +22,7 @@ from topoplace.integrations.slurm.placer import PlacerSettings, running
 from topoplace.integrations.slurm.placer.decision import Decided, decide
 from topoplace.integrations.slurm.placer.fairness import Turns
 from topoplace.integrations.slurm.placer.figures import Figures
-from topoplace.integrations.slurm.placer.machines import Where, where_of
+from topoplace.integrations.slurm.placer.machines import Where, gpus_at, where_of
 from topoplace.integrations.slurm.placer.truth import truth_of
 from topoplace.integrations.slurm.placer.waiting import admissible, needs_of, why_not_yet
 from topoplace.integrations.slurm.request import Request
@@ -50,6 +53,45 @@ def nodes(**changes: Any) -> SlurmNodes:
         for n in ("n0", "n1")
     }
     return SlurmNodes(listed, {})
+
+
+# ---- commands ------------------------------------------------------------------------------------------------
+
+
+def write_command(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    path.chmod(0o755)
+
+
+def test_a_host_without_slurm_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SlurmError, match=r"^squeue: there is no such command on this host$"):
+        SlurmCommands().output("squeue", [])
+
+
+def test_a_command_that_fails_or_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    write_command(tmp_path, "squeue", "exec sleep 60")
+    write_command(tmp_path, "sinfo", "echo first >&2; echo it is down >&2; exit 3")
+    write_command(tmp_path, "scontrol", "echo Unable to contact slurm controller >&2")
+    with monkeypatch.context() as soon:
+        soon.setattr(commands, "_TIMEOUT_S", 0.1)
+        with pytest.raises(SlurmError, match=r"^squeue: no answer after 0\.1 s$"):
+            SlurmCommands().output("squeue", [])
+    with pytest.raises(SlurmError, match=r"^sinfo: first\nit is down"):
+        SlurmCommands().output("sinfo", [])
+    with pytest.raises(SlurmError, match=r"^scontrol: Unable to contact slurm controller"):
+        SlurmCommands().change(["hold 7"])
+    SlurmCommands().change([])  # asks nobody
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"jobs": [{}]}', '{"jobs": 3}'])
+def test_devices_in_an_unknown_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    write_command(tmp_path, "squeue", f"echo '{text}'")
+    with pytest.raises(SlurmError, match=r"^squeue --json has an unknown form: "):
+        of_jobs(SlurmCommands(), {7})
 
 
 # ---- texts ---------------------------------------------------------------------------------------------------
@@ -183,6 +225,9 @@ def test_places_in_slurms_words() -> None:
     assert (
         where_of(TWO, (6, 3, 11, 15)) == "Slurm gives the same GPUs of each node: [3, 6] is not [3, 7] of n1"
     )
+    assert gpus_at(TWO, ["n0", "n1"], [6, 3]) == (6, 3, 14, 11)
+    assert gpus_at(TWO, ["n0", "n9"], [6]) is None
+    assert gpus_at(TWO, ["n0"], [8]) is None
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------
