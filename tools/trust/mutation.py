@@ -121,7 +121,8 @@ def bars(kept: Kept) -> list[Bar]:
     for name, about in kept.items():
         drawn, detected, _ = scores(about)
         reached = 100 * detected >= LEAST * drawn
-        lines.append(Bar(f"mutants of `{name}` detected", f"{LEAST:.0f} %", share(detected, drawn), reached))
+        measured = f"{share(detected, drawn)}; {share(counts(about['first'])[1], drawn)} at first"
+        lines.append(Bar(f"mutants of `{name}` detected", f"{LEAST:.0f} %", measured, reached))
     return lines
 
 
@@ -152,16 +153,20 @@ def section(kept: Kept) -> str:
 `make mutants` plants a small fault (`<` for `<=`, a number that is one more, a statement left out) and runs the tests
 that execute its line; [Testing](testing.md#mutants-of-the-library) describes the tool, and has figures for C++. A
 mutant is detected if a test fails or runs for too long. The mutants were drawn at random (seed {seeds}). Tests were
-then added for survivors: `detected at first` says more of faults that nobody has looked at, `detected now` is what the
-tests find of these faults.
+then added for survivors. `detected now` is what the tests find of these faults; of faults that nobody has looked at,
+expect the share that was `detected at first`.
 
 {table(heads, rows)}
 Survivors that change no answer:
 
-{table(("where", "fault", "why"), equal)}
-Survivors that change an answer or a cost:
+{table(("where", "fault", "why"), equal)}{_changing(others)}"""
 
-{table(("where", "fault", "what would find it"), others)}"""
+
+def _changing(rows: Sequence[tuple[str, str, str]]) -> str:
+    if not rows:
+        return ""
+    heads = ("where", "fault", "what would find it")
+    return f"\nSurvivors that change an answer or a cost:\n\n{table(heads, rows)}"
 
 
 def explained(survivor: Kept) -> tuple[str, str, str]:
