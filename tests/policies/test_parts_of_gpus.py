@@ -158,7 +158,7 @@ def test_the_reason_says_what_would_have_to_be_resliced(name: str) -> None:
     assert not refusal.permanent
     assert refusal.reason == (
         "cannot start now: needs a MIG slice 2g.10gb of 1 GPU, 0 are free; "
-        "6 more are free if resliced, which only a policy with_reslicing() may do"
+        "6 more are free if resliced, as a policy with_reslicing() may, or --reslice"
     )
     cluster.slice_gpu(4, ["7g.40gb"])
     refusal = policy.explain(tp.JobGraph.independent(9), cluster).refusal

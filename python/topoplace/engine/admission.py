@@ -315,7 +315,7 @@ def _if_resliced(job: JobGraph, cluster: Cluster, most: int) -> str:
     if more <= 0:
         return ""
     are = "is" if more == 1 else "are"
-    return f"; {more} more {are} free if resliced, which only a policy with_reslicing() may do"
+    return f"; {more} more {are} free if resliced, as a policy with_reslicing() may, or --reslice"
 
 
 # ---- inside --------------------------------------------------------------------------------------------------
