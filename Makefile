@@ -38,7 +38,7 @@ test:  ## everything a change must pass: what is built and checked side by side,
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
 		sanitize lint counts build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
-	python -m pytest -n 3 --hypothesis-profile=ci --durations=15
+	python -m pytest -n 4 --hypothesis-profile=ci --durations=15
 
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
