@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Python keeps what it compiles, whatever the shell says: else each of the hundreds of processes compiles it again.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 TESTED := --constraint constraints.txt
 # The C++ tests link the objects of the extension: both are built here.
@@ -18,7 +20,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -36,9 +38,9 @@ demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures
 test:  ## everything a change must pass: what is built and checked side by side, then the Python tests
 	@$(MAKE) --no-print-directory $(VENV)/.build
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
-		sanitize lint counts build/.wheel || \
+		sanitize lint collect counts build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
-	python -m pytest -n 4 --hypothesis-profile=ci --durations=15
+	python -m pytest -n 4 --hypothesis-profile=ci --durations=15 -m "not reproduction"
 
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
@@ -80,6 +82,12 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	python tools/write_manual.py --check
 	python tools/write_papers.py --check
 	python tools/write_trust.py --check
+
+collect: $(VENV)/.extension $(VENV)/.dependencies  # compiles the tests once, not once in each process
+	python -m pytest --collect-only -qq >build/tests.txt || { cat build/tests.txt >&2; exit 1; }
+
+reproductions: $(VENV)/.extension $(VENV)/.dependencies  ## three papers in their quick forms, which `make test` leaves out
+	python -m pytest -n 2 --hypothesis-profile=ci -m reproduction
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .

@@ -18,6 +18,8 @@ from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUC
 from topoplace.simulate import JobRecord, Result
 from topoplace.simulate.processes import Runner
 
+pytestmark = pytest.mark.reproduction
+
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:

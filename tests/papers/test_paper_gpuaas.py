@@ -22,6 +22,8 @@ from topoplace.papers.gpuaas.study import Study
 from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.simulate.processes import Runner
 
+pytestmark = pytest.mark.reproduction
+
 
 @pytest.fixture(scope="module")
 def study() -> Study:

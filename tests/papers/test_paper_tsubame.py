@@ -21,6 +21,8 @@ from topoplace.papers.tsubame.generator import Habits
 from topoplace.papers.tsubame.study import GivenLog, Log, Outcome, Study
 from topoplace.simulate import Workload
 
+pytestmark = pytest.mark.reproduction
+
 Verdicts = dict[str, str]
 
 
