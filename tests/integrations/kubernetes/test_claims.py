@@ -262,6 +262,7 @@ def test_a_class_that_cannot_be_read_is_as_if_it_were_not_there() -> None:
         api.store.change("deviceclasses", "gpu", lambda one: one.update(spec=class_json()["spec"]))
         until(lambda: where(api, "a") == "n0")
         api.store.remove("deviceclasses", "gpu")
+        until(lambda: "gpu" not in running.scheduler.state.claims.classes)
         api.store.add("resourceclaims", claim_json("d", exactly("gpus", 1)))
         add(api, "b", "d")
         until(lambda: without.replace("default/c", "default/d") in "".join(running.reasons()))
