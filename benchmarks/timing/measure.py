@@ -64,10 +64,21 @@ def alternate(contenders: Mapping[str, Contender], seconds: float) -> dict[str, 
             break
         for name, contender in contenders.items():
             prepared = contender.prepare(number)
+            wait_for_rest()
             spent, answer = timed(prepared.run, batches[name])
             found[name].seconds.append(spent)
             found[name].answers.append(prepared.answer(answer))
     return found
+
+
+def wait_for_rest(seconds: float = 0.1) -> None:
+    """Wait until the threads of the contender before sleep: its idle workers spin for a while, on our account."""
+    ends = time.monotonic() + seconds
+    pause, busy = 0.002, True
+    while busy and time.monotonic() < ends:
+        before = time.process_time()
+        time.sleep(pause)
+        busy = time.process_time() - before > pause / 10
 
 
 def warmed_up(contender: Contender) -> int:
