@@ -150,6 +150,11 @@ std::vector<std::pair<std::int32_t, std::int32_t>> in_order(const MachineRanking
     return pairs(ranking.in_order(std::max(count, 0), {cpus, megabytes}, last));
 }
 
+py::array_t<std::int32_t> up_to(const MachineRanking& ranking, const MachineRanking::Key& last,
+                                std::int64_t cpus, std::int64_t megabytes) {
+    return to_row(ranking.up_to(last, {cpus, megabytes}));
+}
+
 std::optional<MachineRanking::Key> key_of(const MachineRanking& ranking, std::int32_t condition) {
     if (!ranking.knows(condition)) throw py::index_error("condition = " + std::to_string(condition));
     return ranking.key(condition);
@@ -204,6 +209,8 @@ void register_machines(py::module_& module) {
              py::arg("megabytes") = -1,
              "(machine, condition) of the first `count` machines with these amounts free and no key above "
              "`last`, by key, then by number.")
+        .def("up_to", &up_to, py::arg("last"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
+             "(n,) all machines with these amounts free and no key above `last`, ascending.")
         .def("counts", &MachineRanking::counts, "(key, number of machines) of each key, ascending.")
         .def(
             "first", &first, py::arg("count"), py::arg("cpus") = -1, py::arg("megabytes") = -1,

@@ -98,6 +98,9 @@ void check_order(const MachineRanking& ranking,
     for (const auto& [key, group] : hosting) {
         if (key <= last) expected.insert(expected.end(), group.begin(), group.end());
     }
+    std::vector<std::int32_t> ascending = expected;
+    std::sort(ascending.begin(), ascending.end());
+    CHECK(ranking.up_to(last, needs) == ascending);
     expected.resize(std::min(expected.size(), static_cast<std::size_t>(count)));
     std::vector<std::int32_t> found;
     for (const auto& ranked : ranking.in_order(count, needs, last)) found.push_back(ranked.machine);

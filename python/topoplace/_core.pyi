@@ -398,6 +398,10 @@ class MachineRanking:
         """
         The conditions that have machines, but no key yet.
         """
+    def up_to(self, last: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex], cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        (n,) all machines with these amounts free and no key above `last`, ascending.
+        """
 class Fragmentation:
     """
     How much of machines' GPUs typical jobs could not use.

@@ -44,6 +44,8 @@ class MachineRanking {
 
     // The first `count` machines with at least these amounts free and no key above `last`, in order.
     std::vector<Ranked> in_order(std::int32_t count, const HostAmounts& needs, const Key& last) const;
+    // All machines with at least these amounts free and no key above `last`, ascending.
+    std::vector<std::int32_t> up_to(const Key& last, const HostAmounts& needs) const;
     // The number of machines of each key, in order.
     std::vector<std::pair<Key, std::int64_t>> counts() const;
 

@@ -107,6 +107,23 @@ std::vector<MachineRanking::Ranked> MachineRanking::lowest_of(const std::vector<
     return found;
 }
 
+std::vector<std::int32_t> MachineRanking::up_to(const Key& last, const HostAmounts& needs) const {
+    std::vector<std::uint8_t> is_wanted(entries_.size());
+    for (const auto& [key, group] : groups_) {
+        if (key > last) break;
+        for (const std::int32_t condition : group) is_wanted[index(condition)] = 1;
+    }
+    std::vector<std::int32_t> found(index(conditions_->num_machines()));
+    std::size_t num_found = 0;
+    for (std::int32_t machine = 0; machine < conditions_->num_machines(); ++machine) {
+        found[num_found] = machine;  // wanted or not: a branch would often be guessed wrong
+        num_found += is_wanted[index(conditions_->condition_of(machine))];
+    }
+    found.resize(num_found);
+    std::erase_if(found, [&](std::int32_t machine) { return !conditions_->has(machine, needs); });
+    return found;
+}
+
 std::vector<std::pair<MachineRanking::Key, std::int64_t>> MachineRanking::counts() const {
     std::vector<std::pair<Key, std::int64_t>> found;
     for (const auto& [key, group] : groups_) {

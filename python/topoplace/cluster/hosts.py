@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
@@ -42,6 +42,9 @@ class HostResources:
         keep_amounts(self, "drives")
         if self.pool is not None:
             _checks.text(self.pool, "pool", AllocationError)
+
+
+_RESOURCES = [field.name for field in fields(HostResources)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ class Hosts:
         Equal states give equal dictionaries.
         """
         return {
-            "resources": [asdict(r) for r in self.resources],
+            "resources": [{key: getattr(one, key) for key in _RESOURCES} for one in self.resources],
             "drained": sorted(self.drained),
             "held": {job_id: held.to_dict() for job_id, held in sorted(self.held.items())},
         }

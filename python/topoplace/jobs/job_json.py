@@ -16,6 +16,8 @@ FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _KEY_OF = {"single_machine": "single_node"}
 """JSON key of each `JobGraph` field whose key in version 1 of the format differs from the field name."""
+_FIELDS = [(field.name, _KEY_OF.get(field.name, field.name), field.default) for field in fields(JobGraph)]
+"""Name, JSON key and default of each field."""
 
 _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh, "torus": JobGraph.torus}
 
@@ -23,9 +25,9 @@ _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh,
 def written(job: JobGraph) -> str:
     """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out."""
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-    for field in fields(job):
-        if (value := getattr(job, field.name)) != field.default:
-            record[_KEY_OF.get(field.name, field.name)] = value
+    for name, key, default in _FIELDS:
+        if (value := getattr(job, name)) != default:
+            record[key] = value
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
@@ -50,7 +52,7 @@ def parsed(text: str | bytes) -> JobGraph:
 
 
 def _with_edges(record: dict[str, Any]) -> JobGraph:
-    _refuse_unknown(record, {_KEY_OF.get(field.name, field.name) for field in fields(JobGraph)}, "num_tasks")
+    _refuse_unknown(record, {key for _, key, _ in _FIELDS}, "num_tasks")
     record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
     for name, key in _KEY_OF.items():
         if key in record:

@@ -103,19 +103,18 @@ GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
 """The fields of a GPU, without its index, that can be written; the first five always are."""
 NIC_KEYS = tuple(field.name for field in fields(Nic))
 """The fields of a network adapter that can be written; the first two always are."""
+_ALWAYS = object()
+"""In place of the default of a field that is always written: no value equals it."""
+_GPU_WRITTEN = [(key, _ALWAYS if key in GPU_KEYS[:5] else _GPU_FIELDS[key]) for key in GPU_KEYS]
+_NIC_WRITTEN = [(field.name, _ALWAYS if field.name in NIC_KEYS[:2] else field.default) for field in fields(Nic)]
 _MAX_NUMBER = 1 << 16
 _CPU_LIST = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 
 def written_device(device: Gpu | Nic) -> dict[str, Any]:
     """Return the fields of `device` that are written to JSON: those always present, and those not at their defaults."""
-    always = GPU_KEYS[:5] if isinstance(device, Gpu) else NIC_KEYS[:2]
-    return {
-        field.name: value
-        for field in fields(device)
-        if field.name != "index"
-        and ((value := getattr(device, field.name)) != field.default or field.name in always)
-    }
+    written = _GPU_WRITTEN if isinstance(device, Gpu) else _NIC_WRITTEN
+    return {key: value for key, default in written if (value := getattr(device, key)) != default}
 
 
 def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:

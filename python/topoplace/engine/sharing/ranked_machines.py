@@ -69,29 +69,17 @@ class RankedForJob:
         """Return the best placement on a machine, which must have room."""
         return self.choice(self._conditions.native.condition_of(machine))
 
-    def able(self, most: float) -> NDArray[np.int64]:
-        """Return (n,) the machines with room whose keys begin with `most` or less, ascending.
-
-        Whole conditions are looked at, not single machines, unless these differ in the CPUs and memory of the host.
-        """
-        if self._needs != (-1, -1):
-            return np.array(sorted(machine for machine, _ in self.machines((most, math.inf))), dtype=np.int64)
-        ranking, native = self._now(), self._conditions.native
-        of_machines = native.of_machines()
-        able = np.zeros(int(of_machines.max()) + 1, dtype=bool)
-        for condition in native.present():
-            key = ranking.key(condition)
-            able[condition] = key is not None and key[0] <= most
-        return np.flatnonzero(able[of_machines])
-
-    def machines(self, last: tuple[float, ...] = (math.inf,)) -> list[tuple[int, int]]:
-        """Return (machine, condition) of every machine with room, best first. last: the largest key to look at."""
-        count = len(self._conditions.native.of_machines())
-        return self._now().in_order(count, last, *self._needs)
+    def able(self) -> NDArray[np.int32]:
+        """Return (n,) the machines with room in the first tier of the keys that any has room in, ascending."""
+        ranking = self._now()
+        _, condition = ranking.best(*self._needs)
+        key = ranking.key(condition) if condition >= 0 else None
+        return ranking.up_to((key[0], math.inf) if key else (), *self._needs)
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of the best placement on every machine, best first, ties by machine."""
-        for machine, condition in self.machines():
+        count = len(self._conditions.native.of_machines())
+        for machine, condition in self._now().in_order(count, (math.inf,), *self._needs):
             yield machine, self.choice(condition)
 
     def _now(self) -> MachineRanking:

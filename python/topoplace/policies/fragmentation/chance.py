@@ -65,14 +65,13 @@ class _Drawn:
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the machine that is drawn; None if none has room."""
-        best = self._ranked.best(least_utility)
-        if best is None:
+        able = self._ranked.able()
+        if least_utility > 0 or not len(able):
             return None
-        able = self._ranked.able(best[1].option.order[0])
-        draws = _draws(self._seed, self._view, "machines")
-        drawn = [
-            int(able[place]) for place in draws.sample(range(len(able)), min(self._num_draws, len(able)))
-        ]
+        draws = _draws(self._seed, self._view, "machines").sample(
+            range(len(able)), min(self._num_draws, len(able))
+        )
+        drawn = [int(able[place]) for place in draws]
         choices = [(machine, self._ranked.choice_on(machine)) for machine in drawn]
         return min(choices, key=lambda one: one[1].option.order)
 
