@@ -106,7 +106,9 @@ NIC_KEYS = tuple(field.name for field in fields(Nic))
 _ALWAYS = object()
 """In place of the default of a field that is always written: no value equals it."""
 _GPU_WRITTEN = [(key, _ALWAYS if key in GPU_KEYS[:5] else _GPU_FIELDS[key]) for key in GPU_KEYS]
-_NIC_WRITTEN = [(field.name, _ALWAYS if field.name in NIC_KEYS[:2] else field.default) for field in fields(Nic)]
+_NIC_WRITTEN = [
+    (field.name, _ALWAYS if field.name in NIC_KEYS[:2] else field.default) for field in fields(Nic)
+]
 _MAX_NUMBER = 1 << 16
 _CPU_LIST = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
