@@ -25,7 +25,7 @@ DATABASE = example_database(REPOSITORY)
 settings.register_profile("dev", max_examples=30, deadline=None, database=DATABASE)
 # Derandomized examples are always the same: there is nothing to keep.
 settings.register_profile(
-    "ci", max_examples=60, deadline=None, derandomize=True, print_blob=True, database=None
+    "ci", max_examples=40, deadline=None, derandomize=True, print_blob=True, database=None
 )
 settings.register_profile("deep", max_examples=5000, deadline=None, database=DATABASE)
 settings.load_profile("dev")

@@ -43,7 +43,7 @@ def test_gpus_that_cannot_be_had_are_told_before_a_requirement_that_is_not_met()
 
 @pytest.mark.parametrize("name", tp.policies.names())
 def test_a_built_in_policy_passes(name: str) -> None:
-    states = thorough(6, 2)
+    states = thorough(6, 1)
     report = check_policy(lambda: tp.policies.get(name), states=states)
     assert report.unchecked == ()
     assert report.decisions == 378 * (states + 1)

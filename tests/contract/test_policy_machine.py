@@ -7,9 +7,10 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import topoplace as tp
+from thoroughness import thorough
 from topoplace.testing.policy_machine import PolicyMachine
 
-STEPS = settings(max_examples=25, stateful_step_count=12, deadline=None)
+STEPS = settings(max_examples=thorough(250, 15), stateful_step_count=12, deadline=None)
 
 
 @pytest.mark.parametrize("name", tp.policies.names())

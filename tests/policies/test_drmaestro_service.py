@@ -119,7 +119,7 @@ def test_wrong_options_of_the_service_are_named() -> None:
 
 
 def test_the_service_keeps_the_contract_of_policies() -> None:
-    check_policy(DRMaestroService(InferenceEngine({"a": TRUE})), states=thorough(6, 2))
+    check_policy(DRMaestroService(InferenceEngine({"a": TRUE})), states=thorough(6, 1))
 
 
 def two_machines() -> tuple[tp.Cluster, tp.JobGraph]:
@@ -219,4 +219,4 @@ def test_a_merged_mapping_tries_again_in_the_next_plan_only() -> None:
 
 
 def test_a_merged_mapping_keeps_the_contract_of_policies() -> None:
-    check_policy(DRMaestro(retry=False), states=thorough(6, 2))
+    check_policy(DRMaestro(retry=False), states=thorough(6, 1))

@@ -421,4 +421,4 @@ def test_large_texts_are_refused_quickly(text: str) -> None:
     start = time.process_time()
     with pytest.raises(tp.TopologyError):
         parse(text)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 5.0  # quadratic time would be minutes
