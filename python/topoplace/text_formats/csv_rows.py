@@ -21,6 +21,7 @@ def lines_of(text: Lines) -> Iterator[str]:
 
     Lines end only at a newline: `str.splitlines` would also split at other characters that users write into logs.
     """
+    _checks.refuse_path(text, "text", ValueError)
     if isinstance(text, str):
         yield from io.StringIO(text, newline="")
         return
