@@ -78,6 +78,11 @@ class SaysNothing(Plain):
     answers = None, tp.policies.Explanation("plain", ()), tp.policies.Plan(start=(("0", 3),))
 
 
+class TakesNoTime(Plain):
+    def plan(self, queue, cluster):
+        return tp.policies.Plan()
+
+
 class Strange(Plain):
     answers = "a", tp.policies.Explanation("plain", ("a",)), tp.policies.Plan(start=5)
 """
@@ -124,7 +129,12 @@ def test_a_fault_is_named(call: Call, command: tuple[object, ...], policy: str, 
         (
             "Strange",
             "simulate",
-            "what it answered raised TypeError: 'int' object is not iterable (scheduling.py, line ",
+            "calling it or using its answer raised TypeError: 'int' object is not iterable (scheduling.py, line ",
+        ),
+        (
+            "TakesNoTime",
+            "simulate",
+            "calling it or using its answer raised TypeError: TakesNoTime.plan() takes 3 positional arguments",
         ),
         ("TakesBusy", "place", "its placement (0, 1) is wrong: GPUs [1] are not free"),
         ("TakesBusy", "simulate", "gpus[0] = 0 is held by job '0'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 
@@ -70,6 +71,42 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
     done = call(*command.split(), path)
     assert (done.code, done.out) == (2, "")
     assert done.err == f"topoplace: {flag} {path}: path.graph is not a directory\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("simulate summit --jobs runs.csv --save", "--jobs runs.csv"),
+        ("simulate runs.csv --save", "TOPO runs.csv"),
+        ("simulate summit --profile runs.csv --save", "--profile runs.csv"),
+        ("simulate summit --typical runs.csv --jobs lines.txt --save", "--typical runs.csv"),
+        ("partition runs.csv -o", "FILE runs.csv"),
+        ("flow runs.csv -o", "FILE runs.csv"),
+        ("profile build runs.csv -o", "FILE runs.csv"),
+        ("report lines.txt runs.csv -o", "RESULT runs.csv"),
+    ],
+)
+def test_an_input_is_not_overwritten(
+    here: Path, call: Call, command: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if command.startswith(("partition", "flow")):  # which read their input first
+        (here / "runs.csv").write_text(GRAPH if command.startswith("partition") else NETWORK)
+    for reader in ("topoplace.cli.study.Study", "topoplace.simulate.Result.load"):
+        monkeypatch.setattr(reader, lambda *_: None)
+    before = (here / "runs.csv").read_text("utf-8")
+    done = call(*command.split(), "./runs.csv")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"topoplace: {command.split()[-1]} runs.csv: is also {name}, which would be lost\n"
+    assert (here / "runs.csv").read_text("utf-8") == before
+
+
+def test_a_result_that_cannot_be_saved_is_named_as_given(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", ".run.csv.7.part")
+
+    monkeypatch.setattr("topoplace.simulate.storage.tables._to_disk", full)
+    done = call("simulate", "summit", "--num-jobs", 2, "--save", "run.csv")
+    assert (done.code, done.err) == (2, "topoplace: --save run.csv: No space left on device\n")
 
 
 @pytest.mark.parametrize("command", PICTURES)

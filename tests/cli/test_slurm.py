@@ -75,6 +75,15 @@ def test_run_needs_the_commands_of_slurm(
     assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
 
 
+def test_release_where_slurm_does_not_answer(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = call("slurm", "release", "--journal", tmp_path / "journal")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "topoplace: squeue: there is no such command on this host\n"
+
+
 def test_replay_without_a_dump(call: Call, cluster: Path) -> None:
     assert "--jobs is missing" in call("slurm", "replay", cluster).err
     assert "is no heading of sacct" in call("slurm", "replay", cluster, "--jobs", cluster).err

@@ -87,7 +87,7 @@ def test_place_says_what_is_assumed(call: Call) -> None:
         ("mapa", "did you mean mapa-topo-aware or mapa-greedy or mapa-preserve?"),
         ("preserve", "did you mean mapa-preserve?"),
         ("mapa-greedi", "did you mean mapa-greedy"),
-        ("zzz", f"known: {', '.join(policies.names())}"),
+        ("zzz", f"known: {', '.join(policies.names())}; package.module:Class names one of your own"),
     ],
 )
 def test_near_names_of_policies_are_suggested(name: str, hint: str) -> None:

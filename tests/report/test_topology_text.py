@@ -49,6 +49,14 @@ def test_what_the_tables_leave_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert "note: seen\n" in text
 
 
+def test_guessed_speeds_are_not_called_given(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n"
+    title = "nvidia-smi: 2 GPUs of unknown model; speeds: partly assumed\n"
+    assert title in shown(tp.Topology.from_nvidia_smi(text), capsys)
+    known = tp.Topology.from_nvidia_smi(text, gpu_model="A100")
+    assert "nvidia-smi: 2 x A100; speeds: nominal\n" in shown(known, capsys)
+
+
 def test_a_gpu_alone_has_no_wiring() -> None:
     assert topology_text.wiring(tp.Topology.from_links(1, [], 12.0)) == "-"
     assert topology_text.wiring(MINSKY) == "2 NVLINK1 x2, 4 SYSTEM"

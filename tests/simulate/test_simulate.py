@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,6 +123,11 @@ class Misbehaving(SearchPolicy):
         return self.answer
 
 
+class Nameless(SearchPolicy):
+    def best(self, *_: object) -> None:
+        return None
+
+
 def test_a_policy_that_breaks_the_rules_is_named() -> None:
     topology = tp.machines.get("summit")
     two = tp.Placement(gpus=(0, 1), topology=topology)
@@ -134,6 +140,16 @@ def test_a_policy_that_breaks_the_rules_is_named() -> None:
     for no_plan, shown in ((None, "None"), ({"start": ()}, r"\{'start': \(\)\}")):
         with pytest.raises(TypeError, match=f"'misbehaving': plan returned {shown}, not a Plan$"):
             simulate(topology, queue_of(2), Misbehaving(no_plan))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("policy", "lacks"),
+    [("baseline", "name, place, explain, plan"), (Nameless(), "name")],
+    ids=["str", "Nameless"],
+)
+def test_what_is_no_policy_is_refused_with_what_it_lacks(policy: Any, lacks: str) -> None:
+    with pytest.raises(ValueError, match=f"^policy = .* is not a Policy, as it lacks {lacks}$"):
+        simulate(tp.machines.get("summit"), queue_of(2), policy)
 
 
 def test_a_performance_model_must_give_a_time() -> None:
@@ -156,6 +172,16 @@ def run_time_at(bandwidth: float, **job: object) -> float:
     )
     placement = tp.Placement(gpus=(0, 1), scores={"effective_bandwidth": bandwidth}, topology=topology)
     return model.run_time(next(iter(workload)), placement, np.random.default_rng(0))
+
+
+def test_a_placement_without_scores_is_refused_with_where_they_come_from() -> None:
+    topology = tp.machines.get("summit")
+    entry = next(iter(Workload([tp.JobGraph.ring(2).with_(bandwidth_sensitive=True)], [0], [100])))
+    placement = tp.Placement(gpus=(0, 1), topology=topology)
+    with pytest.raises(
+        ValueError, match=r"no score effective_bandwidth, .*; topoplace\.objectives\.scores_of "
+    ):
+        MapaSlowdown().run_time(entry, placement, np.random.default_rng(0))
 
 
 def test_a_job_that_never_ran_has_no_slowdown_even_without_work() -> None:

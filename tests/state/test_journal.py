@@ -95,6 +95,8 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "other")
     with pytest.raises(JournalError, match="there is no such file"):
         Journal(tmp_path / "none", read_only=True)
+    with pytest.raises(JournalError, match="a directory, not a journal"):
+        Journal(tmp_path, read_only=True)
     (tmp_path / "empty").touch()
     with pytest.raises(JournalError, match="empty, not a journal"):
         Journal(tmp_path / "empty", read_only=True)

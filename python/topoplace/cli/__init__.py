@@ -45,6 +45,7 @@ from topoplace.cli.commands import (
     trace,
 )
 from topoplace.cli.options import EXIT_CODES, WRONG_INPUT, Parser, one_line
+from topoplace.errors import SlurmError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by SIGPIPE
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except (ValueError, OSError, ImportError, MemoryError) as error:
+    except (ValueError, OSError, ImportError, MemoryError, SlurmError) as error:
         print(f"topoplace: {_one_line(error, _option_of(error, parsed, arguments))}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {one_line(note)}", file=sys.stderr)

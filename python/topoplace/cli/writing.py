@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +66,12 @@ def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None
     return picture(path, name)
 
 
-def file(path: Path, flag: str = "-o") -> Path:
+def file(path: Path, flag: str = "-o", inputs: Iterable[tuple[str, str | Path | None]] = ()) -> Path:
     """Create the directory of the output file `path` if missing, and return `path`.
 
-    Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written, or is
-    the `-` that means standard output elsewhere.
+    inputs: the arguments that may name files to read, each as its name and its value.
+    Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written, is
+    one of the inputs, or is the `-` that means standard output elsewhere.
     """
     if str(path) == "-":
         raise ValueError(f"{flag} -: is not the name of a file, and standard output has the tables")
@@ -81,6 +82,9 @@ def file(path: Path, flag: str = "-o") -> Path:
         raise ValueError(f"{flag} {path}: the name has more than {_MAX_NAME_BYTES} bytes")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{flag} {path}: no permission to write")
+    for name, given in inputs:
+        if given is not None and path.exists() and os.path.exists(given) and path.samefile(given):
+            raise ValueError(f"{flag} {path}: is also {name} {given}, which would be lost")
     return path
 
 

@@ -143,4 +143,5 @@ def _class_of(name: str) -> Callable[..., Policy]:
 
 def _hint(name: str) -> str:
     """Return which policies the unknown `name` may mean, as the end of a sentence."""
-    return did_you_mean(name, (*_POLICIES, *installed.names())) or f"known: {', '.join(_POLICIES)}"
+    known = f"known: {', '.join(_POLICIES)}; package.module:Class names one of your own"
+    return did_you_mean(name, (*_POLICIES, *installed.names())) or known

@@ -119,7 +119,11 @@ def _fault_of(policy: Policy, error: BaseException) -> str:
         return _raised(error, own[0][0].co_name, code.co_filename, line)
     if isinstance(error, AllocationError):
         return str(error)
-    return "" if isinstance(error, ValueError | OSError | ImportError) else failure(error, "what it answered")
+    return (
+        ""
+        if isinstance(error, ValueError | OSError | ImportError)
+        else failure(error, "calling it or using its answer")
+    )
 
 
 def _package(module: str) -> str:

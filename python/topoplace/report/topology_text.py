@@ -85,9 +85,11 @@ def _show_machine(topology: Topology) -> None:
         for link, count in pairs
     ]
     colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
-    models = Counter(gpu.model or "GPUs of no known model" for gpu in topology.gpus)
-    gpus = ", ".join(f"{count} x {model}" for model, count in models.items())
-    title = f"{topology.name}: {gpus}; speeds: {topology.speeds}"
+    models = Counter(gpu.model for gpu in topology.gpus)
+    gpus = ", ".join(
+        f"{count} x {model}" if model else f"{count} GPUs of unknown model" for model, count in models.items()
+    )
+    title = f"{topology.name}: {gpus}; speeds: {'partly assumed' if topology.assumed else topology.speeds}"
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
     if topology.num_gpus > _MAX_COUNTED:
         print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")

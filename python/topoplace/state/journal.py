@@ -43,7 +43,8 @@ class Journal:
         self._path = Path(path)
         self._read_only = _checks.flag(read_only, "read_only", JournalError)
         if self._read_only and not self._path.is_file():
-            raise JournalError(f"{self._path}: there is no such file")
+            why = "a directory, not a journal" if self._path.is_dir() else "there is no such file"
+            raise JournalError(f"{self._path}: {why}")
         self._latest: dict[str, Entry] | None = None
         self._lock = None if self._read_only else _locked(self._path)
         try:

@@ -21,6 +21,7 @@ def lines_of(text: Lines) -> Iterator[str]:
 
     Lines end only at a newline: `str.splitlines` would also split at other characters that users write into logs.
     """
+    _checks.refuse_path(text, "text", ValueError)
     if isinstance(text, str):
         yield from io.StringIO(text, newline="")
         return
@@ -77,6 +78,10 @@ def checked_header(
     unknown = [] if optional is None else sorted(set(header) - set(needed) - set(optional))
     if unknown or not set(needed) <= set(header) or len(set(header)) != len(header):
         also = f"; allowed: {', '.join(optional)}" if optional else ""
+        if len(header) == 1 and not {";", "\t"}.isdisjoint(
+            header[0]
+        ):  # as spreadsheets write in some languages
+            also += "; commas separate columns"
         raise ValueError(
             f"line 1: columns = {_checks.shown(header)}: must contain each of {', '.join(needed)} once{also}"
         )

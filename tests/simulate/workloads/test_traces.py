@@ -220,6 +220,13 @@ def test_options_that_a_format_does_not_need_are_refused(tmp_path: Path) -> None
         read_workload(path)
 
 
+@pytest.mark.parametrize("read", [Workload.from_trace, Workload.from_csv, Workload.from_philly])
+@pytest.mark.parametrize("name", ["jobs.csv", Path("jobs.csv")])
+def test_the_name_of_a_file_is_no_text(read: Any, name: object) -> None:
+    with pytest.raises(ValueError, match=r"^text = 'jobs\.csv' is the name of a file; give the text in it"):
+        read(name)
+
+
 def test_an_open_file_is_read_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text(OPENB)

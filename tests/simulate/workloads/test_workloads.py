@@ -175,6 +175,10 @@ def test_a_trace_row_by_row() -> None:
     [
         ("a,1,60\n", "line 2: 3 columns, 14 needed"),
         ("a,soon,60,1,,,,,,,,,,\n", "line 2: submit_s = 'soon'"),
+        (
+            "a,6/9/2020 18:41,60,1,,,,,,,,,,\n",
+            "line 2: submit_s = .*, neither seconds nor a time like 2020-06-09",
+        ),
         ("a,1,-60,1,,,,,,,,,,\n", "line 2: duration_s = '-60'"),
         ("a,1,,1,,,,,,,,,,\n", "line 2: duration_s is unknown: add it, or give a profile"),
         ("\na,1,60,1.5,,,,,,,,,,\n", "line 3: num_gpus = '1.5'"),
@@ -195,6 +199,9 @@ def test_bad_traces_are_refused_by_line(rows: str, message: str) -> None:
         ValueError, match=r"line 1: columns = .*must contain each of job_id, submit_s, num_gpus"
     ):
         Workload.from_trace("job_id,num_gpus\n")
+    for separator in ";\t":
+        with pytest.raises(ValueError, match=r"once; commas separate columns$"):
+            Workload.from_trace(separator.join(("job_id", "submit_s", "num_gpus")))
 
 
 @pytest.mark.parametrize(("nodes", "single"), [("1", True), ("1.0", True), ("2.0", False), ("", False)])

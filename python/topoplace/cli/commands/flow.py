@@ -41,7 +41,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace.text_formats import dimacs
 
     data = reading.unpacked(arguments.network)
-    output = writing.file(arguments.output) if arguments.output else None
+    inputs = [("FILE", arguments.network)]
+    output = writing.file(arguments.output, inputs=inputs) if arguments.output else None
     with reading.errors_of(arguments.network):
         file = dimacs.parse(data)
         before = time.perf_counter()

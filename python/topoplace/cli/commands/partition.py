@@ -58,7 +58,8 @@ def _run(arguments: argparse.Namespace) -> int:
     data = reading.unpacked(arguments.graph)
     with reading.errors_of(arguments.graph):
         file = metis.parse(data)
-    output = writing.file(arguments.output) if arguments.output else None
+    inputs = [("FILE", arguments.graph)]
+    output = writing.file(arguments.output, inputs=inputs) if arguments.output else None
     before = time.perf_counter()
     try:
         with (

@@ -64,7 +64,7 @@ def _build(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output
     if output.suffix not in (".csv", ".json"):
         raise ValueError(f"-o {output}: neither .csv nor .json")
-    writing.file(output)
+    writing.file(output, inputs=[("FILE", arguments.measurements)])
     text = reading.text(arguments.measurements)
     with reading.errors_of(arguments.measurements):
         runs = list(read_measurements(text))

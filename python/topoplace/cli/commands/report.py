@@ -55,11 +55,9 @@ def _run(arguments: argparse.Namespace) -> None:
 
     with flags.named(title="--title"):
         title = _checks.text(arguments.title, "title", ValueError)
-    output = writing.file(arguments.output)
+    output = writing.file(arguments.output, inputs=[("RESULT", path) for path in arguments.results])
     results: list[Result] = []
     for i, path in enumerate(arguments.results):
-        if output.exists() and path.exists() and output.samefile(path):
-            raise ValueError(f"-o {output}: is also RESULT {path}, which would be lost")
         if path in arguments.results[:i]:
             raise ValueError(f"RESULT {path} is given twice")
         try:

@@ -54,7 +54,7 @@ def _run(arguments: argparse.Namespace) -> int:
     pictures = writing.directory(arguments.output)
     if arguments.save:
         with flags.named(path="--save"):
-            tables.form_of(writing.file(arguments.save, "--save"))
+            tables.form_of(writing.file(arguments.save, "--save", _inputs(arguments)))
     result = runs.run(policy)
     if arguments.json:
         rows = runs.workload.report
@@ -71,13 +71,22 @@ def _run(arguments: argparse.Namespace) -> int:
         _print(result)
         job_files.print_assumed(runs.workload)
     if arguments.save:
-        result.save(arguments.save)
+        try:
+            result.save(arguments.save)
+        except OSError as error:  # which may name the file that is written first
+            raise ValueError(f"--save {arguments.save}: {error.strerror}") from None
         writing.wrote(arguments.save, beside_json=arguments.json)
     if pictures:
         _draw(result, runs, pictures)
         for name in _PICTURES:
             writing.wrote(pictures / name, beside_json=arguments.json)
     return study.exit_code([result])
+
+
+def _inputs(arguments: argparse.Namespace) -> list[tuple[str, str | None]]:
+    """Return the arguments that may name files to read, and their values."""
+    flags_of = {"topology": "TOPO", "jobs": "--jobs", "typical": "--typical", "profile": "--profile"}
+    return [(flag, getattr(arguments, name)) for name, flag in flags_of.items()]
 
 
 def _draw(result: Result, runs: study.Study, pictures: Path) -> None:

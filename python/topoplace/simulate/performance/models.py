@@ -146,7 +146,8 @@ class MapaSlowdown:
         share = self.shares.get((job.job.profile or "").removesuffix(".sh"), self.default_share)
         if "effective_bandwidth" not in placement.scores:
             raise ValueError(
-                f"placement of {job.job_id!r} has no score effective_bandwidth, which MapaSlowdown needs"
+                f"placement of {job.job_id!r} has no score effective_bandwidth, which MapaSlowdown needs; "
+                "topoplace.objectives.scores_of computes it"
             )
         bandwidth = min(max(placement.scores["effective_bandwidth"], self.floor_gb_per_s), self.flat_gb_per_s)
         return job.base_time * (1 - share + share * self.flat_gb_per_s / bandwidth)

@@ -191,7 +191,7 @@ class Row:
         text = self.text(field)
         if not text:
             return None
-        if text[4:5] != "-":
+        if text[4:5] != "-" and "/" not in text and ":" not in text:  # no date in any notation
             return self.number(field)
         try:
             moment = timestamp(text)

@@ -52,7 +52,7 @@ def in_cluster(directory: Path = _SERVICE_ACCOUNT) -> Access:
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{what}", "") for what in ("HOST", "PORT"))
     if not host or not port.isdigit():
         raise KubernetesError(
-            "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set; name a kubeconfig"
+            "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set; name a kubeconfig (--kubeconfig)"
         )
     tls = _context(_read(directory / "ca.crt"))
     return Access(host, int(port), tls, token_file=directory / "token")
