@@ -55,6 +55,21 @@ class WaitsForText(Lowest):
         return "later"
 
 
+class OrdersByText(Lowest):
+    def order(self, job, placement):
+        return "high"
+
+
+class OrdersMachinesByNumber(Lowest):
+    def machine_order(self, job, placement, machine):
+        return 5
+
+
+class TakesNothing(Lowest):
+    def best(self, job, cluster, free, required=frozenset()):
+        return None
+
+
 class TakesBusy(Lowest):
     def best(self, job, cluster, free, required=frozenset()):
         return super().best(job, cluster, frozenset(range(cluster.topology.num_gpus)))
@@ -147,6 +162,11 @@ def test_an_answer_that_cannot_be_used_is_named(call: Call, policy: str, command
     assert done.err.startswith(f"topoplace: --policy = 'faulty_policies:{policy}': {fault}")
 
 
+def test_a_policy_that_takes_nothing_is_not_said_to_lack_links(call: Call) -> None:
+    done = call("place", "summit", "--gpus", 1, "--policy", "faulty_policies:TakesNothing")
+    assert (done.code, "the policy chooses none of the 6 free GPUs" in done.out + done.err) == (1, True)
+
+
 def test_compare_sets_a_faulty_policy_aside(call: Call) -> None:
     faulty = "faulty_policies:Raises"
     done = call("compare", "summit", "--num-jobs", 3, "--policies", f"baseline,{faulty}")
@@ -185,6 +205,8 @@ def test_commands_that_move_jobs_name_a_fault(call: Call, tmp_path: Path) -> Non
         ("ReturnsText", "best returned 'gpu0', not a Placement or None$"),
         ("ReturnsList", r"best returned \[0, 1\], not a Placement or None$"),
         ("WaitsForText", "reason_to_wait returned 'later', not a Refusal or None$"),
+        ("OrdersByText", "'lowest': order returned 'high', not a tuple$"),
+        ("OrdersMachinesByNumber", "'lowest': machine_order returned 5, not a tuple$"),
         ("Plain", "plain: .*explain returned None, not an Explanation$"),
         ("Strange", "plain: .*place returned 'a', not a Placement or None$"),
     ],

@@ -290,7 +290,8 @@ def why_not_now(
 ) -> Refusal:
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
-    lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
+    lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links, or for a job
+    without edges, that the policy does not want them.
     gpus_local: True if the CPUs and memory must be on the machines of the GPUs. may_reslice: True if GPUs may be
     resliced; if not, the reason says how many more would serve the job then.
     """
@@ -303,8 +304,11 @@ def why_not_now(
         needs, found = needs_of(job, hosts=most >= job.num_tasks), min(most, hosted)
         others = "" if may_reslice else _if_resliced(job, cluster, most)
         return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free{others}")
-    links = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
-    return Refusal(f"cannot start now: {lack or links}")
+    if job.edges:
+        unsuited = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
+    else:
+        unsuited = f"the policy chooses none of the {most} free GPUs"
+    return Refusal(f"cannot start now: {lack or unsuited}")
 
 
 def _if_resliced(job: JobGraph, cluster: Cluster, most: int) -> str:

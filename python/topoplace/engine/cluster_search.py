@@ -25,6 +25,7 @@ from topoplace.engine.gangs.splits import MAX_SPLITS, nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
+from topoplace.engine.plan import check_answer
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
 from topoplace.placement import Placement
@@ -183,6 +184,7 @@ def _options(
     machine = _with_free(machine_class.alone, set(members(free)))
     for placement in rule.ranked(job, machine, effort):
         order = rule.machine_order(job, placement, machine)
+        check_answer(order, tuple, rule, "machine_order")
         if len(request.memory_limits) > 1:
             order = (max(machine_class.gpus[gpu].memory_gb or 0.0 for gpu in placement.gpus), *order)
         yield Option(order, placement.gpus, 0.0, placement).checked()

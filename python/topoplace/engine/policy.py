@@ -130,7 +130,7 @@ class SearchPolicy(ABC):
 
         machine: the machine as a cluster of its own, before the placement.
         """
-        return self.order(job, placement)
+        return self._checked_order(job, placement)
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
         """Return why the job should wait although `placement`, its best one, is possible; None to accept it."""
@@ -219,6 +219,12 @@ class SearchPolicy(ABC):
                     seen.add(gpus)
                     yield placement
 
+    def _checked_order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        """Return `order`; PolicyError if it is no tuple."""
+        order = self.order(job, placement)
+        check_answer(order, tuple, self, "order")
+        return order
+
     def _waits(self, job: JobGraph, placement: Placement) -> Refusal | None:
         """Return `reason_to_wait`; PolicyError if it is no Refusal."""
         refusal = self.reason_to_wait(job, placement)
@@ -254,9 +260,8 @@ class SearchPolicy(ABC):
             check_answer(placement, Placement, self, "best", or_none=True)
             if placement is not None:
                 gpus = sorted(placement.gpus)
-                heapq.heappush(
-                    parts, ((self.order(job, placement), gpus), next(number), placement, free, required)
-                )
+                order = self._checked_order(job, placement), gpus
+                heapq.heappush(parts, (order, next(number), placement, free, required))
 
         parts: list[tuple[tuple[tuple[float, ...], list[int]], int, Placement, GpuSet, GpuSet]] = []
         number = count()  # sets that overlap may have the same best placement
