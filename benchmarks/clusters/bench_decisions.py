@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import topoplace as tp
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a program, it finds its own folder only
 from timing.measure import group_means
 
 MACHINES = 12_500
