@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,35 @@ def test_an_answer_that_cannot_be_used_is_named(call: Call, policy: str, command
     done = call(command, "summit", *more, "--policy", f"faulty_policies:{policy}")
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith(f"topoplace: --policy = 'faulty_policies:{policy}': {fault}")
+
+
+def test_programs_beside_slurm_and_kubernetes_end_with_the_fault(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decides(topology: tp.Topology, policy: tp.Policy, *_: object, **__: object) -> None:
+        policy.place(tp.JobGraph.ring(2), tp.Cluster(topology))
+
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(named), "utf-8")
+    for command in ("squeue", "sinfo", "scontrol"):
+        (tmp_path / command).write_text("")
+        (tmp_path / command).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # it would keep the programs' handlers
+    monkeypatch.setattr("topoplace.integrations.slurm.placer.Placer", decides)
+    monkeypatch.setattr("topoplace.integrations.kubernetes.scheduler.Scheduler", decides)
+    for command in (
+        ("slurm", "run", "summit", "--journal", tmp_path / "journal"),
+        ("kubernetes", "scheduler", "summit", "--kubeconfig", tmp_path / "kubeconfig"),
+    ):
+        done = call(*command, "--policy", "faulty_policies:Raises")
+        assert (done.code, done.out) == (2, "")
+        assert done.err == f"topoplace: --policy = 'faulty_policies:Raises': {FAULTS[0][1]}\n"
 
 
 def test_a_policy_that_takes_nothing_is_not_said_to_lack_links(call: Call) -> None:

@@ -115,7 +115,7 @@ def _scheduler(arguments: argparse.Namespace) -> None:
     import gc
     from contextlib import ExitStack
 
-    from topoplace import _checks
+    from topoplace import _checks, policies
     from topoplace.integrations import log
     from topoplace.integrations.kubernetes.figures import PodFigures
     from topoplace.integrations.kubernetes.scheduler import Scheduler
@@ -135,18 +135,19 @@ def _scheduler(arguments: argparse.Namespace) -> None:
 
         def work(machines: Topology, stop: Event) -> None:
             gc.unfreeze()
-            scheduler = Scheduler(
-                machines,
-                policy,
-                reached,
-                name=name,
-                gpu_resource=resource,
-                journal=journal,
-                reserve_s=reserve_s,
-                figures=figures,
-                write_log=log.to_stderr,
-            )
-            scheduler.run(stop, gc.freeze)  # what was listed stays: collections need not look at it
+            with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
+                scheduler = Scheduler(
+                    machines,
+                    policy,
+                    reached,
+                    name=name,
+                    gpu_resource=resource,
+                    journal=journal,
+                    reserve_s=reserve_s,
+                    figures=figures,
+                    write_log=log.to_stderr,
+                )
+                scheduler.run(stop, gc.freeze)  # what was listed stays: collections need not look at it
 
         if serve is not None:
             log.to_stderr("metrics", port=stack.enter_context(serve()).port)

@@ -152,7 +152,8 @@ def _place(arguments: argparse.Namespace) -> None:
     placers: list[Placer] = []
     if arguments.metrics:
         metrics.served(lambda: placers[-1].figures if placers else Figures(), arguments.metrics)
-    with Journal(arguments.journal) as journal:
+    fault = policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: ")
+    with Journal(arguments.journal) as journal, fault:
         _require_slurm()
         running.run(
             lambda: Placer(topology, policy, journal, settings=settings, write_log=log.to_stderr),
