@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from topoplace.topology.links.link import LinkKind
 from topoplace.topology.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """The chosen GPUs of one machine."""
 
@@ -38,7 +39,7 @@ class Part:
     local: tuple[int, ...]
     """The same on the machine alone."""
 
-    @property
+    @cached_property
     def rails(self) -> Mapping[int, int]:
         """Return a GPU of each rail that is used, by rail."""
         return {self.rail(local): gpu for gpu, local in zip(self.gpus, self.local, strict=True)}
@@ -51,18 +52,23 @@ class Part:
     @property
     def ports(self) -> Sequence[frozenset[str | int]]:
         """Return the nearest network adapters of each GPU; an own one where the machine does not tell adapters."""
-        nics = self.topology.nics
-        found: list[frozenset[str | int]] = []
-        for local in self.local:
-            near = min((PATH_CLASSES.index(nic.paths[local]) for nic in nics), default=None)
-            names = (nic.name for nic in nics if PATH_CLASSES.index(nic.paths[local]) == near)
-            found.append(frozenset(names) if nics else frozenset([local]))
-        return found
+        nearest = self.topology.derived(_ports_of_gpus)
+        return [nearest[local] for local in self.local]
 
-    @property
+    @cached_property
     def num_ports(self) -> int:
         """Return the number of network ports: adapters, but at most one for each GPU."""
         return min(len(self.gpus), len({port for ports in self.ports for port in ports}))
+
+
+def _ports_of_gpus(machine: Topology) -> Sequence[frozenset[str | int]]:
+    """Return the nearest network adapters of each GPU of a machine; the GPU's number where it tells no adapters."""
+    found: list[frozenset[str | int]] = []
+    for gpu in range(machine.num_gpus):
+        near = min((PATH_CLASSES.index(nic.paths[gpu]) for nic in machine.nics), default=None)
+        names = (nic.name for nic in machine.nics if PATH_CLASSES.index(nic.paths[gpu]) == near)
+        found.append(frozenset(names) if machine.nics else frozenset([gpu]))
+    return found
 
 
 def parts_of(topology: Topology, gpus: Sequence[int]) -> list[Part]:

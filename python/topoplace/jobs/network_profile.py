@@ -86,8 +86,9 @@ def traffic(
     each task. shares: the machine of each process; if empty, processes are beside their GPUs. remote: the remote GPUs.
     machine_of: the machine of each GPU of the cluster.
     """
+    away = frozenset(remote)
     for task, gpu in enumerate(gpus):
-        far = gpu in remote
+        far = gpu in away
         host = shares[task * len(shares) // len(gpus)].machine if shares else machine_of[gpu]
         yield host, profile.traffic(remote=far)
         if far:

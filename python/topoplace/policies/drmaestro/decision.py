@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,7 +13,7 @@ import numpy as np
 from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
 from topoplace.engine.admission import Limits, candidate_gpu_sets_among, joined_gpu_sets_among
 from topoplace.jobs.network_profile import traffic
-from topoplace.objectives.links import link_scores
+from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal
 from topoplace.policies.drmaestro import phases
 from topoplace.policies.drmaestro.costs import LOCAL, Costs, Prices
@@ -47,9 +48,11 @@ class Candidate:
         """The machine of each process of the job."""
         return self.hosts * self.needs.processes if self.needs.single_bundle else self.hosts
 
-    def host_of(self, task: int) -> int:
-        """Return the machine of the process that drives the GPU of `task`."""
-        return self.machines[task * len(self.machines) // self.needs.job.num_tasks]
+    @property
+    def host_of_task(self) -> list[int]:
+        """The machine of the process that drives the GPU of each task."""
+        machines, num_tasks = self.machines, self.needs.job.num_tasks
+        return [machines[task * len(machines) // num_tasks] for task in range(num_tasks)]
 
 
 Places = list[list[int]]
@@ -225,7 +228,7 @@ class Decision:
         """Return for each `JobBundles` the iterator `phases.local_gpus`, which yields one item per task of its jobs."""
         hosts: dict[JobBundles, list[int]] = {}
         for job in jobs:
-            hosts.setdefault(job.needs, []).extend(map(job.host_of, range(job.needs.job.num_tasks)))
+            hosts.setdefault(job.needs, []).extend(job.host_of_task)
         return {needs: phases.local_gpus(left, needs, where, self.prices) for needs, where in hosts.items()}
 
     def _drives(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
@@ -324,8 +327,8 @@ class Decision:
             If the GPUs' topology counts and all are at one place, take those nearest to each other there.
             """
             gpus: list[int] = []
-            for place in dict.fromkeys(places):
-                gpus += left.lowest(place, places.count(place))
+            for place, count in Counter(places).items():
+                gpus += left.lowest(place, count)
             job.gpus = _near_each_other(job.needs, _nearest_first(job, gpus, left), left)
             for gpu in job.gpus:
                 left.set_free(gpu, free=False)
@@ -353,7 +356,7 @@ class Decision:
             )
         self._use(job, sent, remote=bool(remote))
         scores = {
-            **link_scores(job.entry.job.edges, job.gpus, self.topology),
+            **job_link_scores(job.entry.job, job.gpus, self.topology),
             **self.costs.scores(load, slowdown),
         }
         return Placement(
@@ -370,7 +373,9 @@ class Decision:
         """Return the job's remote GPUs: those outside the pool of their process's machine."""
         own, pool_of = self.free.columns.machine_list, self.free.pool_of
         return tuple(
-            gpu for task, gpu in enumerate(job.gpus) if pool_of[own[gpu]] != pool_of[job.host_of(task)]
+            gpu
+            for gpu, host in zip(job.gpus, job.host_of_task, strict=True)
+            if pool_of[own[gpu]] != pool_of[host]
         )
 
     def _use(self, job: Candidate, sent: Iterable[tuple[int, float]], *, remote: bool) -> None:
@@ -456,8 +461,7 @@ def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> 
         return None
 
     chosen: list[int | None] = []
-    for task in range(len(gpus)):
-        host = job.host_of(task)
+    for host in job.host_of_task:
         own_gpu = taken(of_machine.get(host, []))
         chosen.append(taken(of_pool.get(int(pool[host]), [])) if own_gpu is None else own_gpu)
     left = iter(sorted(rest))

@@ -325,18 +325,18 @@ def local_gpus(
     near = prices.local(job.profile, hosts).tolist()
     usable = free.gpus * job.suits > 0
     larger: list[int] = (_MEMORY_STEP * job.memory_rank).tolist()
+    places = dict[int, list[tuple[int, int]]]()
     for host, added, cost in zip(hosts, far, near, strict=True):
-        machines = free.pool(host)
-        rows = zip(machines, usable[machines].tolist(), strict=True)
-        yield (
-            added,
-            [
+        if host not in places:
+            machines = free.pool(host)
+            rows = zip(machines, usable[machines].tolist(), strict=True)
+            places[host] = [
                 (m * makes + make, cost + larger[make])
                 for m, row in rows
                 for make, some in enumerate(row)
                 if some
-            ],
-        )
+            ]
+        yield added, places[host]
 
 
 def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
