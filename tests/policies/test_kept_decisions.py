@@ -13,13 +13,13 @@ from decision_streams import STREAMS
 
 @pytest.mark.parametrize("stream", STREAMS)
 def test_the_streams_ask_what_they_asked(stream: str) -> None:
-    assert kept.asked(stream) == kept.read(kept.ASKED)[stream]
+    assert kept.shortened(stream, kept.asked(stream)) == kept.read(kept.ASKED)[stream]
 
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("variant", kept.VARIANTS)
 def test_a_policy_decides_as_before(variant: str, stream: str) -> None:
-    assert kept.decisions(variant, stream) == kept.read(variant)[stream]
+    assert kept.shortened(stream, kept.decisions(variant, stream)) == kept.read(variant)[stream]
 
 
 def test_only_decisions_that_are_compared_are_kept() -> None:

@@ -57,11 +57,15 @@ class Stream(NamedTuple):
             + ["drain", "undrain", "slice"]
             + ["restore"]
         )
-        number = {"place": 1, "explain": 1, "queue": rng.randint(2, 5)}.get(kind, 0)
-        return Operation(kind, tuple(self._job(rng) for _ in range(number)), rng.random())
+        number = {"place": 1, "explain": 1, "queue": rng.randint(1, 4)}.get(kind, 0)
+        jobs = [self._job(rng) for _ in range(number)]
+        jobs += rng.sample(jobs, rng.randint(0, number)) if kind == "queue" else []
+        return Operation(kind, tuple(jobs), rng.random())
 
     def _job(self, rng: random.Random) -> tp.JobGraph:
         size = rng.choice(self.sizes)
+        if not size:
+            return tp.JobGraph.without_gpus(cpus=rng.choice([1.5, 6.0]), memory_gb=rng.choice([None, 20.0]))
         job = PATTERNS[rng.choice(_PLAIN)](size)
         if size in _WEIGHTED and rng.random() < 0.25:
             job = _WEIGHTED[size]
@@ -161,12 +165,21 @@ def _divided_alone() -> tp.Cluster:
     return cluster
 
 
+def _islands() -> tp.Cluster:
+    """Return machines whose GPUs have no path to all others: pairs, and a chain beside a GPU that is alone."""
+    pairs = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 25.0)], 0.0, model="V100")
+    chain = tp.Topology.from_links(4, [(0, 1, 50.0), (1, 2, 25.0)], 0.0, model="V100")
+    machines = {"p0": pairs, "c0": chain, "p1": pairs, "c1": chain}
+    racks = tp.Fabric(tuple(machines), (tp.Level("rack", ("a", "a", "b", "b"), gb_per_s=12.5),))
+    return tp.Cluster(tp.Topology.cluster(machines, fabric=racks, network=0.0), HostResources(8, 32.0))
+
+
 def _rails() -> tp.Cluster:
     """Return machines each of whose GPUs has a network adapter of its own, on rails; one has adapters for pairs."""
     machine = replace(_PAIRS, nics=tuple(_nic(rail, {rail}) for rail in range(4)))
     other = replace(_SLOW, nics=(_nic(0, {0, 1}), _nic(1, {2, 3})))
-    machines = {"r0": machine, "r1": machine, "odd": other, "r2": machine}
-    levels = (tp.Level("rails", ("x",) * 4, rail=True), tp.Level("rack", ("p", "p", "q", "q")))
+    machines = {"r0": machine, "r1": machine, "odd": other, "r2": machine, "r3": machine}
+    levels = (tp.Level("rails", ("x",) * 5, rail=True), tp.Level("rack", ("p", "p", "q", "q", "q")))
     fabric = tp.Fabric(tuple(machines), levels)
     return tp.Cluster(tp.Topology.cluster(machines, fabric=fabric, network=12.5), HostResources(16, 64.0))
 
@@ -198,23 +211,26 @@ _PARTS: Final = (
 )
 
 STREAMS: Final = {
-    "alone": Stream(_alone, 24, (1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
+    "alone": Stream(_alone, 70, (0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
     "unjoined": Stream(
         _unjoined,
-        *(20, (1, 2, 2, 3, 3, 4, 5)),
+        *(50, (1, 2, 2, 3, 3, 4, 5)),
         (*_APART, {"gpu_memory_gb": 10.0}, {"gpu_memory_gb": 20.0}, {"cpus": 1.0}, {"max_machines": 1}),
     ),
     "racks": Stream(
         _racks,
-        *(40, (1, 2, 3, 4, 4, 6, 8, 12)),
+        *(130, (1, 2, 3, 4, 4, 6, 8, 12)),
         (
             *(*_HOST, *_APART, *_BY_LEVEL, *_SC17[:2], {"gpu_memory_gb": 16.0}, {"gpu_memory_gb": 20.0}),
             *({"gpu_model": ("A100", "L4")}, {"gpu_model": "V100"}, {"gpu_model": "T4"}, {"drives": 2}),
         ),
     ),
-    "equal": Stream(_equal, 28, (1, 2, 2, 3, 4, 4, 6), (*_HOST, *_APART, *_BY_LEVEL, {"gpu_fraction": 0.5})),
-    "partitions": Stream(_partitions, 24, (1, 2, 2, 3, 4, 6, 8), (*_HOST, *_APART, *_BY_LEVEL)),
-    "divided": Stream(_divided, 26, (1, 1, 2, 2, 3), (*_PARTS, *_PARTS, *_APART, {"max_machines": 1})),
-    "divided alone": Stream(_divided_alone, 16, (1, 1, 2, 3), (*_PARTS, *_HOST)),
-    "rails": Stream(_rails, 18, (1, 2, 3, 4, 4, 6), (*_APART, *_BY_LEVEL, *_APART)),
+    "equal": Stream(
+        *(_equal, 80, (0, 1, 2, 2, 3, 4, 4, 6)), (*_HOST, *_APART, *_BY_LEVEL, *_SC17, {"gpu_fraction": 0.5})
+    ),
+    "partitions": Stream(_partitions, 70, (1, 2, 2, 3, 4, 6, 8), (*_HOST, *_APART, *_BY_LEVEL)),
+    "divided": Stream(_divided, 90, (1, 1, 2, 2, 3), (*_PARTS, *_PARTS, *_APART, {"max_machines": 1})),
+    "divided alone": Stream(_divided_alone, 50, (1, 1, 2, 3), (*_PARTS, *_HOST)),
+    "islands": Stream(_islands, 50, (1, 2, 2, 3, 4, 5), (*_APART, *_BY_LEVEL, *_HOST)),
+    "rails": Stream(_rails, 26, (1, 2, 3, 4, 4, 6), (*_APART, *_BY_LEVEL, *_APART)),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +14,20 @@ import topoplace as tp
 from decision_streams import STREAMS, Operation, Stream
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.queues.live_queue import LiveQueue, live_rule
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.moving import MakingRoom
 from topoplace.placement import Placement, Refusal
 from topoplace.policies import Policy, QueuedJob
 
 _TOP: Final = 3
+
+_PROFILE: Final = PerformanceProfile(
+    {
+        **{("alexnet/1", size, "intra-socket"): 100.0 for size in (1, 2, 3)},
+        ("alexnet/1", 2, "inter-socket"): 130.0,
+    },
+    {("alexnet/1", a, "alexnet/1", b): 110.0 + 10 * a + b for a in (1, 2) for b in (1, 2)},
+)
 
 
 def _variants() -> dict[str, Callable[[], Policy]]:
@@ -32,6 +43,9 @@ def _variants() -> dict[str, Callable[[], Policy]]:
         ),
         "mapa-preserve by rings": partial(
             get, "mapa-preserve", min_effective_bandwidth=4.0, score="collective"
+        ),
+        "topo-aware-p by profile": partial(
+            get, "topo-aware-p", profile=_PROFILE, memory_bandwidth=50.0, max_postponements=3
         ),
         "topo-aware as printed": partial(get, "topo-aware", utility="printed", utility_in_bipartition=True),
     }
@@ -60,12 +74,10 @@ class Recording:
         self._number = 0
         self._renew_queue()
 
-    def lines(self, operations: list[Operation]) -> Iterator[str]:
-        """Yield the decisions of all operations."""
-        for operation in operations:
-            self._number += 1
-            for line in getattr(self, f"_{operation.kind}")(operation):
-                yield f"{self._number} {line}"
+    def lines(self, operation: Operation) -> list[str]:
+        """Carry out an operation; return a numbered line for each of its decisions."""
+        self._number += 1
+        return [f"{self._number} {line}" for line in getattr(self, f"_{operation.kind}")(operation)]
 
     # ---- decisions -----------------------------------------------------------------------------------------
 
@@ -97,7 +109,7 @@ class Recording:
 
     def _queue(self, operation: Operation) -> Iterator[str]:
         for i, job in enumerate(operation.jobs):
-            one = _Waiting(f"{self._number}{'abcde'[i]}", job)
+            one = _Waiting(f"{self._number}{'abcdefgh'[i]}", job)
             self._waiting[one.job_id] = one
             if self._live:
                 self._live.submit(one)
@@ -171,16 +183,25 @@ class Recording:
         self._waiting.clear()
 
 
-def decisions(variant: str, stream: str) -> list[str]:
-    """Return the lines of one policy in one stream, each with the number of its operation."""
-    kept = STREAMS[stream]
-    return [*Recording(VARIANTS[variant](), kept).lines(kept.operations(stream))]
+def decisions(variant: str, stream: str) -> list[list[str]]:
+    """Return the lines of one policy for each operation of a stream."""
+    recording = Recording(VARIANTS[variant](), STREAMS[stream])
+    return [recording.lines(operation) for operation in STREAMS[stream].operations(stream)]
 
 
-def asked(stream: str) -> list[str]:
-    """Return the operations of a stream, a numbered line for each."""
+def asked(stream: str) -> list[list[str]]:
+    """Return a numbered line for each operation of a stream."""
     operations = enumerate(STREAMS[stream].operations(stream), 1)
-    return [f"{number} {one.kind} {'; '.join(map(job_text, one.jobs))}".strip() for number, one in operations]
+    return [
+        [f"{number} {one.kind} {'; '.join(map(job_text, one.jobs))}".strip()] for number, one in operations
+    ]
+
+
+def shortened(stream: str, lines: list[list[str]]) -> list[str]:
+    """Return the first sixth of a stream's lines, and a last line with digests of those of each later operation."""
+    first = STREAMS[stream].length // 6
+    digests = (sha256("\n".join(one).encode()).hexdigest()[:3] for one in lines[first:])
+    return [*chain.from_iterable(lines[:first]), " ".join(digests)]
 
 
 # ---- files ---------------------------------------------------------------------------------------------------
@@ -197,9 +218,9 @@ def read(name: str) -> dict[str, list[str]]:
     return {title: lines for title, *lines in map(str.splitlines, parts)}
 
 
-def write(name: str, lines_of: Callable[[str], list[str]]) -> None:
-    """Write the lines of each stream to the file of `name`."""
-    parts = ("\n".join((f"# {stream}", *lines_of(stream))) for stream in STREAMS)
+def write(name: str, lines_of: Callable[[str], list[list[str]]]) -> None:
+    """Write the lines of each stream, shortened, to the file of `name`."""
+    parts = ("\n".join((f"# {stream}", *shortened(stream, lines_of(stream)))) for stream in STREAMS)
     path_of(name).write_text("\n".join(parts) + "\n", "utf-8")
 
 
