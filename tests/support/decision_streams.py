@@ -65,7 +65,9 @@ class Stream(NamedTuple):
     def _job(self, rng: random.Random) -> tp.JobGraph:
         size = rng.choice(self.sizes)
         if not size:
-            return tp.JobGraph.without_gpus(cpus=rng.choice([1.5, 6.0]), memory_gb=rng.choice([None, 20.0]))
+            return tp.JobGraph.without_gpus(
+                cpus=rng.choice([1.5, 6.0, 20.0]), memory_gb=rng.choice([None, 20.0])
+            )
         job = PATTERNS[rng.choice(_PLAIN)](size)
         if size in _WEIGHTED and rng.random() < 0.25:
             job = _WEIGHTED[size]
@@ -211,7 +213,7 @@ _PARTS: Final = (
 )
 
 STREAMS: Final = {
-    "alone": Stream(_alone, 70, (0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
+    "alone": Stream(_alone, 70, (0, 0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
     "unjoined": Stream(
         _unjoined,
         *(50, (1, 2, 2, 3, 3, 4, 5)),
@@ -226,7 +228,8 @@ STREAMS: Final = {
         ),
     ),
     "equal": Stream(
-        *(_equal, 80, (0, 1, 2, 2, 3, 4, 4, 6)), (*_HOST, *_APART, *_BY_LEVEL, *_SC17, {"gpu_fraction": 0.5})
+        *(_equal, 80, (0, 0, 1, 2, 2, 3, 4, 4, 6)),
+        (*_HOST, *_APART, *_BY_LEVEL, *_SC17, {"gpu_fraction": 0.5}),
     ),
     "partitions": Stream(_partitions, 70, (1, 2, 2, 3, 4, 6, 8), (*_HOST, *_APART, *_BY_LEVEL)),
     "divided": Stream(_divided, 90, (1, 1, 2, 2, 3), (*_PARTS, *_PARTS, *_APART, {"max_machines": 1})),
