@@ -418,7 +418,7 @@ class _Planning:
         self._asks_all_alike = own is MachinePolicy.least_utility
         self._num_free = cluster.num_free
         self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
-        self._version = -1
+        self._version: int | None = None
         self._failed: dict[JobRequest, list[_Failure]] = {}
         """How requests failed in this walk, the highest least utility first; jobs that started since make no room."""
         self._fresh: dict[JobRequest, _Failure] = {}
