@@ -269,7 +269,7 @@ def test_machines_whose_partitions_are_too_large_offer_nothing() -> None:
     assert sorted(placement.gpus) == [4, 5]
 
 
-@pytest.mark.parametrize("name", ["fcfs", "topo-aware", "mapa-greedy"])
+@pytest.mark.parametrize("name", ["fcfs", "topo-aware", "fgd"])
 def test_the_same_gpus_are_those_of_machines_that_also_have_the_cpus(name: str) -> None:
     """The first machine has a CPU for one task, and one GPU of the second is taken."""
     machine = tp.Topology.from_links(2, [(0, 1, 25.0)], 12.0)
