@@ -257,3 +257,38 @@ def test_requests_are_forgotten_together_with_the_jobs_that_made_them() -> None:
     first, *_, last = [view.request(job) for job in jobs]
     assert view.request(jobs[-1]) is last
     assert view.request(jobs[0]) is not first
+
+
+class Spending(Seeing):
+    """Takes the lowest GPUs, and as many nodes of each search as it is told."""
+
+    def __init__(self, nodes: int | None, spent: int) -> None:
+        super().__init__(nodes)
+        self.spent = spent
+
+    def best_within(  # type: ignore[override]
+        self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> tp.Placement:
+        super().best_within(job, cluster, free, required, budget)
+        budget.charge(self.spent)
+        gpus = (*sorted(required), *sorted(free - required))[: job.num_tasks]
+        return tp.Placement(gpus, topology=cluster.topology, job=job, optimal=True)
+
+
+def test_other_candidates_share_four_million_nodes_by_the_size_of_the_job() -> None:
+    policy = Spending(None, 100)
+    explained = policy.explain(tp.JobGraph.ring(2), tp.Cluster(bare(3)), 3)
+    assert [one.gpus for one in explained.candidates] == [(0, 1), (0, 2), (1, 2)]
+    assert [left for _, left in policy.seen] == [None, 2_000_000, 1_999_750]
+
+
+def test_sets_of_gpus_that_no_nodes_are_left_for_are_not_searched_and_nothing_is_proven() -> None:
+    """The job must be on one of three machines that no fabric joins, each a set of GPUs of its own."""
+    topology = tp.Topology.from_links(6, [], 12.0, machines=["a", "a", "b", "b", "c", "c"])
+    job = tp.JobGraph.ring(2).with_(single_machine=True)
+    for nodes, searched in ((150, 2), (200, 2), (201, 3)):
+        policy = Spending(nodes, 100)
+        placement = policy.place(job, tp.Cluster(topology))
+        assert placement is not None
+        assert (placement.gpus, len(policy.seen)) == ((0, 1), searched)
+        assert placement.optimal == (searched == 3)
