@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import pytest
@@ -73,3 +74,22 @@ def test_no_more_than_2048_tables_are_kept() -> None:
     tables = [view.table(number, object) for number in range(2049)]
     assert view.table(2048, object) is tables[2048]
     assert view.table(0, object) is not tables[0]
+
+
+def test_an_idle_cluster_is_alike_but_for_jobs_and_what_is_drained() -> None:
+    broken = tp.machines.get("minsky")
+    broken = replace(broken, gpus=tuple(replace(gpu, healthy=gpu.index != 1) for gpu in broken.gpus))
+    hosts = tp.HostResources(8, 32.0)
+    cluster = tp.Cluster(tp.Topology.cluster(broken, count=2), hosts)
+    cluster.allocate("job", [0, 2])
+    cluster.drain("machine1")
+    view = cluster.view(ClusterView)
+    idle = view.idle.cluster
+    assert idle.free_gpus() == tuple(range(8))
+    assert idle.hosts.resources == (hosts, hosts)
+    assert not idle.hosts.drained
+    assert view.idle is view.idle
+    assert cluster.free_gpus() == (3,)
+    refusal = tp.policies.get("g-queue").explain(tp.JobGraph.ring(8).with_(processes=2), cluster).refusal
+    assert refusal is not None
+    assert not refusal.permanent

@@ -12,7 +12,7 @@ import pytest
 import topoplace as tp
 from topoplace.engine.admission import GpuSet
 from topoplace.engine.gangs.offers import MachineOffer
-from topoplace.engine.gangs.splits import MachineSplit
+from topoplace.engine.gangs.splits import MachineSplit, in_order
 from topoplace.engine.machine_policy import Evaluation
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask, members
@@ -233,3 +233,37 @@ def test_a_policy_may_be_mixed_with_a_class_that_takes_arguments() -> None:
         pass
 
     assert Mixed.label == "x"
+
+
+class Gangs(Fixed):
+    """Splits jobs over machines, at a utility of 0.25, and notes which GPUs it rates."""
+
+    honours = frozenset(("min_utility",))
+
+    def __init__(self) -> None:
+        super().__init__((0.0,))
+        self.rated: list[tuple[int, ...]] = []
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        return in_order(offers, request.size)
+
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation:
+        self.rated.append(tuple(gpus))
+        return Evaluation(0.25, None)
+
+    def least_utility(self, job: tp.JobGraph, postponed: int = 0) -> float:
+        return job.min_utility
+
+
+def test_the_utility_of_a_gang_that_waits_is_not_looked_for_twice() -> None:
+    policy, cluster = Gangs(), tp.Cluster(TOPOLOGY)
+    ring = tp.JobGraph.ring(6).with_(min_utility=0.5)
+    plan = policy.plan([tp.policies.QueuedJob("a", ring)], cluster, 0.0)
+    assert plan.defer == (("a", tp.Refusal("postponed: its utility would be 0.250 now, 0.5 is asked for")),)
+    once = list(policy.rated)
+    assert policy.place(ring, cluster) is None
+    assert policy.rated == 2 * once
+    assert policy.place(ring.with_(min_utility=0.25), cluster) is not None
+    assert policy.rated == [*once, *once, once[0]]
