@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
+from topoplace.engine.sharing.fragments import gpus_left
+from topoplace.objectives.expected_fragmentation import TypicalJobs
 
 NAMES = tp.policies.names(sharing=True)
 
@@ -40,3 +42,15 @@ def test_a_machine_of_the_highest_score_comes_first_and_shares_go_to_gpus_in_use
     assert len(explained.candidates) == 1
     if "random" not in name and "choices" not in name:
         assert explained.candidates[0].gpus == (2,)
+
+
+def test_what_is_left_and_the_part_of_it_that_typical_jobs_cannot_use() -> None:
+    """GPUs without CPUs beside them count as a fragment only once no typical job fits the machine."""
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2), tp.HostResources(2, 32.0))
+    one, pair = tp.JobGraph.independent(1).with_(cpus=1), tp.JobGraph.independent(2)
+    typical = TypicalJobs({one: 3, pair: 1})
+    assert gpus_left(cluster, typical) == (8.0, 0.0)
+    cluster.allocate("a", [0, 1, 2])
+    assert gpus_left(cluster, typical) == (5.0, 0.25)  # the pair does not fit the first machine
+    cluster.allocate("half", [3], tp.JobGraph.independent(1).with_(gpu_fraction=0.5))
+    assert gpus_left(cluster, typical) == (4.5, 0.5)  # and now nothing does
