@@ -74,3 +74,11 @@ def test_an_explanation_names_each_partition_of_each_machine_once(name: str) -> 
     cluster = tp.Cluster(tp.Topology.cluster(box, count=2))
     explained = tp.policies.get(name).explain(tp.JobGraph.ring(2), cluster, top=9)
     assert sorted(placement.gpus for placement in explained.candidates) == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve", "collective"])
+def test_a_cluster_of_one_machine_is_searched_as_the_machine_alone(name: str) -> None:
+    machine, ring = tp.machines.get("minsky"), tp.JobGraph.ring(3)
+    alone, one = tp.Cluster(machine), tp.Cluster(tp.Topology.cluster(machine, count=1))
+    placements = [tp.policies.get(name).place(ring, cluster) for cluster in (alone, one)]
+    assert [one and (one.gpus, one.optimal) for one in placements] == [((0, 1, 2), True)] * 2
