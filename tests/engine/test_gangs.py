@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import topoplace as tp
@@ -198,15 +198,16 @@ def test_a_search_for_connected_gpus_leaves_nodes_for_nine_others(monkeypatch: p
 
 
 PARTED = st.lists(
-    st.sets(st.integers(1, 4), min_size=1, max_size=3) | st.integers(1, 4), min_size=1, max_size=6
+    st.sets(st.integers(1, 6), min_size=1, max_size=3) | st.integers(1, 6), min_size=1, max_size=6
 )
 
 
-@given(PARTED, st.integers(1, 9))
+@example([{2, 4}, {3, 5}, 5], 8)  # the smallest machine that is large enough has no partition for the rest
+@given(PARTED, st.integers(1, 12))
 def test_the_machines_of_a_split_have_a_gpu_for_each_task(machines: list[set[int] | int], size: int) -> None:
     """A machine has partitions of these sizes, all from its first GPU on, or as many GPUs as it says."""
     offers = [
-        MachineOffer(number, 0b1111, tuple((1 << one) - 1 for one in sorted(has)), 4)
+        MachineOffer(number, 0b111111, tuple((1 << one) - 1 for one in sorted(has)), 6)
         if isinstance(has, set)
         else MachineOffer(number, (1 << has) - 1, (), has)
         for number, has in enumerate(machines)

@@ -53,3 +53,13 @@ def test_machines_out_of_reach_are_not_the_farthest_ones() -> None:
     assert MachineClasses(apart).farthest_machine(apart) == 0.0
     joined = tp.Topology.cluster(box, count=3, network=12.5)
     assert MachineClasses(joined).farthest_machine(joined) == joined.distance(0, 2) > 0.0
+
+
+def test_the_farthest_machine_is_found_by_the_first_gpus() -> None:
+    """The second GPUs of both machines are near each other; a machine may have one GPU."""
+    pairs = tp.Topology.from_links(4, [(1, 3, 50.0)], machines=["a", "a", "b", "b"], network=12.5)
+    assert MachineClasses(pairs).farthest_machine(pairs) == pairs.distance(0, 2) > pairs.distance(1, 3)
+    single = tp.Topology.cluster(tp.Topology.from_links(1, []), count=2, network=12.5)
+    assert MachineClasses(single).farthest_machine(single) == single.distance(0, 1)
+    alone = tp.Topology.from_links(2, [(0, 1, 50.0)])
+    assert MachineClasses(alone).farthest_machine(alone) == 0.0
