@@ -247,7 +247,7 @@ class Gangs(Fixed):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        return in_order(offers, request.size)
+        return in_order(offers, request.size, anti_affine=False)
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation:
         self.rated.append(tuple(gpus))
