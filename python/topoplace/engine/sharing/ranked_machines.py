@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -78,9 +79,20 @@ class RankedForJob:
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of the best placement on every machine, best first, ties by machine."""
-        count = len(self._conditions.native.of_machines())
-        for machine, condition in self._now().in_order(count, (math.inf,), *self._needs):
+        for machine, condition in self._machines():
             yield machine, self.choice(condition)
+
+    def ranked_machines(self, least_utility: float = -math.inf) -> Iterator[list[int]]:
+        """Yield the machines whose best placements are equally good, the best first; none if any utility is asked."""
+        if least_utility > 0:
+            return
+        for _, group in groupby(self._machines(), key=lambda one: self._ranking.key(one[1])):
+            yield [machine for machine, _ in group]
+
+    def _machines(self) -> list[tuple[int, int]]:
+        """Return (machine, condition) of every machine with room, best first."""
+        count = len(self._conditions.native.of_machines())
+        return self._now().in_order(count, (math.inf,), *self._needs)
 
     def _now(self) -> MachineRanking:
         ranking = self._ranking
