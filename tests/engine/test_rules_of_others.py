@@ -122,7 +122,7 @@ def test_explain_begins_with_the_choice_of_place_and_names_no_gpus_twice(keys: t
 @pytest.mark.parametrize("order", [(math.nan,), (0.0, math.nan), ("a",), (10**400,), None])
 @pytest.mark.parametrize("make", [Lowest, Fixed])
 def test_a_key_that_cannot_be_compared_is_refused_by_name(order: Any, make: Any) -> None:
-    with pytest.raises((ValueError, PolicyError), match="order (= |returned )"):
+    with pytest.raises((ValueError, PolicyError), match=r"order (= |returned )"):
         make(order).place(PAIR, running())
 
 
