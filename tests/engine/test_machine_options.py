@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import topoplace as tp
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 from topoplace.engine.machines.machine_options import MachineOptions, Option
@@ -112,3 +115,19 @@ def test_options_of_conditions_without_machines_are_not_kept_for_ever() -> None:
         assert found is not None
         assert (found[0], found[1].option.order) == (0, (float(free),))
     assert len(living) < 400
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in tp.policies.names() if isinstance(tp.policies.get(n), MachinePolicy)]
+)
+def test_machines_are_ranked_once_each_and_that_of_place_comes_first(name: str) -> None:
+    small, large = Topology.from_links(2, [(0, 1, 25.0)], 12.0), tp.machines.get("minsky")
+    cluster = Cluster(Topology.cluster([small, large] * 3))
+    cluster.allocate("running", [0, 2])
+    policy, ring = tp.policies.get(name), tp.JobGraph.ring(2)
+    assert isinstance(policy, MachinePolicy)
+    placement, ranked = policy.place(ring, cluster), list(policy.ranked_machines(ring, cluster))
+    assert placement is not None
+    assert ranked[0][0] == cluster.topology.machine_of[placement.gpus[0]]
+    assert sorted(machine for equal in ranked for machine in equal) == [1, 2, 3, 4, 5]
+    assert not list(policy.ranked_machines(tp.JobGraph.ring(5), cluster))

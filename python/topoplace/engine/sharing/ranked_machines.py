@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -93,6 +94,13 @@ class RankedForJob:
         """Yield (machine, choice) of the best placement on every machine, best first, ties by machine."""
         for machine, condition in self.machines():
             yield machine, self.choice(condition)
+
+    def ranked_machines(self, least_utility: float = -math.inf) -> Iterator[list[int]]:
+        """Yield the machines whose best placements are equally good, the best first; none if any utility is asked."""
+        if least_utility > 0:
+            return
+        for _, group in groupby(self.machines(), key=lambda one: self._ranking.key(one[1])):
+            yield [machine for machine, _ in group]
 
     def _now(self) -> MachineRanking:
         ranking = self._ranking

@@ -83,6 +83,16 @@ class _Drawn:
             yield first
             yield from self._ranked.ranked()
 
+    def ranked_machines(self, least_utility: float = -math.inf) -> Iterator[list[int]]:
+        """Yield the machine that is drawn, then the others that are equally good together, the best first."""
+        first = self.best(least_utility)
+        if first is None:
+            return
+        yield [first[0]]
+        for machines in self._ranked.ranked_machines(least_utility):
+            if others := [machine for machine in machines if machine != first[0]]:
+                yield others
+
 
 def _draws(seed: int, view: ClusterView, of: str) -> random.Random:
     """Return random numbers that are the same for equal clusters."""
