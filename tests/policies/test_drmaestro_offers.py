@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 import topoplace as tp
 from drmaestro_cases import host_clusters, host_jobs, mixed_clusters
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.plan import QueuedJob
 from topoplace.policies.drmaestro import phases
 from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
 from topoplace.policies.drmaestro.costs import Costs, Prices
+from topoplace.policies.drmaestro.decision import Candidate
 from topoplace.policies.drmaestro.free_resources import FreeResources
 from topoplace.policies.drmaestro.network import NetworkLoad
 from topoplace.policies.drmaestro.policy import DRMaestro, free_columns
@@ -50,8 +52,10 @@ class Case:
         job: tp.JobGraph = draw(host_jobs())
         if job.num_tasks:
             job = job.with_(gpu_memory_gb=draw(st.sampled_from([None, 8, 14])))
-        policy = DRMaestro(disaggregate=draw(st.booleans()), network_aware=True, profiles={"nw": NW})
-        view = self.cluster.view(ClusterView)
+        policy = DRMaestro(
+            disaggregate=draw(st.booleans()), network_aware=True, profiles={"nw": NW}, max_postponements=0
+        )
+        self.policy, self.view = policy, (view := self.cluster.view(ClusterView))
         self.job = job
         self.needs: JobBundles = policy.bundles(view.request(job), view)
         self.free: FreeResources = free_columns(view).free()
@@ -315,3 +319,74 @@ def test_jobs_that_never_run_are_told_why() -> None:
     assert refusal(five) == ""
     least = "never fits: needs 5 GPUs on one machine, the largest has 4 of them"
     assert refusal(five, disaggregate=False) == least
+
+
+# ---- the decision about one job ----------------------------------------------------------------------------------
+
+
+@given(cases())
+def test_a_job_of_one_process_costs_the_least(case: Case) -> None:
+    """First the machine of the process, then its GPUs, then its drives, as the three phases follow each other."""
+    network = NetworkLoad(np.array(case.load), np.array(case.sensitivity))
+    candidate = Candidate(QueuedJob("job", case.job), case.needs, 0.0)
+    decision = DRMaestro.decision(case.policy, case.view, case.free.copy(), network)
+    decision.costs, decision.prices = case.costs, case.prices
+    found = dict(decision.run([candidate])).get(candidate)
+    if len(case.needs.bundles) > 1 or not isinstance(found, tp.Placement):
+        return
+    (bundle,), host = case.needs.bundles, found.hosts[0].machine
+    first = {m: costs[0] for m in case.machines if (costs := case.bundles_on(m, bundle, 1))}
+    assert first[host] == min(first.values())
+    if not bundle.gpus_local:
+        spent = sorted(cost for costs in gpu_costs(case, host).values() for cost in costs)
+        assert gpus_cost(case, host, found.gpus) == sum(spent[: case.job.num_tasks])
+    drives = [int(n) for n in case.free.hosts[:, 2]]
+    assert sum(machine == host for machine in found.drives) == min(case.job.drives, max(drives[host], 0))
+    assert all(found.drives.count(machine) <= drives[machine] for machine in found.drives)
+
+
+def gpu_costs(case: Case, host: int) -> dict[tuple[int, tuple[str | None, float | None]], list[int]]:
+    """The cost of each further GPU of each machine and make, for a process on `host`."""
+    far = round((case.slowdown(host, remote=True) - 1) / case.costs.goal * 2 * ONE)
+    found: dict[tuple[int, tuple[str | None, float | None]], list[int]] = {}
+    for machine in range(len(case.load)):
+        for make, count in case.gpus_at(machine).items():
+            memory = STEP * case.larger(make[1])
+            if machine in case.pool(host):
+                found[machine, make] = [case.cost(host, remote=False) + memory] * count
+            else:
+                there = case.cost(machine, remote=True) + memory + far + 1
+                more = case.together(remote=True)
+                found[machine, make] = [there + min(i, 3) * more for i in range(count)]
+    return found
+
+
+def gpus_cost(case: Case, host: int, gpus: Sequence[int]) -> int:
+    topology, costs = case.cluster.topology, gpu_costs(case, host)
+    taken = Counter(
+        (int(topology.machine_of[g]), (topology.gpus[g].model, topology.gpus[g].memory_gb)) for g in gpus
+    )
+    return sum(sum(costs[place][:count]) for place, count in taken.items())
+
+
+@given(cases())
+def test_tasks_get_the_nearest_of_the_chosen_gpus(case: Case) -> None:
+    """In their order: the lowest of the process's machine, else of its pool; what is left goes to the others."""
+    network = NetworkLoad(np.array(case.load), np.array(case.sensitivity))
+    entry = QueuedJob("job", case.job)
+    results = case.policy.decision(case.view, case.free.copy(), network).run(
+        [Candidate(entry, case.needs, 0.0)]
+    )
+    if not results or case.needs.gpus_local:
+        return
+    placement = results[0][1]
+    assert isinstance(placement, tp.Placement)
+    machine_of, rest = case.cluster.topology.machine_of, sorted(placement.gpus)
+    order: list[int | None] = []
+    for task in range(case.job.num_tasks):
+        host = placement.host_of(task)
+        near = [gpu for gpu in rest if machine_of[gpu] == host]
+        near += [gpu for gpu in rest if machine_of[gpu] in case.pool(host) and gpu not in near]
+        order.append(near[0] if near else None)
+        rest = [gpu for gpu in rest if gpu not in near[:1]]
+    assert placement.gpus == tuple(rest.pop(0) if gpu is None else gpu for gpu in order)
