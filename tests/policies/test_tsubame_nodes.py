@@ -74,7 +74,7 @@ def servers_of(cluster: tp.Cluster, job: tp.JobGraph, most_gb: float) -> list[Se
 
 
 def chosen(servers: list[Server], node: Node, *, exclusive: bool) -> list[Server] | None:
-    """The machines of the nodes: exclusive ones, then those with most GPUs; for more CPUs, later ones replace the last."""
+    """Exclusive machines first, then those with most GPUs; richer ones in CPUs replace the last, where they have to."""
 
     def is_free(server: Server) -> bool:
         return not server.has_job and len(server.gpus) >= node.gpus
