@@ -131,3 +131,12 @@ def test_a_job_id_that_comes_back_is_watched_anew() -> None:
     assert engine.average("a", 0.05, remote=True) == 20.0
     engine.finished(FinishedRun("job", "a", 1, 1, 0.0, 80.0))
     assert engine.average("a", 0.05, remote=True) == 20.0
+
+
+@pytest.mark.parametrize(("load", "is_known"), [(0.1, True), (0.09, False)])
+def test_loads_a_level_apart_make_a_profile(load: float, is_known: bool) -> None:
+    engine = InferenceEngine(min_runs=2)
+    for job, others, seconds in (("1", 0.0, 100.0), ("2", load, 110.0)):
+        engine.measured(Reading(0.0, {job: {0: 0.2}, "others": {0: others}}))
+        engine.finished(FinishedRun(job, "a", 1, 1, 0.0, seconds))
+    assert (engine.profile("a") is not None) == is_known

@@ -173,6 +173,20 @@ def test_machines_are_offered_to_processes_by_what_they_cost(
         assert by_place(offer, count) == cheapest(costs, count)
 
 
+def test_of_many_jobs_on_one_machine_the_first_four_cost_more_and_more() -> None:
+    machine = tp.Topology.from_links(8, [], 12.0, model="K80", memory_gb=12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=1), tp.HostResources(8, 8.0))
+    policy = DRMaestro(network_aware=True, profiles={"nw": NW}, disaggregate=False)
+    view = cluster.view(ClusterView)
+    needs = policy.bundles(view.request(tp.JobGraph.independent(1).with_(cpus=1, profile="nw")), view)
+    prices = Prices(policy.costs, policy.network(view))
+    offer = phases.offer_hosts(free_columns(view).free(), needs, needs.largest, [], count=8, prices=prices)
+    more = round(2 * NW.local * NW.sensitivity(remote=False) / 1.05 * ONE)
+    first = round(1 / 1.05 * ONE)
+    assert by_place(offer, 8) == {0: [first + min(i, 3) * more for i in range(8)]}
+    assert len(offer.place) == 4
+
+
 @given(cases(), st.integers(1, 6))
 def test_gpus_and_drives_are_offered_by_what_they_cost(case: Case, count: int) -> None:
     makes = case.free.columns.makes

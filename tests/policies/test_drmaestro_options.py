@@ -60,6 +60,52 @@ def test_a_job_gets_a_partition_of_its_size(disaggregate: bool, processes: int) 
     assert policy.place(tp.JobGraph.ring(1), cluster) is None  # GPU 0, a partition alone, is taken
 
 
+def test_processes_are_beside_their_first_gpus_in_partitions() -> None:
+    """Three tasks of two processes: the second process has the third task, whose GPU is on the other machine."""
+    pair, one = tp.Topology.from_links(2, [], 12.0), tp.Topology.from_links(1, [], 12.0)
+    machines = {"pair": replace(pair, partitions=((0, 1),)), "one": replace(one, partitions=((0,),))}
+    for cpus, starts in ((2, True), (1, False)):
+        hosts = [tp.HostResources(2, 4.0), tp.HostResources(cpus, 4.0)]
+        cluster = tp.Cluster(tp.Topology.cluster(machines), hosts)
+        job = tp.JobGraph.ring(3).with_(processes=2, cpus=4, memory_gb=8.0)
+        placement = DRMaestro().place(job, cluster)
+        assert (
+            placement is not None
+        ) == starts  # with as many CPUs as the processes need, and not with fewer
+        if placement:
+            assert placement.gpus == (0, 1, 2)
+            assert placement.hosts == (tp.HostShare(0, 2, 4.0), tp.HostShare(1, 2, 4.0))
+            assert placement.remote == ()
+        view = cluster.view(ClusterView)
+        bundles = DRMaestro().bundles(view.request(job), view)
+        assert room(free_columns(view).free(), bundles) == 2**30  # whatever partitions allow
+
+
+def test_jobs_with_drives_or_without_gpus_take_no_partition() -> None:
+    pair = replace(tp.Topology.from_links(2, [], 12.0), partitions=((0, 1),))
+    cluster = tp.Cluster(tp.Topology.cluster(pair, count=1), tp.HostResources(4, 4.0, drives=1))
+    both = tp.JobGraph.ring(2).with_(cpus=1)
+    assert DRMaestro().place(both, cluster) is not None
+    assert DRMaestro().place(both.with_(drives=1), cluster) is None
+    without = DRMaestro().place(tp.JobGraph.without_gpus(cpus=4), cluster)
+    assert without is not None
+    assert without.gpus == ()
+    cluster.allocate("without", without)
+    assert DRMaestro().place(tp.JobGraph.without_gpus(cpus=1), cluster) is None
+    assert DRMaestro().place(both, cluster) is None
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_resource_that_jobs_do_not_ask_for_limits_no_batch(retry: bool) -> None:
+    """All four start at once, on machines without memory or drives."""
+    cluster = tp.Cluster(
+        tp.Topology.cluster(tp.machines.get("minsky"), count=1), tp.HostResources(4, 0.0, drives=0)
+    )
+    for job in (tp.JobGraph.independent(1).with_(cpus=1), tp.JobGraph.independent(1)):
+        queue = [QueuedJob(str(i), job, float(i)) for i in range(4)]
+        assert len(DRMaestro(retry=retry).plan(queue, cluster, 9.0).start) == 4
+
+
 def test_a_network_beyond_its_capacity_slows_no_further() -> None:
     load = NetworkLoad(np.array([0.5, 1.0, 3.0]), np.array([0.0, 0.0, 0.2]))
     profile = NetworkProfile(0.1, 0.4)

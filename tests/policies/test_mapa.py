@@ -428,6 +428,16 @@ def test_without_sockets_it_says_that_it_is_baseline() -> None:
     )
 
 
+def test_a_later_socket_may_have_the_lower_gpus() -> None:
+    """GPU 0 has no links, so that its socket offers 5 and 6; the other one has 1 and 7."""
+    links = [(5, 6, 50.0), (1, 7, 50.0), (2, 3, 50.0)]
+    sockets = [0, 1, 2, 2, 2, 0, 0, 1]
+    topology = tp.Topology.from_links(8, links, 0.0, sockets=sockets)
+    placement = tp.policies.MapaTopoAware().place(tp.JobGraph.ring(2), tp.Cluster(topology))
+    assert placement is not None
+    assert placement.gpus == (1, 7)
+
+
 def test_a_large_gang_gets_the_fastest_slowest_link() -> None:
     """With so few nodes, the search ends on what the division among the machines gave already."""
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=6, network=12.5))
