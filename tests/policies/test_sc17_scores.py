@@ -345,5 +345,6 @@ def test_a_machine_takes_as_many_tasks_as_its_memory_bandwidth_allows(
     job = tp.JobGraph.independent(size).with_(memory_bandwidth=float(asked))
     enough = [tasks for tasks in range(size + 1) if tasks * asked <= (limit - used) * size]
     assert costing.max_tasks(job, float(used)) == max(enough, default=0)
+    assert costing.max_tasks(job) == max(tasks for tasks in range(size + 1) if tasks * asked <= limit * size)
     assert costing.max_tasks(tp.JobGraph.independent(size), float(used)) == size
     assert tp.policies.TopoAware().costing.max_tasks(job, float(used)) == size
