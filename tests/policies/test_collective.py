@@ -148,6 +148,18 @@ def test_large_machines_take_the_fastest_slowest_link():
     assert placement.gpus == (60, 61)
 
 
+def test_rings_are_rated_on_machines_of_up_to_64_gpus():
+    for size, rated in ((64, True), (65, False)):
+        topology = tp.Topology.from_links(size, [(60, 61, 40.0)], 5.0)
+        for one in (topology, tp.Topology.cluster(topology, count=2)):
+            cluster = tp.Cluster(one)
+            cluster.allocate("busy", range(60))
+            placement = tp.policies.Collective().best(RING[2], cluster, frozenset(range(60, size)))
+            assert placement is not None
+            assert placement.gpus == (60, 61)
+            assert ("lost_ring_bandwidth" in placement.scores) == rated
+
+
 def test_on_large_machines_more_bandwidth_comes_first_at_equal_slowest_links():
     topology, policy = tp.Topology.from_links(70, [], 5.0), tp.policies.Collective()
     less, more = (

@@ -108,6 +108,22 @@ def test_ranking_against_brute_force(name: str, job: tp.JobGraph, cluster: tp.Cl
         assert placement.optimal
 
 
+@pytest.mark.parametrize("name", MAPA)
+@given(job=job_graphs(max_tasks=3), cluster=clusters(topologies(min_gpus=3, max_gpus=6)), data=st.data())
+def test_required_gpus_are_part_of_the_best(
+    name: str, job: tp.JobGraph, cluster: tp.Cluster, data: st.DataObject
+) -> None:
+    free = cluster.free_gpus()
+    chosen = (
+        data.draw(st.sets(st.sampled_from(free), min_size=1, max_size=job.num_tasks)) if free else set[int]()
+    )
+    ranking = brute_force.ranking(name, job, cluster.topology, free, free)
+    policy = tp.policies.get(name)
+    assert isinstance(policy, tp.policies.SearchPolicy)
+    placement = policy.best(job, cluster, frozenset(free), frozenset(chosen))
+    assert (placement and placement.gpus) == next((gpus for gpus in ranking if chosen.issubset(gpus)), None)
+
+
 def machine_key(
     name: str, job: tp.JobGraph, machine: tp.Topology, free: list[int], gpus: tuple[int, ...]
 ) -> brute_force.Key:

@@ -317,21 +317,25 @@ class TaskByTask:
 
 @given(
     st.sampled_from([MINSKY, tp.machines.get("dgx1-v100"), tp.machines.get("summit")]),
-    st.lists(JOBS, min_size=1, max_size=6),
-    st.data(),
+    st.lists(
+        st.tuples(st.sampled_from([*PATTERNS, tp.JobGraph.ring]), st.integers(2, 7)), min_size=1, max_size=4
+    ),
+    st.dictionaries(st.integers(0, 3), st.sampled_from(["net/1", "big/9", None]), max_size=3),
 )
 def test_tasks_are_halved_one_by_one(
-    topology: tp.Topology, jobs: list[tp.JobGraph], data: st.DataObject
+    topology: tp.Topology, patterns: list[tuple[Any, int]], beside: dict[int, str | None]
 ) -> None:
     cluster = tp.Cluster(topology)
     policy = tp.policies.TopoAware(profile=PROFILE, utility_in_bipartition=True)
-    for number, job in enumerate(jobs):
+    for gpu, name in beside.items():
+        cluster.allocate(str(gpu), [gpu], tp.JobGraph.independent(1).with_(profile=name))
+    for pattern, size in patterns:
+        job = pattern(size).with_(profile="net/1")
         placement = policy.place(job, cluster)
-        if placement is None:
-            continue
-        reference = TaskByTask(policy, job, cluster)
-        assert placement.gpus == reference.mapped(range(job.num_tasks), reference.free)
-        cluster.allocate(str(number), data.draw(st.permutations(cluster.free_gpus()))[: job.num_tasks], job)
+        assert (placement is None) == (cluster.num_free < size)
+        if placement is not None:
+            reference = TaskByTask(policy, job, cluster)
+            assert placement.gpus == reference.mapped(range(size), reference.free)
 
 
 # ---- memory bandwidth --------------------------------------------------------------------------------------------
