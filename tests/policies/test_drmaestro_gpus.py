@@ -42,6 +42,19 @@ def test_links_count_where_just_enough_gpus_have_the_memory() -> None:
     assert sorted(placement.gpus) == [4, 5]
 
 
+def test_a_near_gpu_of_more_memory_than_needed_does_not_count() -> None:
+    """On the first machine, only GPUs of 12 and 24 GB share a socket; the job gets the two of 12 GB."""
+    machines = [
+        replace(one, gpus=tuple(replace(gpu, socket=i // 2) for i, gpu in enumerate(one.gpus)))
+        for one in (machine(12.0, 24.0, 12.0), machine(12.0, 12.0))
+    ]
+    cluster = tp.Cluster(tp.Topology.cluster(machines, network=12.5))
+    job = tp.JobGraph.ring(2).with_(gpu_memory_gb=8.0)
+    placement = tp.policies.get("drmaestro", gpu_topology=True).place(job, cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == [3, 4]
+
+
 # ---- how near GPUs are, by all mappings --------------------------------------------------------------------------
 
 

@@ -37,6 +37,30 @@ def test_values_between_the_limits_are_accepted(
 
 
 @pytest.mark.parametrize(
+    ("made", "option", "value"),
+    [
+        (Costs, "waiting", "days"),
+        (Costs, "load", "mean"),
+        (tp.policies.TopoAware, "profile", 3),
+        (tp.policies.TopoAware, "memory_bandwidth", 0.0),
+        (tp.policies.TopoAware, "utility", 0.5),
+        (tp.policies.Preserve, "force_eq2", 1),
+        (tp.policies.Preserve, "tie_break", 3),
+        (tp.policies.Greedy, "timeout", "1"),
+        (tp.policies.DotProduct, "rounded", 0),
+        (tp.policies.DRMaestro, "network_aware", 1),
+        (tp.policies.DRMaestro, "retry", 1),
+        (tp.policies.DRMaestroService, "engine", "mine"),
+    ],
+)
+def test_values_of_another_kind_are_refused_by_name(
+    made: Callable[..., Any], option: str, value: object
+) -> None:
+    with pytest.raises(ValueError, match=f"^{option} = "):
+        made(**{option: value})
+
+
+@pytest.mark.parametrize(
     "policy", [tp.policies.get(name) for name in ("fcfs", "drmaestro", "g-queue")], ids=repr
 )
 def test_at_least_one_candidate_is_explained(policy: tp.Policy) -> None:
