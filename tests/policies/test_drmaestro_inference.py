@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from thoroughness import thorough
 from topoplace.engine.telemetry import FinishedRun, Reading
 from topoplace.policies import InferenceEngine
 
@@ -71,6 +72,7 @@ def inferred(runs: Sequence[Run]) -> tuple[float, float, float] | None:
 
 
 @given(st.data())
+@settings(max_examples=thorough(1000, 20))
 def test_profiles_and_averages_are_those_of_all_runs(data: st.DataObject) -> None:
     min_runs = data.draw(st.integers(1, 4))
     engine = InferenceEngine({"known": MODEL}, min_runs=min_runs)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
 from drmaestro_cases import host_clusters, host_jobs, mixed_clusters
+from thoroughness import thorough
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.telemetry import Reading
 from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine, QueuedJob
@@ -66,6 +67,7 @@ def streams(draw: st.DrawFn) -> tuple[tp.Cluster, list[tp.JobGraph]]:
 
 
 @given(streams(), st.data())
+@settings(max_examples=thorough(1000, 12))
 def test_the_load_of_running_jobs_follows_them(
     stream: tuple[tp.Cluster, list[tp.JobGraph]], data: st.DataObject
 ) -> None:
@@ -93,6 +95,7 @@ def test_the_load_of_running_jobs_follows_them(
 
 
 @given(streams(), st.sampled_from([Costs(), Costs(goal=1.2, importance=5.0)]), st.integers(0, 2))
+@settings(max_examples=thorough(1000, 12))
 def test_placements_tell_the_load_that_those_before_them_leave(
     stream: tuple[tp.Cluster, list[tp.JobGraph]], costs: Costs, postponed: int
 ) -> None:
@@ -148,6 +151,7 @@ def test_what_a_job_suffers_and_causes_adds_up(
 
 
 @given(streams(), st.data())
+@settings(max_examples=thorough(1000, 12))
 def test_the_service_takes_measured_loads_for_those_of_running_jobs(
     stream: tuple[tp.Cluster, list[tp.JobGraph]], data: st.DataObject
 ) -> None:
@@ -182,6 +186,7 @@ def test_the_service_takes_measured_loads_for_those_of_running_jobs(
 
 
 @given(host_clusters() | mixed_clusters(), st.data())
+@settings(max_examples=thorough(1000, 10))
 def test_columns_count_what_is_free(cluster: tp.Cluster, data: st.DataObject) -> None:
     topology, columns = cluster.topology, FreeColumns(cluster)
     for turn in range(3):

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
 from drmaestro_cases import host_clusters, host_jobs, mixed_clusters
+from thoroughness import thorough
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.policies.drmaestro import phases
@@ -161,6 +162,7 @@ def cheapest(costs: dict[int, list[int]], count: int) -> dict[int, list[int]]:
 
 
 @given(cases(), st.integers(1, 6), st.data())
+@settings(max_examples=thorough(1000, 20))
 def test_machines_are_offered_to_processes_by_what_they_cost(
     case: Case, count: int, data: st.DataObject
 ) -> None:
@@ -188,6 +190,7 @@ def test_of_many_jobs_on_one_machine_the_first_four_cost_more_and_more() -> None
 
 
 @given(cases(), st.integers(1, 6))
+@settings(max_examples=thorough(1000, 20))
 def test_gpus_and_drives_are_offered_by_what_they_cost(case: Case, count: int) -> None:
     makes = case.free.columns.makes
     offer = phases.offer_gpus(case.free, case.needs, count, case.prices)
@@ -208,6 +211,7 @@ def test_gpus_and_drives_are_offered_by_what_they_cost(case: Case, count: int) -
 
 
 @given(cases(), st.data())
+@settings(max_examples=thorough(1000, 20))
 def test_each_task_is_offered_the_gpus_local_to_its_process(case: Case, data: st.DataObject) -> None:
     hosts = data.draw(st.lists(st.sampled_from(range(len(case.load))), min_size=1, max_size=3))
     for host, (far, near) in zip(

@@ -8,10 +8,11 @@ from itertools import combinations, permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from thoroughness import thorough
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import mask_of, members
 from topoplace.jobs.performance_profile import PerformanceProfile
@@ -142,6 +143,7 @@ POLICIES: dict[str, tuple[UtilityPolicy, Formula]] = {
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(topology=st.sampled_from(CLUSTERS), jobs=st.lists(JOBS, min_size=1, max_size=8), data=st.data())
+@settings(max_examples=thorough(1000, 15))
 def test_scores_are_those_of_the_definitions(
     name: str, topology: tp.Topology, jobs: list[tp.JobGraph], data: st.DataObject
 ) -> None:
@@ -174,6 +176,7 @@ def test_scores_are_those_of_the_definitions(
 
 
 @given(st.sampled_from(CLUSTERS), st.lists(JOBS, min_size=1, max_size=7))
+@settings(max_examples=thorough(1000, 15))
 def test_a_job_on_one_machine_gets_the_highest_system_utility(
     topology: tp.Topology, jobs: list[tp.JobGraph]
 ) -> None:
