@@ -61,16 +61,18 @@ def test_names_lead_to_classes_and_packages(install: Install) -> None:
     assert installed.find("lowest") is None
     assert installed.packages("lowest") == ()
     install("theirs_of_test", "lowest = theirs_of_test:Lowest", "also = theirs_of_test:Lowest")
-    install("more_of_test", "lowest = more_of_test.sub:Lowest", "same = theirs_of_test:Lowest")
-    assert installed.names() == ("also", "lowest", "same")
-    assert installed.packages("lowest") == ("more_of_test", "theirs_of_test")
+    for package in ("d_of_test", "a_of_test", "c_of_test", "b_of_test"):
+        install(package, f"lowest = {package}.sub:Lowest", "same = theirs_of_test:Lowest", f"{package} = x:Y")
+    packages = ("a_of_test", "b_of_test", "c_of_test", "d_of_test")
+    assert installed.names() == (*packages[:1], "also", *packages[1:], "lowest", "same")
+    assert installed.packages("lowest") == (*packages, "theirs_of_test")
     assert installed.packages("same") == ("theirs_of_test",)
     found = installed.find("also")
     assert found is not None
     assert found.__module__ == "theirs_of_test"
     assert type(tp.policies.get("also", max_nodes=3)).__name__ == "Lowest"
-    several = "^name = 'lowest': offered by several packages: more_of_test.sub:Lowest, theirs_of_test:Lowest;"
-    with pytest.raises(ValueError, match=several):
+    values = ", ".join((*(f"{package}.sub:Lowest" for package in packages), "theirs_of_test:Lowest"))
+    with pytest.raises(ValueError, match=f"^name = 'lowest': offered by several packages: {values};"):
         installed.find("lowest")
 
 
