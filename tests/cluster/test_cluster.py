@@ -260,3 +260,34 @@ def test_views_hear_of_every_change() -> None:
         cluster.allocate("b", [2])
     assert cluster.view(Count) is view
     assert view.heard == [(0, 1), (5,), (0, 1), (2,), (2,)]
+
+
+def test_a_placement_may_be_on_an_equal_topology_and_on_no_other() -> None:
+    machine = tp.machines.get("minsky")
+    cluster = tp.Cluster(machine)
+    equal, other = pickle.loads(pickle.dumps(machine)), tp.machines.get("summit")
+    assert equal is not machine
+    cluster.allocate("a", tp.Placement((0,), topology=equal))
+    cluster.allocate("b", tp.Placement((1,), topology=machine))
+    with pytest.raises(
+        tp.AllocationError, match="the placement is on 'summit', not on the cluster's 'minsky'"
+    ):
+        cluster.allocate("c", tp.Placement((2,), topology=other))
+    assert cluster.allocations == {"a": (0,), "b": (1,)}
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_copies_look_at_machines_as_the_cluster_does_and_restored_ones_by_class(classes: bool) -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"), classes=classes)
+    assert cluster.classes == cluster.copy().classes == classes
+    assert tp.Cluster.restore(cluster.snapshot()).classes
+    assert tp.Cluster(cluster.topology).classes
+
+
+def test_occupants_of_gpus_that_are_there_and_of_others() -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(3, []))
+    cluster.allocate("a", [0])
+    assert cluster.occupants([0, 1, 2]) == ((1, 2), {"a": (0,)})
+    for wrong in (-1, 3, "x"):
+        with pytest.raises(tp.AllocationError, match=r"gpus\[1\] = "):
+            cluster.occupants([0, wrong])  # type: ignore[list-item]

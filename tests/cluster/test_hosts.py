@@ -389,3 +389,24 @@ def test_numbers_of_numpy_are_kept_as_numbers_of_python() -> None:
     share = tp.HostShare(np.int64(0), np.int16(2), np.float64(0.5))
     cluster.allocate("job", tp.Placement((0,), topology=cluster.topology, hosts=(share,)))
     assert tp.Cluster.restore(cluster.snapshot()).snapshot() == cluster.snapshot()
+
+
+def test_what_hosts_have_cannot_be_written_and_a_drained_one_has_nothing_left() -> None:
+    host = tp.HostResources(8, 32.0, drives=2, pool="p")
+    cluster = tp.Cluster(tp.machines.get("minsky"), host)
+    for amounts in (cluster.hosts.capacity, cluster.hosts.free):
+        with pytest.raises(ValueError, match="read-only"):
+            amounts[0, 0] = 1
+    assert cluster.hosts.left(0) == host
+    cluster.drain(cluster.topology.machine_names[0])
+    assert cluster.hosts.left(0) == tp.HostResources(0, 0.0, drives=0, pool="p")
+
+
+def test_what_is_no_allocation_of_hosts_is_refused_by_name() -> None:
+    hosts = tp.Cluster(tp.machines.get("minsky"), tp.HostResources(8, 32.0)).hosts
+    with pytest.raises(tp.AllocationError, match="held = 'all'"):
+        hosts.check("all")  # type: ignore[arg-type]
+    assert hosts.left(0).cpus == 8
+    for wrong in (-1, 1, "a"):
+        with pytest.raises(tp.AllocationError, match="machine = "):
+            hosts.is_drained(wrong)  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ import contextlib
 import random
 import signal
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.engine.machine_state import ClusterView
 
 TOPOLOGY = tp.Topology.cluster(tp.machines.get("minsky"), count=2)
 HOST = tp.HostResources(cpus=16, memory_gb=64.0, drives=1)
@@ -215,41 +213,3 @@ def _wait(fired: list[bool]) -> None:
 
 def _allocate_new(cluster: tp.Cluster) -> Callable[[str], None]:
     return lambda job_id: cluster.allocate(job_id, NEW)
-
-
-class Fragile:
-    """A view that raises."""
-
-    def __init__(self, cluster: tp.Cluster) -> None:
-        self.cluster = cluster
-
-    def changed(self, gpus: Sequence[int]) -> None:
-        raise LookupError("no idea")
-
-
-def test_a_view_that_raises_is_dropped_after_the_change() -> None:
-    cluster = running()
-    fragile, sound = cluster.view(Fragile), cluster.view(ClusterView)
-    with pytest.warns(RuntimeWarning, match=r"Fragile\.changed\(\) raised LookupError\('no idea'\)"):
-        cluster.allocate("new", NEW)
-    assert cluster.gpus_of("new") == (4, 5)
-    assert cluster.view(ClusterView) is sound
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cluster.release("new")  # nobody is left to raise
-    assert cluster.view(Fragile) is not fragile
-
-
-def _what_if_watched(cluster: tp.Cluster) -> None:
-    with cluster.what_if():
-        cluster.release("first")
-        cluster.view(Fragile)
-
-
-def test_a_view_that_raises_does_not_stop_a_rollback() -> None:
-    cluster = running()
-    before = cluster.snapshot()
-    with pytest.warns(RuntimeWarning, match="Fragile"):
-        _what_if_watched(cluster)
-    assert cluster.snapshot() == before
-    _check(cluster, {before})

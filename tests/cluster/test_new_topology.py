@@ -207,3 +207,15 @@ def test_a_new_machine_among_many_is_found_without_looking_at_every_gpu() -> Non
 def test_machines_that_are_looked_at_one_by_one_stay_so(names: tuple[str, ...]) -> None:
     cluster = tp.Cluster(topology("a", "b"), classes=False)
     assert not cluster.with_topology(topology(*names)).classes
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(5, "'a', 'b', 'c', 'd', 'e'"), (6, "'a', 'b', 'c', 'd', 'e', …")]
+)
+def test_up_to_five_jobs_of_a_machine_that_is_gone_are_named(number: int, shown: str) -> None:
+    machine = tp.Topology.from_links(6, [])
+    cluster = tp.Cluster(tp.Topology.cluster({"stays": machine, "goes": machine}))
+    for gpu, job_id in enumerate("abcdef"[:number], 6):
+        cluster.allocate(job_id, [gpu])
+    with pytest.raises(tp.AllocationError, match=rf"^{number} jobs hold .* release them first: {shown}$"):
+        cluster.with_topology(tp.Topology.cluster({"stays": machine}))

@@ -49,3 +49,14 @@ def test_others_are_searched_for_after_one_that_ran_out_of_time() -> None:
     effort.extend(searches.append)
     assert not effort.complete
     assert len(searches) == 1
+
+
+def test_without_nodes_for_them_no_other_candidates_are_searched_for() -> None:
+    effort, searches = Effort(WorkBudget()), list[WorkBudget]()
+    assert effort.complete
+    effort.extend(searches.append)
+    assert not effort.complete
+    assert not searches
+    alone = Effort(WorkBudget(), 100_000)
+    alone.extend(searches.append)
+    assert searches[0].left == 100_000

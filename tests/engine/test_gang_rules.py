@@ -267,3 +267,21 @@ def test_machines_whose_partitions_are_too_large_offer_nothing() -> None:
     placement = tp.policies.get("fcfs").place(tp.JobGraph.ring(2).with_(within="rack"), cluster)
     assert placement is not None
     assert sorted(placement.gpus) == [4, 5]
+
+
+@pytest.mark.parametrize("name", ["fcfs", "topo-aware", "fgd"])
+def test_the_same_gpus_are_those_of_machines_that_also_have_the_cpus(name: str) -> None:
+    """The first machine has a CPU for one task, and one GPU of the second is taken."""
+    machine = tp.Topology.from_links(2, [(0, 1, 25.0)], 12.0)
+    hosts = [tp.HostResources(cpus, 16.0) for cpus in (1, 8, 8, 8)]
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=4, network=12.5), hosts)
+    cluster.allocate("running", [3])
+    policy, job = tp.policies.get(name), tp.JobGraph.ring(4).with_(same_gpus=True, cpus=4)
+    placement = policy.place(job, cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == [4, 5, 6, 7]
+    cluster.allocate("another", [5])
+    single = policy.place(job, cluster)  # GPU 0 of each machine
+    assert single is not None
+    assert sorted(single.gpus) == [0, 2, 4, 6]
+    assert policy.place(job.with_(max_machines=2), cluster) is None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import pytest
 
 import topoplace as tp
 from topoplace.cluster.job_kinds import number_of
+from topoplace.engine.admission import able_gpus, needs_of, why_not_now
+from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Neighbour
 
 
 def test_explain_lists_options_of_all_machines_best_first() -> None:
@@ -73,3 +77,65 @@ def test_no_more_than_2048_tables_are_kept() -> None:
     tables = [view.table(number, object) for number in range(2049)]
     assert view.table(2048, object) is tables[2048]
     assert view.table(0, object) is not tables[0]
+
+
+def test_an_idle_cluster_is_alike_but_for_jobs_and_what_is_drained() -> None:
+    broken = tp.machines.get("minsky")
+    broken = replace(broken, gpus=tuple(replace(gpu, healthy=gpu.index != 1) for gpu in broken.gpus))
+    hosts = tp.HostResources(8, 32.0)
+    cluster = tp.Cluster(tp.Topology.cluster(broken, count=2), hosts)
+    cluster.allocate("job", [0, 2])
+    cluster.drain("machine1")
+    view = cluster.view(ClusterView)
+    idle = view.idle.cluster
+    assert idle.free_gpus() == tuple(range(8))
+    assert idle.hosts.resources == (hosts, hosts)
+    assert not idle.hosts.drained
+    assert view.idle is view.idle
+    assert cluster.free_gpus() == (3,)
+    refusal = tp.policies.get("g-queue").explain(tp.JobGraph.ring(8).with_(processes=2), cluster).refusal
+    assert refusal is not None
+    assert not refusal.permanent
+
+
+def test_a_rule_sees_only_what_it_asks_for() -> None:
+    machine = tp.Topology.from_links(3, [], 12.0, model="A100", memory_gb=40.0)
+    cluster = tp.Cluster(machine, tp.HostResources(8, 32.0))
+    cluster.slice_gpu(2, ("1g.5gb",))
+    cluster.allocate("share", [0], tp.JobGraph.independent(1).with_(gpu_fraction=0.25))
+    cluster.allocate("whole", [1], tp.JobGraph.independent(1).with_(profile="a"))
+    view = cluster.view(ClusterView)
+    blind = MachineState(0, (), 0.0, is_used=False, left=(), millicpus=0, slices=())
+    assert blind == MachineState(0, (), 0.0)
+    for conditions in (view.conditions(sees_jobs=False), Conditions(cluster, view.classes, sees_jobs=False)):
+        assert conditions.of_machine(0)[1] == blind
+    neighbours = (Neighbour("", 1, 1, 0.25), Neighbour("a", 1, 1))
+    assert view.state(0) == blind._replace(neighbours=neighbours)
+    assert view.conditions(sees_jobs=False, sees_use=True).of_machine(0)[1] == blind._replace(is_used=True)
+    assert view.conditions(sees_jobs=False, sees_cpus=True).of_machine(0)[1] == blind._replace(millicpus=8000)
+    shares = view.conditions(sees_jobs=False, sees_shares=True).of_machine(0)[1]
+    assert (shares.left, [gpu for gpu, _ in shares.slices]) == ((750, 0, 0), [2])
+    assert shares._replace(left=(), slices=()) == blind
+
+
+def test_what_a_job_needs_by_default_is_whole_gpus_as_they_are() -> None:
+    machine = tp.Topology.from_links(3, [], 12.0, model="A100", memory_gb=40.0)
+    cluster = tp.Cluster(machine)
+    cluster.slice_gpu(2, ("1g.5gb",))
+    view, one = cluster.view(ClusterView), tp.JobGraph.ring(1)
+    state = view.conditions(sees_jobs=False, sees_shares=True).of_machine(0)[1]
+    request = view.request(one)
+    assert able_gpus(one, cluster) == (0, 1)
+    assert list(able_gpus(one, cluster, may_reslice=True)) == [0, 1, 2]
+    assert request.free_on(view.classes.of(0), state) == 0b011
+    assert request.free_on(view.classes.of(0), state, may_reslice=True) == 0b111
+    assert offers_of(lambda *_: 9, request, view)[0].usable == 0b011
+    assert offers_of(lambda *_: 9, request, view, may_reslice=True)[0].usable == 0b111
+    pair = tp.JobGraph.ring(3)
+    assert why_not_now(pair, cluster).reason.startswith(
+        "cannot start now: needs 3 GPUs, 2 are free; 1 more is free"
+    )
+    assert "links" in why_not_now(pair, cluster, may_reslice=True).reason
+    assert needs_of(one.with_(cpus=2)) == "needs 1 GPU"
+    assert needs_of(one.with_(cpus=2), hosts=True) == "needs 1 GPU with 2 CPUs beside them"
+    assert needs_of(tp.JobGraph.without_gpus(cpus=2, memory_gb=3.0)) == "needs 2 CPUs and 3 GB of host memory"

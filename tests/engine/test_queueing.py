@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.engine.plan import QueuedJob
-from topoplace.engine.queueing import Ask, BatchWalk, Outcome, walk
+from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.engine.queueing import (
+    Ask,
+    BatchWalk,
+    Outcome,
+    Outcomes,
+    checked_queue,
+    refuse_duplicates,
+    walk,
+)
 from topoplace.placement import Refusal
 
 TOPOLOGY = tp.Topology.from_links(2, [])
@@ -80,7 +90,142 @@ def test_a_job_without_an_outcome_is_tried_again_in_a_later_batch() -> None:
     assert [job_id for job_id, _ in plan.start] == ["a", "b", "c"]
 
 
+class Script:
+    """Decides as it is told for each job; a job that starts takes what it asks for, and others may be disturbed."""
+
+    def __init__(
+        self, free: Sequence[int], asks: Sequence[Ask | Refusal], rooms: Sequence[int], told: str
+    ) -> None:
+        """told: for each job, in the order of ids: starts, defers, never, again (once; then it starts) or lost."""
+        self.left, self.asks, self.rooms = list(free), asks, rooms
+        self.told = {str(number): letter for number, letter in enumerate(told)}
+        self.batches: list[list[str]] = []
+
+    def ask(self, entry: QueuedJob) -> Ask | Refusal:
+        return self.asks[int(entry.job.name)]
+
+    def free(self) -> tuple[int, Sequence[int]]:
+        return self.left[0], self.left[1:]
+
+    def room(self, group: Hashable) -> int:
+        return self.rooms[group]  # type: ignore[call-overload]
+
+    def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
+        self.batches.append([entry.job_id for entry in batch])
+        results: list[tuple[QueuedJob, Outcome]] = []
+        disturbed = len(batch) % 2 == 0 or len(batch) > 4
+        for entry in reversed(batch):  # a rule may decide in any order
+            letter = self.told[entry.job_id]
+            if letter == "l" and (disturbed or len(batch) == 1):
+                self.told[entry.job_id] = "s"
+            if letter == "a":
+                self.told[entry.job_id] = "s"
+            if letter == "s":
+                ask = self.ask(entry)
+                assert isinstance(ask, Ask)
+                self.left = [free - own for free, own in zip(self.left, (ask.gpus, *ask.needs), strict=True)]
+            if letter != "l":
+                results.append((entry, {"s": STARTS, "d": DEFERRED, "n": NEVER, "a": None}[letter]))
+        return results, disturbed
+
+
+def batches_job_by_job(entries: Sequence[QueuedJob], rule: Script, *, repeat: bool) -> Plan:
+    """Return the plan of `BatchWalk`, made by looking at every waiting job for every batch."""
+    outcomes, gone, alone = Outcomes(), set[Hashable](), list[QueuedJob]()
+    waiting = [entry for entry in entries if not isinstance(rule.ask(entry), Refusal)]
+    for entry in entries:
+        if isinstance(refusal := rule.ask(entry), Refusal):
+            outcomes.note(entry, refusal)
+
+    def group_of(entry: QueuedJob) -> Hashable:
+        ask = rule.ask(entry)
+        assert isinstance(ask, Ask)
+        return ask.group
+
+    def fitting(jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
+        left, batch, rooms = list(rule.left), list[QueuedJob](), dict[Hashable, int]()
+        for entry in jobs:
+            ask = rule.ask(entry)
+            assert isinstance(ask, Ask)
+            needs = (ask.gpus, *ask.needs)
+            if any(own > free for own, free in zip(needs, left, strict=True)):
+                continue
+            if rooms.setdefault(ask.group, rule.room(ask.group)) == sum(
+                group_of(one) == ask.group for one in batch
+            ):
+                continue
+            left = [free - own for own, free in zip(needs, left, strict=True)]
+            batch.append(entry)
+        gone.update(group for group, room in rooms.items() if room == 0)
+        return batch
+
+    while True:
+        batch: list[QueuedJob] = []
+        while alone and not batch:
+            batch = fitting([alone.pop(0)])
+        batch = batch or fitting([entry for entry in waiting if group_of(entry) not in gone])
+        if not batch:
+            return outcomes.plan()
+        results, disturbed = rule.decide(batch)
+        for entry, outcome in results:
+            if outcome is not None:
+                waiting.remove(entry)
+                if outcomes.note(entry, outcome):
+                    gone.add(group_of(entry))
+        lost = {
+            group_of(entry): entry for entry in reversed(batch) if entry not in [one for one, _ in results]
+        }
+        if disturbed and len(batch) > 1:
+            alone = [entry for entry in batch if entry in lost.values()] + alone
+        else:
+            gone.update(lost)
+        if not repeat:
+            return outcomes.plan()
+
+
+NEEDS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
+
+
+@given(
+    queue=st.lists(st.tuples(st.integers(0, 4), st.sampled_from("sssdnal")), max_size=12),
+    needs=st.lists(NEEDS, min_size=4, max_size=4),
+    rooms=st.lists(st.integers(0, 4), min_size=3, max_size=3),
+    free=st.tuples(*[st.integers(0, 12)] * 4),
+    repeat=st.booleans(),
+)
+def test_a_batch_has_the_oldest_jobs_that_fit_together(
+    queue: list[tuple[int, str]],
+    needs: list[tuple[int, int, int, int]],
+    rooms: list[int],
+    free: tuple[int, ...],
+    repeat: bool,
+) -> None:
+    """Jobs of kinds 0 and 3 are of one group, those of kind 4 can never run."""
+    needs[3] = needs[0]
+    asks = [Ask(kind % 3, gpus, tuple(others)) for kind, (gpus, *others) in enumerate(needs)]
+    entries = [
+        QueuedJob(str(number), tp.JobGraph.ring(1).with_(name=str(kind)))
+        for number, (kind, _) in enumerate(queue)
+    ]
+    rules = [Script(free, (*asks, NEVER), rooms, "".join(letter for _, letter in queue)) for _ in range(2)]
+    plan = BatchWalk(entries, rules[0], repeat=repeat).plan()
+    assert plan == batches_job_by_job(entries, rules[1], repeat=repeat)
+    assert rules[0].batches == rules[1].batches
+
+
 @pytest.mark.parametrize("postponed", [-1, 2**62 + 1])
 def test_a_number_of_postponements_that_cannot_be_is_refused(postponed: int) -> None:
     with pytest.raises(ValueError, match=f"postponed = {postponed}"):
         QueuedJob("a", tp.JobGraph.ring(1), postponed=postponed)
+
+
+def test_what_is_no_queue_is_refused_by_its_place() -> None:
+    one = QueuedJob("a", tp.JobGraph.ring(1))
+    assert checked_queue([one]) == (one,)
+    with pytest.raises(ValueError, match=r"queue\[1\]"):
+        checked_queue([one, "b"])
+    refuse_duplicates([one, QueuedJob("b", one.job)])
+    with pytest.raises(ValueError, match=r"queue\[2\]\.job_id = 'a' is in the queue twice"):
+        refuse_duplicates([one, QueuedJob("b", one.job), QueuedJob("a", one.job)])
+    with pytest.raises(ValueError, match=r"queue\[1\]\.job_id = 7"):
+        refuse_duplicates([one, QueuedJob(7, one.job)])  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 import topoplace as tp
 from topoplace.engine.admission import GpuSet
 from topoplace.engine.gangs.offers import MachineOffer
-from topoplace.engine.gangs.splits import MachineSplit
+from topoplace.engine.gangs.splits import MachineSplit, in_order
 from topoplace.engine.machine_policy import Evaluation
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask, members
@@ -142,3 +142,128 @@ def test_an_explanation_is_not_complete_if_a_search_for_other_gpus_ran_out_of_ti
     explained = Late().explain(PAIR.with_(single_machine=True), tp.Cluster(TOPOLOGY))
     assert [placement.gpus for placement in explained.candidates] == [(0, 1), (4, 5), (8, 9)]
     assert not explained.complete
+
+
+class Watching(Fixed):
+    """Notes what it sees of each condition of machines that it is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__((0.0,))
+        self.seen: list[MachineState] = []
+
+    def options(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterator[Option]:
+        self.seen.append(state)
+        return super().options(request, machine_class, state, free)
+
+
+class Blind(Watching):
+    sees_jobs = False
+
+
+def test_a_rule_sees_the_jobs_on_machines_unless_its_class_says_otherwise() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("known", [0, 1], PAIR.with_(profile="a"))
+    cluster.allocate("unknown", [4, 5])
+    watching, blind = Watching(), Blind()
+    for policy in (watching, blind, blind, watching):
+        assert policy.place(PAIR, cluster) is not None
+    assert [[one.profile for one in state.neighbours] for state in watching.seen] == [["a"], [""], []]
+    assert [state.neighbours for state in blind.seen] == [(), ()]  # two conditions
+
+
+def test_younger_jobs_overtake_one_that_waits_unless_the_policy_says_otherwise() -> None:
+    class InOrder(Fixed):
+        out_of_order = False
+
+    queue = [
+        tp.policies.QueuedJob(name, tp.JobGraph.ring(size))
+        for name, size in zip("abc", (4, 4, 2), strict=True)
+    ]
+    assert [name for name, _ in Fixed((0.0,)).plan(queue, running(), 0.0).start] == ["a", "c"]
+    assert [name for name, _ in InOrder((0.0,)).plan(queue, running(), 0.0).start] == ["a"]
+
+
+def test_a_policy_that_may_reslice_is_the_same_for_good_and_says_so() -> None:
+    plain = Fixed((0.0,))
+    other = plain.with_reslicing()
+    assert (plain.may_reslice, other.may_reslice) == (False, True)
+    assert other.with_reslicing() is other
+    assert (repr(plain), repr(other)) == ("Fixed()", "Fixed().with_reslicing()")
+
+
+def test_deprecated_names_of_rules_are_followed_and_the_class_that_has_them_is_named() -> None:
+    with pytest.warns(DeprecationWarning, match="Old") as caught:
+
+        class Old(Lowest):
+            def rank(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
+                return (float(placement.gpus[0]), 1.0)
+
+            def objection(self, job: tp.JobGraph, placement: tp.Placement) -> tp.Refusal | None:
+                return tp.Refusal("no")
+
+    assert [str(one.message).partition(" ")[0] for one in caught] == ["Old.rank()", "Old.objection()"]
+    assert {one.filename for one in caught} == {__file__}
+    placement = tp.Placement((2, 3), topology=TOPOLOGY)
+    assert Old().order(PAIR, placement) == (-2.0, -1.0)
+    assert Old().reason_to_wait(PAIR, placement) == tp.Refusal("no")
+
+    class New(Old):
+        """Has both names, and so no warning."""
+
+        def rank(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
+            raise AssertionError
+
+        def order(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
+            return ()
+
+    assert New().order(PAIR, placement) == ()
+
+
+def test_a_policy_may_be_mixed_with_a_class_that_takes_arguments() -> None:
+    class Labelled:
+        label = ""
+
+        def __init_subclass__(cls, label: str = "", **arguments: Any) -> None:
+            super().__init_subclass__(**arguments)
+            cls.label = label
+
+    class Mixed(Lowest, Labelled, label="x"):
+        pass
+
+    assert Mixed.label == "x"
+
+
+class Gangs(Fixed):
+    """Splits jobs over machines, at a utility of 0.25, and notes which GPUs it rates."""
+
+    honours = frozenset(("min_utility",))
+
+    def __init__(self) -> None:
+        super().__init__((0.0,))
+        self.rated: list[tuple[int, ...]] = []
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        return in_order(offers, request.size)
+
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation:
+        self.rated.append(tuple(gpus))
+        return Evaluation(0.25, None)
+
+    def least_utility(self, job: tp.JobGraph, postponed: int = 0) -> float:
+        return job.min_utility
+
+
+def test_the_utility_of_a_gang_that_waits_is_not_looked_for_twice() -> None:
+    policy, cluster = Gangs(), tp.Cluster(TOPOLOGY)
+    ring = tp.JobGraph.ring(6).with_(min_utility=0.5)
+    plan = policy.plan([tp.policies.QueuedJob("a", ring)], cluster, 0.0)
+    assert plan.defer == (("a", tp.Refusal("postponed: its utility would be 0.250 now, 0.5 is asked for")),)
+    once = list(policy.rated)
+    assert policy.place(ring, cluster) is None
+    assert policy.rated == 2 * once
+    assert policy.place(ring.with_(min_utility=0.25), cluster) is not None
+    assert policy.rated == [*once, *once, once[0]]

@@ -41,7 +41,7 @@ class Stream(NamedTuple):
     sizes: Sequence[int]
     """The numbers of tasks of its jobs, frequent ones more than once."""
     wishes: Sequence[Mapping[str, Any]]
-    """Requirements, of which a job has up to two."""
+    """Requirements, of which a job has up to three."""
 
     def operations(self, name: str) -> list[Operation]:
         """Return the operations, which depend on the stream's name and on nothing that a policy decides."""
@@ -50,8 +50,8 @@ class Stream(NamedTuple):
 
     def _operation(self, rng: random.Random) -> Operation:
         kind = rng.choice(
-            ["place"] * 9
-            + ["explain"] * 4
+            ["place"] * 7
+            + ["explain"] * 6
             + ["queue"] * 4
             + ["release"] * 7
             + ["drain", "undrain", "slice"]
@@ -65,14 +65,16 @@ class Stream(NamedTuple):
     def _job(self, rng: random.Random) -> tp.JobGraph:
         size = rng.choice(self.sizes)
         if not size:
-            return tp.JobGraph.without_gpus(cpus=rng.choice([1.5, 6.0]), memory_gb=rng.choice([None, 20.0]))
+            return tp.JobGraph.without_gpus(
+                cpus=rng.choice([1.5, 6.0, 20.0]), memory_gb=rng.choice([None, 20.0])
+            )
         job = PATTERNS[rng.choice(_PLAIN)](size)
         if size in _WEIGHTED and rng.random() < 0.25:
             job = _WEIGHTED[size]
-        for wish in rng.sample(list(self.wishes), rng.choice([0, 1, 1, 1, 2])):
+        for wish in rng.sample(list(self.wishes), rng.choice([0, 1, 1, 2, 2, 3])):
             try:
                 job = job.with_(**wish)
-            except tp.JobGraphError:  # it contradicts the other one, or is for larger jobs
+            except tp.JobGraphError:  # it contradicts another one, or is for larger jobs
                 continue
         return job.with_(bandwidth_sensitive=rng.random() < 0.5)
 
@@ -166,11 +168,11 @@ def _divided_alone() -> tp.Cluster:
 
 
 def _islands() -> tp.Cluster:
-    """Return machines whose GPUs have no path to all others: pairs, and a chain beside a GPU that is alone."""
+    """Return machines in two racks without a path between them; and some GPUs of one machine without a path."""
     pairs = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 25.0)], 0.0, model="V100")
     chain = tp.Topology.from_links(4, [(0, 1, 50.0), (1, 2, 25.0)], 0.0, model="V100")
-    machines = {"p0": pairs, "c0": chain, "p1": pairs, "c1": chain}
-    racks = tp.Fabric(tuple(machines), (tp.Level("rack", ("a", "a", "b", "b"), gb_per_s=12.5),))
+    machines = {"p0": pairs, "c0": chain, "p1": pairs, "c1": chain, "p2": pairs}
+    racks = tp.Fabric(tuple(machines), (tp.Level("rack", ("a", "b", "b", "a", "b"), gb_per_s=12.5),))
     return tp.Cluster(tp.Topology.cluster(machines, fabric=racks, network=0.0), HostResources(8, 32.0))
 
 
@@ -211,7 +213,7 @@ _PARTS: Final = (
 )
 
 STREAMS: Final = {
-    "alone": Stream(_alone, 70, (0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
+    "alone": Stream(_alone, 70, (0, 0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
     "unjoined": Stream(
         _unjoined,
         *(50, (1, 2, 2, 3, 3, 4, 5)),
@@ -226,7 +228,8 @@ STREAMS: Final = {
         ),
     ),
     "equal": Stream(
-        *(_equal, 80, (0, 1, 2, 2, 3, 4, 4, 6)), (*_HOST, *_APART, *_BY_LEVEL, *_SC17, {"gpu_fraction": 0.5})
+        *(_equal, 80, (0, 0, 1, 2, 2, 3, 4, 4, 6)),
+        (*_HOST, *_APART, *_BY_LEVEL, *_SC17, {"gpu_fraction": 0.5}),
     ),
     "partitions": Stream(_partitions, 70, (1, 2, 2, 3, 4, 6, 8), (*_HOST, *_APART, *_BY_LEVEL)),
     "divided": Stream(_divided, 90, (1, 1, 2, 2, 3), (*_PARTS, *_PARTS, *_APART, {"max_machines": 1})),

@@ -23,7 +23,7 @@ from topoplace.moving import MakingRoom
 from topoplace.placement import Placement, Refusal
 from topoplace.policies import Policy, QueuedJob
 
-_TOP: Final = 3
+_TOP: Final = 4
 
 _RULES: Final = (
     *("best", "best_within", "order", "machine_order", "reason_to_wait"),

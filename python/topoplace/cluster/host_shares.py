@@ -44,7 +44,7 @@ def whole_job(job: JobGraph) -> tuple[int, int]:
     return millicpus(job.cpus or 0), megabytes((job.memory_gb or 0.0) / processes) * processes
 
 
-def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool = False) -> Ints:
+def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool) -> Ints:
     """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
 
     free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that takes no processes.

@@ -225,4 +225,4 @@ def cpus_of(thousandths: int) -> float:
 @lru_cache(maxsize=1024)
 def megabytes(memory_gb: float) -> int:
     """Convert GB of memory to whole MB, rounded up; allocations are counted in MB."""
-    return -int(-(memory_gb * 1000 - 1e-6) // 1) if memory_gb > 0 else 0
+    return -int(-(memory_gb * 1000 - 1e-6) // 1)

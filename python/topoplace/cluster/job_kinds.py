@@ -18,12 +18,12 @@ class JobKind(NamedTuple):
     """Number of tasks; 0 for a job whose graph is unknown."""
     memory_bandwidth: float
     """GB/s of host memory bandwidth that all tasks together use."""
-    gpu_fraction: float = 1.0
+    gpu_fraction: float
     """The share of each of its GPUs."""
 
 
 _numbers: Final[dict[tuple[str, int, float, float], int]] = {}
-_kinds: Final[dict[int, JobKind]] = {0: JobKind("", 0, 0.0)}
+_kinds: Final[dict[int, JobKind]] = {0: JobKind("", 0, 0.0, 1.0)}
 _next: Final = count(1)
 
 

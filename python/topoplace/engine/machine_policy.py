@@ -418,7 +418,7 @@ class _Planning:
         self._asks_all_alike = own is MachinePolicy.least_utility
         self._num_free = cluster.num_free
         self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
-        self._version = -1
+        self._version: int | None = None
         self._failed: dict[JobRequest, list[_Failure]] = {}
         """How requests failed in this walk, the highest least utility first; jobs that started since make no room."""
         self._fresh: dict[JobRequest, _Failure] = {}
@@ -436,10 +436,9 @@ class _Planning:
     def begin(self) -> None:
         """Begin a walk along the queue."""
         self._num_free = self._cluster.num_free
-        if self._failed or self._before:
-            same = self._version == self._cluster.native.num_changes
-            self._before = self._fresh if same else {}
-            self._failed, self._fresh = {}, {}
+        same = self._version == self._cluster.native.num_changes
+        self._before = self._fresh if same else {}
+        self._failed, self._fresh = {}, {}
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
@@ -451,7 +450,7 @@ class _Planning:
             return policy.why_never(job, view) if self.head_blocks else None
         request = view.request(job)
         least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
-        known = self._failure(request, least) if self._failed or self._before else None
+        known = self._failure(request, least)
         if known is None:
             placement = None
             if policy.may_fit(job, self._num_free):
@@ -459,8 +458,7 @@ class _Planning:
             if placement is not None:
                 self._cluster.allocate(entry.job_id, placement)
                 self._num_free = self._cluster.num_free
-                if self._failed or self._before:
-                    self._before, self._fresh = {}, {}
+                self._before, self._fresh = {}, {}
                 return placement
             if refusal := policy.why_never(job, view):
                 return refusal

@@ -127,8 +127,8 @@ class Offers(Sequence[MachineOffer]):
         def of_kind(kind: MachineOffer) -> MachineOffer:
             has_them = gpus in kind.partitions if kind.partitions else kind.usable & gpus == gpus
             if kind.max_tasks < size or not has_them:
-                return MachineOffer(-1, 0, (), 0)
-            return MachineOffer(-1, gpus, (gpus,) if kind.partitions else (), size)
+                return kind._replace(partitions=(), max_tasks=0)
+            return kind._replace(usable=gpus, partitions=(gpus,) if kind.partitions else (), max_tasks=size)
 
         new = [of_kind(kind) for kind in self._kinds]
         has_them = np.array([kind.max_tasks > 0 for kind in new], dtype=np.bool_)[self._kind_of]
@@ -185,7 +185,7 @@ class _KnownOffers:
 
     def __init__(self) -> None:
         self._known: dict[int, MachineOffer] = {}
-        self._generation = -1
+        self._generation: int | None = None
 
     def of(
         self, conditions: Sequence[int], generation: int, offer_of: Callable[[int], MachineOffer]

@@ -24,7 +24,7 @@ class ConditionTable(Generic[Answer]):
         self.conditions = conditions
         self._rule = rule
         self._answers: dict[int, Answer] = {}
-        self._generation = -1
+        self._generation: int | None = None
         self._most_kept = _MIN_KEPT
 
     def of(self, condition: int) -> Answer:

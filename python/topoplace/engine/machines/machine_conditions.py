@@ -79,7 +79,7 @@ class Conditions:
         )
         self._classes = classes.classes
         self._known: dict[int, tuple[MachineClass, MachineState]] = {}
-        self._generation = -1
+        self._generation: int | None = None
 
     def of(self, condition: int) -> tuple[MachineClass, MachineState]:
         """Return the class and the state of the machines in a condition."""

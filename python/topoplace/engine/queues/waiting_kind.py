@@ -50,7 +50,7 @@ class WaitingKind(Generic[Job]):
         """How often the oldest job was deferred."""
         self._youngest: dict[int, int] = {}
         """By number of a job: how often it was the youngest one that was deferred."""
-        self._up_to = -1
+        self._up_to = 0
         """Jobs with numbers below this one are deferred at the present time."""
 
     @property
@@ -72,7 +72,7 @@ class WaitingKind(Generic[Job]):
 
     def count(self) -> None:
         """Count the deferrals since the last call as one."""
-        up_to, self._up_to = self._up_to, -1
+        up_to, self._up_to = self._up_to, 0
         if not self.jobs or self.first >= up_to:
             return
         youngest = self.jobs[-1][0]

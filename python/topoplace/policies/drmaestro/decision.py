@@ -258,7 +258,9 @@ class Decision:
             return False
         choices = self._choices(asked)
         if job.needs.gpus_local and needs_hosts(asked):
-            choices = chain(self._choices(asked, tasks_hosted(asked, self.free.hosts)), choices)
+            choices = chain(
+                self._choices(asked, tasks_hosted(asked, self.free.hosts, at_best=False)), choices
+            )
         return any(self._fits(job, gpus) for choice in choices for gpus in self._orders(choice))
 
     def _choices(self, asked: JobGraph, limits: Limits = None) -> Iterator[list[int]]:
