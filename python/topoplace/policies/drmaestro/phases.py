@@ -342,7 +342,7 @@ def local_gpus(
 def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
     """Return up to `count` machines with free drives, all at the cost of a remote drive."""
     left = free.hosts[:, 2]
-    cost = np.full(len(left), prices.costs.place(np.ones(1), REMOTE)[0])
+    cost = np.full(len(left), prices.costs.place(np.ones(()), REMOTE))
     found = cheapest(cost, left > 0, count)
     return Offer(found, left[found], cost[found])
 
