@@ -14,7 +14,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies.drmaestro.costs import Costs, Prices
-from topoplace.policies.drmaestro.decision import Decision
+from topoplace.policies.drmaestro.decision import Candidate, Decision
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
 from topoplace.policies.drmaestro.phases import room
 from topoplace.policies.drmaestro.policy import DRMaestro, free_columns
@@ -104,6 +104,38 @@ def test_a_resource_that_jobs_do_not_ask_for_limits_no_batch(retry: bool) -> Non
     for job in (tp.JobGraph.independent(1).with_(cpus=1), tp.JobGraph.independent(1)):
         queue = [QueuedJob(str(i), job, float(i)) for i in range(4)]
         assert len(DRMaestro(retry=retry).plan(queue, cluster, 9.0).start) == 4
+
+
+def test_a_process_that_does_not_fit_is_placed_again_in_the_same_decision() -> None:
+    """The flow puts the first two jobs on one machine, which has CPUs for one of them; the third has no machine."""
+    machine = tp.Topology.from_links(4, [], 12.0, model="K80", memory_gb=12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=2), tp.HostResources(20, 60.0))
+    one, view = tp.JobGraph.independent(1), cluster.view(ClusterView)
+    asked = [(10, 10.0), (20, 5.0), (0, 61.0)]
+    jobs = [one.with_(cpus=cpus, memory_gb=memory_gb) for cpus, memory_gb in asked]
+    policy, free = DRMaestro(), free_columns(view).free()
+    decision = policy.decision(view, free, policy.network(view))
+    batch = [
+        Candidate(QueuedJob(str(i), job), policy.bundles(view.request(job), view), 0.0)
+        for i, job in enumerate(jobs)
+    ]
+    assert [job.entry.job_id for job, _ in decision.run(batch)] == ["0", "1"]
+    assert decision.disturbed
+
+
+@pytest.mark.parametrize(("load", "is_postponed"), [(0.5, False), (0.51, True)])
+def test_a_job_that_just_reaches_its_goal_starts(load: float, is_postponed: bool) -> None:
+    """A full network doubles the run time of the job, and its goal is 1.5 times that of an idle one."""
+    cluster = tp.Cluster(tp.machines.get("minsky"), tp.HostResources(8, 8.0))
+    job = tp.JobGraph.independent(1).with_(cpus=1, profile="asks")
+    policy = DRMaestro(
+        network_aware=True, profiles={"asks": NetworkProfile(0.5, 0.75, 0.5)}, costs=Costs(goal=1.5)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunningTraffic, "network", lambda self: NetworkLoad(np.array([load]), np.zeros(1)))
+        assert (policy.place(job, cluster) is None) == is_postponed
+        refusal = policy.explain(job, cluster).refusal
+    assert (refusal is not None and refusal.reason.startswith("postponed: ")) == is_postponed
 
 
 def test_a_network_beyond_its_capacity_slows_no_further() -> None:
