@@ -189,17 +189,17 @@ def test_of_many_jobs_on_one_machine_the_first_four_cost_more_and_more() -> None
     assert len(offer.place) == 4
 
 
-@pytest.mark.parametrize("processes", [2, 3])
-def test_a_process_with_one_of_its_two_gpus_beside_it_costs_in_between(processes: int) -> None:
-    """A machine has three GPUs for processes of two: one has both, the next has one, and the third has none."""
-    machine = tp.Topology.from_links(3, [], 12.0, model="K80", memory_gb=12.0)
-    cluster = tp.Cluster(tp.Topology.cluster(machine, count=2), tp.HostResources(processes, 8.0))
+@pytest.mark.parametrize(("gpus", "halves"), [(1, [3]), (3, [2, 3]), (3, [2, 3, 4])])
+def test_a_process_with_one_of_its_two_gpus_beside_it_costs_in_between(gpus: int, halves: list[int]) -> None:
+    """Of three GPUs, one process has both of its own, the next has one, and the third has none; costs in halves."""
+    machine = tp.Topology.from_links(gpus, [], 12.0, model="K80", memory_gb=12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=2), tp.HostResources(len(halves), 8.0))
     policy = DRMaestro(costs=Costs(goal=1.0))
     view = cluster.view(ClusterView)
     needs = policy.bundles(view.request(tp.JobGraph.independent(2).with_(cpus=1)), view)
     prices = Prices(policy.costs, policy.network(view))
     offer = phases.offer_hosts(free_columns(view).free(), needs, needs.largest, [], count=6, prices=prices)
-    costs = [ONE, ONE * 3 // 2, ONE * 2][:processes]
+    costs = [half * ONE // 2 for half in halves]
     assert by_place(offer, 6) == {0: costs, 1: costs}
 
 
