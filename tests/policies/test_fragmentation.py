@@ -227,6 +227,18 @@ def test_fragmentation_scores_are_compared_in_hundredths() -> None:
         assert placement.scores == {**placement.scores, "fragmentation_score": pytest.approx(score)}
 
 
+def test_a_share_of_a_model_is_not_of_another_gpu_of_the_machine() -> None:
+    """The half GPU that is left would fragment less, but is of another model."""
+    plain = tp.Topology.from_links(2, [], 12.0)
+    models = (replace(gpu, model=model) for gpu, model in zip(plain.gpus, ("P4", "T4"), strict=True))
+    cluster = tp.Cluster(replace(plain, gpus=tuple(models)))
+    cluster.allocate("half", [0], part_of_a_gpu(0.5))
+    for model, gpu in ((None, 0), ("T4", 1)):
+        placement = tp.policies.get("fgd").place(part_of_a_gpu(0.5).with_(gpu_model=model), cluster)
+        assert placement is not None
+        assert placement.gpus == (gpu,)
+
+
 def test_without_typical_jobs_common_ones_are_halves_and_1_2_4_and_8_gpus() -> None:
     """On eight GPUs, five kinds with the weights 1, 4, 2, 1 and 1 fit; after one GPU is taken, eight do not."""
     cluster = tp.Cluster(machine_of(8, "A"))
