@@ -42,7 +42,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[tp.Topology, tp.JobGraph, fro
         machines = [draws.choice(kinds) for _ in range(draws.randint(2, 4))]
         racks = tuple(draws.choice("ab") for _ in machines)
         fabric = Fabric(numbered("m", len(machines)), (Level("rack", racks, draws.choice(SPEEDS[:2])),))
-        topology = tp.Topology.cluster(machines, fabric=fabric, network=draws.choice([0.0, 12.5]))
+        topology = tp.Topology.cluster(machines, fabric=fabric, network=draws.choice([0.0, 0.5, 12.5]))
         free = draws.sample(range(topology.num_gpus), draws.randint(4, min(7, topology.num_gpus)))
         size = draws.randint(3, min(5, len(free)))
         pattern = in_two_parts if size > 3 and draws.random() < 0.2 else draws.choice(JOBS)
@@ -125,6 +125,8 @@ def test_jobs_of_up_to_16_tasks_are_no_gangs() -> None:
     for size in (16, 17):
         gang = gangs.on_machines(tp.JobGraph.ring(size), topology, frozenset(range(24)), "sum")
         assert (gang is not None) == (size > 16)
+    few_edges = tp.JobGraph.from_edges(17, [(0, 1, 1.0), (1, 2, 1.0)])
+    assert gangs.on_machines(few_edges, topology, frozenset(range(24)), "sum") is None
     with_room = tp.Topology.cluster(tp.Topology.from_links(17, [], 12.0), count=2)
     assert gangs.on_machines(tp.JobGraph.ring(17), with_room, frozenset(range(34)), "sum") is None
     alone = tp.Topology.from_links(34, [], 12.0)
