@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.engine.machine_state import ClusterView
 from topoplace.objectives import communication_cost
+from topoplace.policies.drmaestro.beside import BesideProcess
 from topoplace.policies.drmaestro.gpu_topology import GpuTopology
 from topoplace.policies.drmaestro.policy import free_columns
 
@@ -30,6 +31,21 @@ def test_the_largest_memory_of_the_gpus_counts() -> None:
     placement = tp.policies.get("drmaestro").place(job, cluster)
     assert placement is not None
     assert sorted(placement.gpus) == [2, 3]
+
+
+@pytest.mark.parametrize(("disaggregate", "gpus"), [(False, (1, 0)), (True, (0, 1))])
+@pytest.mark.parametrize("by_flow", [False, True])
+def test_tasks_get_gpus_in_one_order_with_and_without_flows(
+    disaggregate: bool, gpus: tuple[int, ...], by_flow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Local GPUs come by memory; where they might be remote, phase 2 hands them out by number."""
+    if by_flow:
+        monkeypatch.setattr(BesideProcess, "decides", lambda *_: False)
+    cluster = tp.Cluster(tp.Topology.cluster([machine(24.0, 12.0, 24.0)]))
+    job = tp.JobGraph.ring(2).with_(gpu_memory_gb=8.0, processes=1)
+    placement = tp.policies.get("drmaestro", disaggregate=disaggregate).place(job, cluster)
+    assert placement is not None
+    assert placement.gpus == gpus
 
 
 def test_links_count_where_just_enough_gpus_have_the_memory() -> None:
