@@ -74,3 +74,25 @@ def test_an_explanation_names_each_partition_of_each_machine_once(name: str) -> 
     cluster = tp.Cluster(tp.Topology.cluster(box, count=2))
     explained = tp.policies.get(name).explain(tp.JobGraph.ring(2), cluster, top=9)
     assert sorted(placement.gpus for placement in explained.candidates) == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve", "collective"])
+def test_a_cluster_of_one_machine_is_searched_as_the_machine_alone(name: str) -> None:
+    machine, ring = tp.machines.get("minsky"), tp.JobGraph.ring(3)
+    alone, one = tp.Cluster(machine), tp.Cluster(tp.Topology.cluster(machine, count=1))
+    placements = [tp.policies.get(name).place(ring, cluster) for cluster in (alone, one)]
+    assert [one and (one.gpus, one.optimal) for one in placements] == [((0, 1, 2), True)] * 2
+
+
+@pytest.mark.parametrize("sizes", [(32.0, 16.0), (64.0, 32.0, 16.0)])
+def test_gpus_of_the_smallest_memory_that_suffices_come_before_faster_links(sizes: tuple[float, ...]) -> None:
+    """The more memory, the faster the links; the machines with most come first."""
+    machines = [tp.Topology.from_links(2, [(0, 1, size)], 1.0, memory_gb=size) for size in sizes]
+    cluster = tp.Cluster(tp.Topology.cluster(machines, network=1.0))
+    ring = tp.JobGraph.ring(2).with_(bandwidth_sensitive=True)
+    for name in ("mapa-greedy", "mapa-preserve", "topo-aware", "fgd"):
+        policy = tp.policies.get(name)
+        explained = policy.explain(ring.with_(gpu_memory_gb=10.0), cluster)
+        chosen = [min(one.gpus) // 2 for one in explained.candidates]
+        assert chosen == sorted(range(len(sizes)), reverse=True)
+    assert tp.policies.get("mapa-greedy").place(ring, cluster).gpus == (0, 1)  # type: ignore[union-attr]

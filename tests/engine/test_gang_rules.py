@@ -285,3 +285,17 @@ def test_the_same_gpus_are_those_of_machines_that_also_have_the_cpus(name: str) 
     assert single is not None
     assert sorted(single.gpus) == [0, 2, 4, 6]
     assert policy.place(job.with_(max_machines=2), cluster) is None
+
+
+def test_a_preferred_level_that_does_not_nest_in_the_required_one_joins_no_other_machines() -> None:
+    """Each machine shares its rack with one and its row with another one; none shares both."""
+    machine = tp.Topology.from_links(2, [(0, 1, 25.0)], 12.0)
+    levels = (tp.Level("rack", ("a", "a", "b", "b")), tp.Level("row", ("x", "y", "x", "y")))
+    fabric = tp.Fabric(tuple("stuv"), levels)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=fabric, network=12.5))
+    job = tp.JobGraph.ring(4).with_(within="row", prefer="rack")
+    for gpus in ([0, 1, 4, 5], [2, 3, 6, 7]):
+        placement = tp.policies.get("topo-aware").place(job, cluster)
+        assert placement is not None
+        assert sorted(placement.gpus) == gpus
+        cluster.allocate(f"job-{gpus[0]}", placement)

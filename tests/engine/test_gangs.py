@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import topoplace as tp
@@ -195,3 +195,26 @@ def test_a_search_for_connected_gpus_leaves_nodes_for_nine_others(monkeypatch: p
     request = view.request(tp.JobGraph.ring(2))
     assert connected_assignment(request, view, offers_of(lambda *_: 2, request, view)) is None
     assert len(searched) == 10
+
+
+PARTED = st.lists(
+    st.sets(st.integers(1, 6), min_size=1, max_size=3) | st.integers(1, 6), min_size=1, max_size=6
+)
+
+
+@example([{2, 4}, {3, 5}, 5], 8)  # the smallest machine that is large enough has no partition for the rest
+@given(PARTED, st.integers(1, 12))
+def test_the_machines_of_a_split_have_a_gpu_for_each_task(machines: list[set[int] | int], size: int) -> None:
+    """A machine has partitions of these sizes, all from its first GPU on, or as many GPUs as it says."""
+    offers = [
+        MachineOffer(number, 0b111111, tuple((1 << one) - 1 for one in sorted(has)), 6)
+        if isinstance(has, set)
+        else MachineOffer(number, (1 << has) - 1, (), has)
+        for number, has in enumerate(machines)
+    ]
+    for split in nearest(offers, size, None):
+        assert sum(mask.bit_count() for _, mask in split) >= size
+        assert len({machine for machine, _ in split}) == len(split)
+        for machine, mask in split:
+            offer = offers[machine]
+            assert mask in (offer.partitions or (offer.usable,)) or mask & offer.usable == mask

@@ -130,6 +130,13 @@ def test_each_of_64_kinds_of_gpu_gives_a_set() -> None:
     assert sets == [(gpu, 66 + gpu) for gpu in range(64)]
 
 
+@pytest.mark.parametrize(("kinds", "number"), [(256, 256), (257, 64)])
+def test_up_to_256_sets_are_all_returned(kinds: int, number: int) -> None:
+    """Each GPU of the first machine with the first one of the second."""
+    gpus = [*range(kinds), 257]
+    assert one_per_machine(gpus, rails(2, 257)) == [(gpu, 257) for gpu in range(number)]
+
+
 def test_of_gpus_that_are_equally_near_the_lowest_one_is_taken() -> None:
     """GPU i of the first machine has links to GPUs i and i + 1 of the second one."""
     links = [(i, 17 + j % 17, 50.0) for i in range(17) for j in (i, i + 1)]

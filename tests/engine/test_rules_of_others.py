@@ -247,7 +247,7 @@ class Gangs(Fixed):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        return in_order(offers, request.size)
+        return in_order(offers, request.size, anti_affine=False)
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation:
         self.rated.append(tuple(gpus))
@@ -267,3 +267,27 @@ def test_the_utility_of_a_gang_that_waits_is_not_looked_for_twice() -> None:
     assert policy.rated == 2 * once
     assert policy.place(ring.with_(min_utility=0.25), cluster) is not None
     assert policy.rated == [*once, *once, once[0]]
+
+
+def test_the_reason_to_wait_names_the_best_utility_of_all_candidates() -> None:
+    class Several(Fixed):
+        honours = frozenset(("min_utility",))
+
+        def options(
+            self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+        ) -> Iterator[Option]:
+            yield from (Option((float(i),), (i, i + 1), 0.25 * i, 0.25 * i) for i in (0, 2, 1))
+
+        def scores(self, details: Any) -> Mapping[str, float]:
+            return {"utility": details}
+
+        def least_utility(self, job: tp.JobGraph, postponed: int = 0) -> float:
+            return job.min_utility
+
+    policy, cluster = Several((0.0,)), tp.Cluster(tp.machines.get("minsky"))
+    explained = policy.explain(PAIR.with_(min_utility=0.9), cluster)
+    assert [one.scores["utility"] for one in explained.candidates] == [0.0, 0.25, 0.5]
+    assert explained.refusal == tp.Refusal("postponed: its utility would be 0.500 now, 0.9 is asked for")
+    assert policy.place(PAIR.with_(min_utility=0.25), cluster) == policy.explain(PAIR, cluster).candidates[1]
+    assert [*policy.ranked_machines(PAIR.with_(min_utility=0.5), cluster)] == [[0]]
+    assert not [*policy.ranked_machines(PAIR.with_(min_utility=0.6), cluster)]

@@ -40,9 +40,7 @@ def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False
     return None
 
 
-def in_order(
-    offers: Sequence[MachineOffer], size: int, *, anti_affine: bool = False
-) -> Iterator[MachineSplit]:
+def in_order(offers: Sequence[MachineOffer], size: int, *, anti_affine: bool) -> Iterator[MachineSplit]:
     """Yield at most one split of a job of `size` GPUs: over the offers in the given order, else largest offers first.
 
     The second order is tried because fixed GPU partitions may add up to `size` only then.
