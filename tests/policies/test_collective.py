@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace import collective
+from topoplace.collective.rated_sets import grade_of
 from topoplace.testing.placements import check_placement
 
 DGX1 = tp.machines.get("dgx1-v100")
@@ -145,6 +148,18 @@ def test_large_machines_take_the_fastest_slowest_link():
     assert placement.gpus == (60, 61)
 
 
+def test_rings_are_rated_on_machines_of_up_to_64_gpus():
+    for size, rated in ((64, True), (65, False)):
+        topology = tp.Topology.from_links(size, [(60, 61, 40.0)], 5.0)
+        for one in (topology, tp.Topology.cluster(topology, count=2)):
+            cluster = tp.Cluster(one)
+            cluster.allocate("busy", range(60))
+            placement = tp.policies.Collective().best(RING[2], cluster, frozenset(range(60, size)))
+            assert placement is not None
+            assert placement.gpus == (60, 61)
+            assert ("lost_ring_bandwidth" in placement.scores) == rated
+
+
 def test_on_large_machines_more_bandwidth_comes_first_at_equal_slowest_links():
     topology, policy = tp.Topology.from_links(70, [], 5.0), tp.policies.Collective()
     less, more = (
@@ -182,3 +197,73 @@ def test_wrong_options_are_named(options, message):
 def test_wrong_scores_of_preserve_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         tp.policies.get("mapa-preserve", **options)
+
+
+@st.composite
+def ringed_clusters(draw):
+    """Draw up to three machines of NVLinks and PCIe, with or without a fabric, some of whose GPUs are busy."""
+    size, count = draw(st.integers(2, 4)), draw(st.integers(1, 3))
+    speeds = st.sampled_from([0.0, 20.0, 40.0])
+    pairs = list(combinations(range(size), 2))
+    kinds = [[(u, v, draw(speeds)) for u, v in pairs] for _ in "ab"]
+    chosen = [draw(st.sampled_from(kinds)) for _ in range(count)]
+    default = draw(st.sampled_from([0.0, 12.0]))
+    if draw(st.booleans()):
+        machines = [
+            tp.Topology.from_links(size, [one for one in links if one[2]], default) for links in chosen
+        ]
+        topology = tp.Topology.cluster(machines, network=12.5)
+    else:
+        links = [
+            (size * i + u, size * i + v, gb_per_s)
+            for i, links in enumerate(chosen)
+            for u, v, gb_per_s in links
+            if gb_per_s
+        ]
+        names = [f"m{i}" for i in range(count) for _ in range(size)]
+        topology = tp.Topology.from_links(size * count, links, default, machines=names)
+    cluster = tp.Cluster(topology)
+    if busy := draw(st.sets(st.integers(0, topology.num_gpus - 1), max_size=4)):
+        cluster.allocate("busy", sorted(busy))
+    return cluster
+
+
+@given(
+    ringed_clusters(),
+    st.sampled_from([tp.JobGraph.ring, tp.JobGraph.chain, tp.JobGraph.star, tp.JobGraph.independent]),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_of_all_sets_on_one_machine_the_best_is_taken(cluster, pattern, size, data):
+    """By the rings in steps of 10 %, then by what others lose there, then the lowest GPUs; all edges have links."""
+    topology, job, policy = cluster.topology, pattern(size), tp.policies.Collective()
+    free = cluster.free_gpus()
+    required = data.draw(st.sets(st.sampled_from(free), max_size=1)) if free else set()
+    rated = []
+    for name, gpus in topology.gpus_of.items():
+        machine = topology.machine(name)
+        local = [i for i, gpu in enumerate(gpus) if gpu in free]
+        for chosen in combinations(local, size):
+            linked = any(
+                all(machine.bandwidth(order[a], order[b]) for a, b, _ in job.edges)
+                for order in permutations(chosen)
+            )
+            if linked and required <= {gpus[i] for i in chosen}:
+                ring = collective.ring_bandwidth(machine, chosen) if size > 1 else 0.0
+                harm = lost(machine, tuple(local), chosen)
+                grade = -grade_of(ring) if job.edges else 0.0
+                rated.append((grade, round(harm, 6), [gpus[i] for i in chosen], ring))
+    placement = policy.best(job, cluster, frozenset(free), frozenset(required))
+    if not rated:
+        assert placement is None or len({int(topology.machine_of[gpu]) for gpu in placement.gpus}) > 1
+        return
+    assert placement is not None
+    assert sorted(placement.gpus) == min(rated)[2]
+    assert placement.optimal
+    ring = min(rated)[3]
+    assert placement.scores.get("ring_bandwidth", 0.0) == ring
+    key = (0.0, -grade_of(ring) if job.edges else 0.0, placement.scores["lost_ring_bandwidth"])
+    assert policy.order(job, placement) == key
+    for least in (ring, ring + 0.5):
+        waits = tp.policies.Collective(least).reason_to_wait(job, placement)
+        assert (waits is not None) == (bool(job.edges) and size > 1 and least > ring)

@@ -14,7 +14,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies.drmaestro.costs import Costs, Prices
-from topoplace.policies.drmaestro.decision import Decision
+from topoplace.policies.drmaestro.decision import Candidate, Decision
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
 from topoplace.policies.drmaestro.phases import room
 from topoplace.policies.drmaestro.policy import DRMaestro, free_columns
@@ -58,6 +58,84 @@ def test_a_job_gets_a_partition_of_its_size(disaggregate: bool, processes: int) 
         cluster.allocate(str(gpus), placement)
     cluster.release("(2, 3)")
     assert policy.place(tp.JobGraph.ring(1), cluster) is None  # GPU 0, a partition alone, is taken
+
+
+def test_processes_are_beside_their_first_gpus_in_partitions() -> None:
+    """Three tasks of two processes: the second process has the third task, whose GPU is on the other machine."""
+    pair, one = tp.Topology.from_links(2, [], 12.0), tp.Topology.from_links(1, [], 12.0)
+    machines = {"pair": replace(pair, partitions=((0, 1),)), "one": replace(one, partitions=((0,),))}
+    for cpus, starts in ((2, True), (1, False)):
+        hosts = [tp.HostResources(2, 4.0), tp.HostResources(cpus, 4.0)]
+        cluster = tp.Cluster(tp.Topology.cluster(machines), hosts)
+        job = tp.JobGraph.ring(3).with_(processes=2, cpus=4, memory_gb=8.0)
+        placement = DRMaestro().place(job, cluster)
+        assert (
+            placement is not None
+        ) == starts  # with as many CPUs as the processes need, and not with fewer
+        if placement:
+            assert placement.gpus == (0, 1, 2)
+            assert placement.hosts == (tp.HostShare(0, 2, 4.0), tp.HostShare(1, 2, 4.0))
+            assert placement.remote == ()
+        view = cluster.view(ClusterView)
+        bundles = DRMaestro().bundles(view.request(job), view)
+        assert room(free_columns(view).free(), bundles) == 2**30  # whatever partitions allow
+
+
+def test_jobs_with_drives_or_without_gpus_take_no_partition() -> None:
+    pair = replace(tp.Topology.from_links(2, [], 12.0), partitions=((0, 1),))
+    cluster = tp.Cluster(tp.Topology.cluster(pair, count=1), tp.HostResources(4, 4.0, drives=1))
+    both = tp.JobGraph.ring(2).with_(cpus=1)
+    assert DRMaestro().place(both, cluster) is not None
+    assert DRMaestro().place(both.with_(drives=1), cluster) is None
+    without = DRMaestro().place(tp.JobGraph.without_gpus(cpus=4), cluster)
+    assert without is not None
+    assert without.gpus == ()
+    cluster.allocate("without", without)
+    assert DRMaestro().place(tp.JobGraph.without_gpus(cpus=1), cluster) is None
+    assert DRMaestro().place(both, cluster) is None
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_resource_that_jobs_do_not_ask_for_limits_no_batch(retry: bool) -> None:
+    """All four start at once, on machines without memory or drives."""
+    cluster = tp.Cluster(
+        tp.Topology.cluster(tp.machines.get("minsky"), count=1), tp.HostResources(4, 0.0, drives=0)
+    )
+    for job in (tp.JobGraph.independent(1).with_(cpus=1), tp.JobGraph.independent(1)):
+        queue = [QueuedJob(str(i), job, float(i)) for i in range(4)]
+        assert len(DRMaestro(retry=retry).plan(queue, cluster, 9.0).start) == 4
+
+
+def test_a_process_that_does_not_fit_is_placed_again_in_the_same_decision() -> None:
+    """The flow puts the first two jobs on one machine, which has CPUs for one of them; the third has no machine."""
+    machine = tp.Topology.from_links(4, [], 12.0, model="K80", memory_gb=12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=2), tp.HostResources(20, 60.0))
+    one, view = tp.JobGraph.independent(1), cluster.view(ClusterView)
+    asked = [(10, 10.0), (20, 5.0), (0, 61.0)]
+    jobs = [one.with_(cpus=cpus, memory_gb=memory_gb) for cpus, memory_gb in asked]
+    policy, free = DRMaestro(), free_columns(view).free()
+    decision = policy.decision(view, free, policy.network(view))
+    batch = [
+        Candidate(QueuedJob(str(i), job), policy.bundles(view.request(job), view), 0.0)
+        for i, job in enumerate(jobs)
+    ]
+    assert [job.entry.job_id for job, _ in decision.run(batch)] == ["0", "1"]
+    assert decision.disturbed
+
+
+@pytest.mark.parametrize(("load", "is_postponed"), [(0.5, False), (0.51, True)])
+def test_a_job_that_just_reaches_its_goal_starts(load: float, is_postponed: bool) -> None:
+    """A full network doubles the run time of the job, and its goal is 1.5 times that of an idle one."""
+    cluster = tp.Cluster(tp.machines.get("minsky"), tp.HostResources(8, 8.0))
+    job = tp.JobGraph.independent(1).with_(cpus=1, profile="asks")
+    policy = DRMaestro(
+        network_aware=True, profiles={"asks": NetworkProfile(0.5, 0.75, 0.5)}, costs=Costs(goal=1.5)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunningTraffic, "network", lambda self: NetworkLoad(np.array([load]), np.zeros(1)))
+        assert (policy.place(job, cluster) is None) == is_postponed
+        refusal = policy.explain(job, cluster).refusal
+    assert (refusal is not None and refusal.reason.startswith("postponed: ")) == is_postponed
 
 
 def test_a_network_beyond_its_capacity_slows_no_further() -> None:
@@ -215,11 +293,10 @@ def test_waiting_in_rounds_counts_the_plans_that_left_a_job_waiting(
     early, late = QueuedJob("early", kinds[0], 0.0), QueuedJob("late", kinds[1], 5.0)
     policy = DRMaestro(disaggregate=False, costs=Costs(waiting=waiting))
     cluster.allocate("others", (0, 1, 2, 3))
-    for _ in range(3):
-        assert policy.plan([late], cluster, 9.0).start == ()
+    assert policy.plan([late], cluster, 9.0).start == ()
     cluster.release("others")
     rounds = policy.rounds(cluster.view(ClusterView))
-    assert rounds.waited == ({"late": 3} if waiting == "rounds" else {})
+    assert rounds.waited == ({"late": 1} if waiting == "rounds" else {})
     assert [name for name, _ in policy.plan([early, late], cluster, 9.0).start] == [first]
     assert rounds.waited == ({"early": 1} if waiting == "rounds" else {})
 

@@ -108,6 +108,22 @@ def test_ranking_against_brute_force(name: str, job: tp.JobGraph, cluster: tp.Cl
         assert placement.optimal
 
 
+@pytest.mark.parametrize("name", MAPA)
+@given(job=job_graphs(max_tasks=3), cluster=clusters(topologies(min_gpus=3, max_gpus=6)), data=st.data())
+def test_required_gpus_are_part_of_the_best(
+    name: str, job: tp.JobGraph, cluster: tp.Cluster, data: st.DataObject
+) -> None:
+    free = cluster.free_gpus()
+    chosen = (
+        data.draw(st.sets(st.sampled_from(free), min_size=1, max_size=job.num_tasks)) if free else set[int]()
+    )
+    ranking = brute_force.ranking(name, job, cluster.topology, free, free)
+    policy = tp.policies.get(name)
+    assert isinstance(policy, tp.policies.SearchPolicy)
+    placement = policy.best(job, cluster, frozenset(free), frozenset(chosen))
+    assert (placement and placement.gpus) == next((gpus for gpus in ranking if chosen.issubset(gpus)), None)
+
+
 def machine_key(
     name: str, job: tp.JobGraph, machine: tp.Topology, free: list[int], gpus: tuple[int, ...]
 ) -> brute_force.Key:
@@ -426,6 +442,16 @@ def test_without_sockets_it_says_that_it_is_baseline() -> None:
     tp.policies.MapaTopoAware(tie_break="artifact").place(
         job, tp.Cluster(tp.Topology.from_links(2, [(0, 1, 1.0)]))
     )
+
+
+def test_a_later_socket_may_have_the_lower_gpus() -> None:
+    """GPU 0 has no links, so that its socket offers 5 and 6; the other one has 1 and 7."""
+    links = [(5, 6, 50.0), (1, 7, 50.0), (2, 3, 50.0)]
+    sockets = [0, 1, 2, 2, 2, 0, 0, 1]
+    topology = tp.Topology.from_links(8, links, 0.0, sockets=sockets)
+    placement = tp.policies.MapaTopoAware().place(tp.JobGraph.ring(2), tp.Cluster(topology))
+    assert placement is not None
+    assert placement.gpus == (1, 7)
 
 
 def test_a_large_gang_gets_the_fastest_slowest_link() -> None:

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives import communication_cost, fragmentation, interference
 from topoplace.objectives.authors_utility import authors_utility
 from topoplace.objectives.interference import worst_ratio
+from topoplace.policies.sc17.topo_aware import _unions
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 
 SC17 = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
@@ -154,6 +156,17 @@ def test_of_links_equally_near_the_faster_ones_are_taken() -> None:
     assert placement is not None
     assert placement.scores["communication_cost"] == 3.0
     assert placement.scores["aggregated_bandwidth"] == 125.0
+
+
+@pytest.mark.parametrize(("sockets", "choices"), [(4, 6 + 4 + 1), (5, 1)])
+def test_sets_of_sockets_are_tried_where_they_are_at_most_four(sockets: int, choices: int) -> None:
+    """Three tasks fit on every two, three or four sockets of two GPUs each; of five, all together are tried."""
+    size = 2 * sockets
+    topology = tp.Topology.from_links(size, [], 12.0, sockets=[gpu // 2 for gpu in range(size)])
+    view = tp.Cluster(topology).view(ClusterView)
+    policy, request, machine_class = tp.policies.TopoAware(), view.request(job_of(3)), view.classes.of(0)
+    assert len(_unions(machine_class, (1 << size) - 1, 3)) == choices
+    assert 1 <= len(list(policy.mappings(request, machine_class, (1 << size) - 1))) <= choices
 
 
 # ---- waiting -----------------------------------------------------------------------------------------------------

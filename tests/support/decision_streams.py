@@ -213,27 +213,27 @@ _PARTS: Final = (
 )
 
 STREAMS: Final = {
-    "alone": Stream(_alone, 70, (0, 0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
+    "alone": Stream(_alone, 48, (0, 0, 1, 2, 2, 3, 4, 5, 8), (*_HOST, *_APART, *_SC17, {"drives": 1})),
     "unjoined": Stream(
         _unjoined,
-        *(50, (1, 2, 2, 3, 3, 4, 5)),
+        *(36, (1, 2, 2, 3, 3, 4, 5)),
         (*_APART, {"gpu_memory_gb": 10.0}, {"gpu_memory_gb": 20.0}, {"cpus": 1.0}, {"max_machines": 1}),
     ),
     "racks": Stream(
         _racks,
-        *(130, (1, 2, 3, 4, 4, 6, 8, 12)),
+        *(72, (1, 2, 3, 4, 4, 6, 8, 12)),
         (
             *(*_HOST, *_APART, *_BY_LEVEL, *_SC17[:2], {"gpu_memory_gb": 16.0}, {"gpu_memory_gb": 20.0}),
             *({"gpu_model": ("A100", "L4")}, {"gpu_model": "V100"}, {"gpu_model": "T4"}, {"drives": 2}),
         ),
     ),
     "equal": Stream(
-        *(_equal, 80, (0, 0, 1, 2, 2, 3, 4, 4, 6)),
+        *(_equal, 56, (0, 0, 1, 2, 2, 3, 4, 4, 6)),
         (*_HOST, *_APART, *_BY_LEVEL, *_SC17, {"gpu_fraction": 0.5}),
     ),
-    "partitions": Stream(_partitions, 70, (1, 2, 2, 3, 4, 6, 8), (*_HOST, *_APART, *_BY_LEVEL)),
-    "divided": Stream(_divided, 90, (1, 1, 2, 2, 3), (*_PARTS, *_PARTS, *_APART, {"max_machines": 1})),
-    "divided alone": Stream(_divided_alone, 50, (1, 1, 2, 3), (*_PARTS, *_HOST)),
-    "islands": Stream(_islands, 50, (1, 2, 2, 3, 4, 5), (*_APART, *_BY_LEVEL, *_HOST)),
-    "rails": Stream(_rails, 26, (1, 2, 3, 4, 4, 6), (*_APART, *_BY_LEVEL, *_APART)),
+    "partitions": Stream(_partitions, 48, (1, 2, 2, 3, 4, 6, 8), (*_HOST, *_APART, *_BY_LEVEL)),
+    "divided": Stream(_divided, 60, (1, 1, 2, 2, 3), (*_PARTS, *_PARTS, *_APART, {"max_machines": 1})),
+    "divided alone": Stream(_divided_alone, 36, (1, 1, 2, 3), (*_PARTS, *_HOST)),
+    "islands": Stream(_islands, 36, (1, 2, 2, 3, 4, 5), (*_APART, *_BY_LEVEL, *_HOST)),
+    "rails": Stream(_rails, 16, (1, 2, 3, 4, 4, 6), (*_APART, *_BY_LEVEL, *_APART)),
 }

@@ -236,9 +236,9 @@ def asked(stream: str) -> list[list[str]]:
 
 
 def shortened(stream: str, lines: list[list[str]]) -> list[str]:
-    """Return the lines of the first sixth of a stream, a line of digests of later operations, and the last line."""
+    """Return the lines of the first quarter of a stream, a line of digests of later operations, and the last line."""
     length = STREAMS[stream].length
-    first, later, last = lines[: length // 6], lines[length // 6 : length], lines[length:]
+    first, later, last = lines[: length // 4], lines[length // 4 : length], lines[length:]
     digests = (sha256("\n".join(one).encode()).hexdigest()[:3] for one in later)
     return [*chain.from_iterable(first), " ".join(digests), *chain.from_iterable(last)]
 

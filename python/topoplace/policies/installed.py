@@ -71,10 +71,8 @@ def checked_class(load: Callable[[], object], what: str, no_class: str) -> Calla
 def failure(error: BaseException, doing: str) -> str:
     """Return what the code of others raised, and where, as the end of a sentence; doing: "importing it"."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    place = (
-        ("", 0) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
-    )  # its text has the place
-    return _raised(error, doing, *place)
+    file = "" if isinstance(error, SyntaxError) else last.filename  # its text has the place
+    return _raised(error, doing, file, last.lineno)
 
 
 def _raised(error: BaseException, doing: str, file: str, line: int | None) -> str:

@@ -69,7 +69,7 @@ class Costs:
 
     def scores(self, load: float, slowdown: float) -> dict[str, float]:
         """Return the scores of a placement whose network has this load and slows the job down by this factor."""
-        utility = float(self.utility(np.array([slowdown]))[0])
+        utility = float(self.utility(np.array(slowdown)))
         return {"network_load": load, "network_slowdown": slowdown, "goal_utility": utility}
 
     def place(self, slowdown: Reals, preference: Reals | float) -> Ints:
@@ -85,7 +85,7 @@ class Costs:
         waited: seconds, or rounds, that each has waited so far; beyond a million the cost stays the same. Among equal
         ones, the first job costs slightly more, so it is placed first.
         """
-        alone = (1 - self.utility(np.ones(1))) * WAITING
+        alone = (1 - self.utility(np.ones(()))) * WAITING
         order = np.arange(len(waited))[::-1]
         return units(alone + self.impatience * np.minimum(waited, 1e6)) + order
 
@@ -131,7 +131,7 @@ class Prices:
         if self.costs.load == "fullest":
             return 0
         mutual = 2 * profile.traffic(remote=remote) * profile.sensitivity(remote=remote)
-        return int(units(np.array([mutual / self.costs.goal * (REMOTE if remote else LOCAL)]))[0])
+        return int(units(np.array(mutual / self.costs.goal * (REMOTE if remote else LOCAL))))
 
 
 def units(cost: Reals) -> Ints:

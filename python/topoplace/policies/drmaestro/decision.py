@@ -237,11 +237,11 @@ class Decision:
         A machine with a process of the job costs less than others.
         """
         builder = Builder()
-        here = int(self.costs.place(np.ones(1), LOCAL)[0])
+        here = int(self.costs.place(np.ones(()), LOCAL))
         for j, job in enumerate(jobs):
-            near = [(host, here) for host in sorted(set(job.hosts)) if left.hosts[host, 2] > 0]
+            near = [(host, here) for host in sorted(set(job.hosts))]
             for _ in range(job.needs.job.drives):
-                builder.add(j, None, 0, near)
+                builder.add(j, None, preferred=near)
         offers = {
             key: phases.offer_drives(left, count, self.prices) for key, count in builder.counts().items()
         }

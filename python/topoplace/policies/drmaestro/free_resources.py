@@ -190,7 +190,7 @@ class FreeColumns:
         free.num_free += int(change.sum())
         if columns.partitions_of:
             change[columns.partitioned[gpus]] = 0
-        np.add.at(free.gpus.reshape(-1), columns.place_of[gpus], change)
+        np.add.at(free.gpus.ravel(), columns.place_of[gpus], change)
         self._stale.clear()
         self._half_read = False
 

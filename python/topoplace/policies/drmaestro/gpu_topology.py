@@ -86,10 +86,10 @@ class GpuTopology:
         They are all suitable ones of the smallest memory that is enough, as long as there are enough of these.
         """
         suitable = mask & self._request.suitable(machine_class)
-        if not self._request.job.gpu_memory_gb:
-            return suitable if suitable.bit_count() >= self._request.size else 0
-        by_memory = sorted(members(suitable), key=lambda gpu: machine_class.gpus[gpu].memory_gb or 0.0)
-        if len(by_memory) < self._request.size:
+        if suitable.bit_count() < self._request.size:
             return 0
+        if not self._request.job.gpu_memory_gb:
+            return suitable
+        by_memory = sorted(members(suitable), key=lambda gpu: machine_class.gpus[gpu].memory_gb or 0.0)
         most = machine_class.gpus[by_memory[self._request.size - 1]].memory_gb or 0.0
         return mask_of(gpu for gpu in by_memory if (machine_class.gpus[gpu].memory_gb or 0.0) <= most)

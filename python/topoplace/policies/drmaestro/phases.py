@@ -236,9 +236,8 @@ def offer_hosts(
     far = far - mixed
     first = np.where(near > 0, here, np.where(mixed > 0, partly, there))
     found = cheapest(first, near + mixed + far > 0, count)
-    if job.anti_affine:
-        near, mixed = np.minimum(near, 1), np.where(near > 0, 0, mixed)
-        far = np.where(near + mixed > 0, 0, np.minimum(far, 1))
+    if job.anti_affine:  # all its GPUs are local
+        near = np.minimum(near, 1)
     parts = [
         _in_steps(found, near[found], here[found], prices.shared(job.profile, remote=False)),
         _in_steps(found, mixed[found], partly[found], 0),
@@ -265,14 +264,13 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
     """Return two arrays with one entry per machine, about its free local GPUs.
 
     The first is the number of bundles like `bundle` that could have all their GPUs there; it is 2**30 if a bundle needs
-    no GPU. The second is the fraction of one more bundle's GPUs that would be left, 0..1; it is 0 for anti-affine jobs.
+    no GPU. The second is the fraction of one more bundle's GPUs that would be left, 0..1.
     """
-    none = np.zeros(len(free.hosts))
     if not bundle.gpus:
-        return np.full(len(free.hosts), _MANY, dtype=np.int64), none
+        return np.full(len(free.hosts), _MANY, dtype=np.int64), np.zeros(len(free.hosts))
     local = free.gpus if job.own_machine_only else free.local_gpus()
     suitable: Ints = local[:, job.suits].sum(axis=1)
-    return suitable // bundle.gpus, none if job.anti_affine else suitable % bundle.gpus / bundle.gpus
+    return suitable // bundle.gpus, suitable % bundle.gpus / bundle.gpus
 
 
 def _cost_of_memory(free: FreeResources, job: JobBundles, bundle: Bundle) -> Ints:
@@ -342,7 +340,7 @@ def local_gpus(
 def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
     """Return up to `count` machines with free drives, all at the cost of a remote drive."""
     left = free.hosts[:, 2]
-    cost = np.full(len(left), prices.costs.place(np.ones(1), REMOTE)[0])
+    cost = np.full(len(left), prices.costs.place(np.ones(()), REMOTE))
     found = cheapest(cost, left > 0, count)
     return Offer(found, left[found], cost[found])
 
