@@ -126,7 +126,9 @@ def test_faults_of_others_are_named_and_nothing_else(install: Install) -> None:
     assert fault(lowest, tp.AllocationError("GPU 0 is busy")) == "here: GPU 0 is busy"
     assert fault(lowest, ValueError("seed = -1")) == "seed = -1"
     answered = fault(lowest, TypeError("no tuple"))
-    assert answered.startswith("here: what it answered raised TypeError: no tuple (test_installed.py, line ")
+    assert answered.startswith(
+        "here: calling it or using its answer raised TypeError: no tuple (test_installed.py, line "
+    )
     for error in (OSError("disk"), ImportError("module")):
         with pytest.raises(type(error)), installed.faults_named(lowest):
             raise error
