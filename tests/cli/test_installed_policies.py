@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import topoplace as tp
 from command_line import Call
+from offered_policies import Install, installer
 
 POLICY = '''
 from topoplace.policies import Baseline
@@ -33,23 +32,11 @@ def made():
 
 NOTHING = 3
 '''
-Install = Callable[..., None]
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Install a package that offers policies: its entry points as lines of text."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def add(package: str, *lines: str) -> None:
-        (tmp_path / f"{package}.py").write_text(POLICY)
-        monkeypatch.delitem(sys.modules, package, raising=False)
-        info = tmp_path / f"{package}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("\n".join(("[topoplace.policies]", *lines, "")))
-
-    return add
+    return installer(POLICY, tmp_path, monkeypatch)
 
 
 def test_policies_of_other_packages_have_names(install: Install, call: Call) -> None:

@@ -45,7 +45,7 @@ def test_a_view_that_raises_is_dropped_after_the_change_and_the_caller_is_warned
     assert cluster.view(ClusterView) is sound
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cluster.allocate("last", [7])  # nobody is left to raise
+        cluster.allocate("last", [7])
     assert cluster.gpus_of("last") == (7,)
     assert cluster.view(Fragile) is not fragile
 

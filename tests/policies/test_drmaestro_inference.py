@@ -1,4 +1,4 @@
-"""The inference engine of DRMaestro's service against the definitions, computed anew from all runs."""
+"""The inference engine of DRMaestro's service gives what its definitions give on all runs so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mean(values: Sequence[float]) -> float:
 
 @dataclass
 class Run:
-    """A job with what the readings told of it."""
+    """A job, and what the readings say about it."""
 
     num_gpus: int
     num_remote: int

@@ -1,4 +1,4 @@
-"""The network load by which DRMaestro decides, and what its placements tell of it, by definition."""
+"""The network load by which DRMaestro decides, and the scores about it, as they are defined."""
 
 from __future__ import annotations
 

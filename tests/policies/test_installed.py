@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import topoplace as tp
+from offered_policies import Install, installer
 from topoplace.policies import installed
 
 MODULE = """
@@ -38,22 +38,11 @@ class Refusing(Baseline):
 
 NOTHING = 3
 """
-Install = Callable[..., None]
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Install a package that offers policies: its entry points as lines of text."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def add(package: str, *lines: str) -> None:
-        (tmp_path / f"{package}.py").write_text(MODULE)
-        info = tmp_path / f"{package}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("\n".join(("[topoplace.policies]", *lines, "")))
-
-    return add
+    return installer(MODULE, tmp_path, monkeypatch)
 
 
 def test_names_lead_to_classes_and_packages(install: Install) -> None:
