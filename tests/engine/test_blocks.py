@@ -114,6 +114,8 @@ def test_orders_inside_are_kept_and_exact() -> None:
     assert order.is_least
     assert not orders.of(0b110011, 4, tp.JobGraph.clique(4).edge_array).is_least
     assert orders.nearest(0b1000) == 0
+    apart = np.array([[0.0, 1.0, 1.5], [1.0, 0.0, 1.5], [1.5, 1.5, 0.0]])
+    assert not InnerOrders(apart).of(0b111, 3, tp.JobGraph.chain(3).edge_array).is_least
 
 
 def test_problems_too_large_are_left() -> None:

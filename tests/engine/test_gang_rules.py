@@ -299,3 +299,13 @@ def test_a_preferred_level_that_does_not_nest_in_the_required_one_joins_no_other
         assert placement is not None
         assert sorted(placement.gpus) == gpus
         cluster.allocate(f"job-{gpus[0]}", placement)
+
+
+def test_the_domain_with_the_fewest_machines_comes_before_one_with_less_room() -> None:
+    fabric = tp.Fabric.regular(6, {"rack": 3})
+    cluster = tp.Cluster(tp.Topology.cluster(tp.Topology.from_links(4, [], 12.0), fabric=fabric))
+    for gpu in (0, 1, 4, 5, 8, 9, 20, 21, 22, 23, 12):  # 2, 2, 2 are left in one rack, 3 and 4 in the other
+        cluster.drain(gpu)
+    placement = FirstComeFirstServed().place(tp.JobGraph.ring(6).with_(within="rack"), cluster)
+    assert placement is not None
+    assert {cluster.topology.machine_of[gpu] for gpu in placement.gpus} == {3, 4}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClasses, mask_of, members
 from topoplace.testing.strategies import cluster_topologies, topologies
 from topoplace.topology.devices import Gpu
+from topoplace.topology.fabric import Fabric, Level, numbered
 
 
 @given(st.one_of(topologies(), cluster_topologies()), st.randoms(use_true_random=False))
@@ -121,3 +123,12 @@ def test_a_faster_link_counts_as_nearer_only_at_equal_distance() -> None:
         assert one.rows[found[0]][found[1]] == min(one.rows[u][v] for u, v in pairs)
         nearest = [pair for pair in pairs if one.rows[pair[0]][pair[1]] == one.rows[found[0]][found[1]]]
         assert one.bandwidth[found[0]][found[1]] == max(one.bandwidth[u][v] for u, v in nearest)
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_the_farthest_machine_may_be_the_second(count: int) -> None:
+    racks = Level("rack", ("a", "b", *("a" for _ in range(count - 2))))
+    box = tp.Topology.from_links(1, [])
+    topology = tp.Topology.cluster(box, fabric=Fabric(numbered("machine", count), (racks,)), network=12.5)
+    assert topology.distance(0, 1) > topology.distance(0, 2)
+    assert MachineClasses(topology).farthest_machine(topology) == topology.distance(0, 1)

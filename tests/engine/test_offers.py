@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.engine.gangs.offers import MachineOffer, Offers
+from topoplace.engine.gangs.offers import MachineOffer, Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import MachineClass
@@ -80,3 +82,19 @@ def test_a_rule_is_asked_once_for_each_condition_until_that_was_forgotten() -> N
     assert ranked.now().best(-1, -1)[0] == 0
     assert table.of_machine(0) == 0b1111
     assert asked == [0b1111, 0b1101, 0]
+
+
+def test_a_machine_without_a_whole_partition_offers_nothing() -> None:
+    box = replace(tp.Topology.from_links(4, [], 12.0), partitions=((0, 1), (2, 3)))
+    cluster = tp.Cluster(tp.Topology.cluster(box, count=2, network=12.5))
+    cluster.drain(0)
+    view = cluster.view(ClusterView)
+    request = view.request(tp.JobGraph.ring(2))
+
+    def offered() -> list[tuple[int, int]]:
+        found = offers_of(lambda *_: 2, request, view)
+        return [(one.machine, one.max_tasks) for one in found if one.max_tasks]
+
+    assert offered() == [(0, 2), (1, 2)]
+    cluster.drain(3)
+    assert offered() == [(1, 2)]

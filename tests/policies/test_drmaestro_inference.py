@@ -142,3 +142,13 @@ def test_loads_a_level_apart_make_a_profile(load: float, is_known: bool) -> None
         engine.measured(Reading(0.0, {job: {0: 0.2}, "others": {0: others}}))
         engine.finished(FinishedRun(job, "a", 1, 1, 0.0, seconds))
     assert (engine.profile("a") is not None) == is_known
+
+
+def test_times_that_would_be_0_without_load_leave_the_profile_insensitive() -> None:
+    engine = InferenceEngine(min_runs=2)
+    for job, others in (("1", 0.25), ("2", 0.5)):
+        engine.measured(Reading(0.0, {job: {0: 0.25}, "others": {0: others}}))
+        engine.finished(FinishedRun(job, "a", 1, 1, 0.0, 100.0 * others))
+    found = engine.profile("a")
+    assert found is not None
+    assert found.contended == found.alone
