@@ -90,6 +90,23 @@ def test_a_job_without_an_outcome_is_tried_again_in_a_later_batch() -> None:
     assert [job_id for job_id, _ in plan.start] == ["a", "b", "c"]
 
 
+class NewAskForEachJob(OneOfEachBatch):
+    """Makes a new `Ask` for every job, equal within a group; jobs of group y find no room."""
+
+    def ask(self, entry: QueuedJob) -> Ask:
+        return Ask(entry.job.name, gpus=1, needs=(0, 0, 0))
+
+    def room(self, group: Hashable) -> int:
+        return self.num_free if group == "x" else 0
+
+
+def test_a_rule_may_make_a_new_ask_for_each_job() -> None:
+    jobs = {name: tp.JobGraph.ring(1).with_(name=name) for name in "xy"}
+    entries = [QueuedJob(f"{name}{number}", jobs[name]) for number, name in enumerate("xxyxyyxy")]
+    plan = BatchWalk(entries, NewAskForEachJob(num_free=9)).plan()
+    assert [job_id for job_id, _ in plan.start] == ["x0", "x1", "x3", "x6"]
+
+
 class Script:
     """Decides as it is told for each job; a job that starts takes what it asks for, and others may be disturbed."""
 

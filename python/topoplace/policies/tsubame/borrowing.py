@@ -46,8 +46,8 @@ def _borrowed(machines: NodeMachines, nodes: Nodes, count: int) -> list[int]:
     gpus_of = machines.view.classes.gpus_of
     borrowed: list[int] = list(chain.from_iterable(_lent_partitions(machines, count, nodes) or ()))
     for machine, lent in machines.lenders(count, nodes):
-        borrowed += [gpus_of[machine][local] for local in lent[: count - len(borrowed)]]
-    return borrowed
+        borrowed += [gpus_of[machine][local] for local in lent]
+    return borrowed[:count]
 
 
 def _lent_partitions(machines: NodeMachines, count: int, nodes: Nodes) -> list[tuple[int, ...]] | None:
