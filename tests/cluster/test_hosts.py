@@ -92,6 +92,10 @@ SHORT: list[tuple[tp.Placement, str]] = [
         placed([0], [HostShare(0, 1, 8.6)]),
         r"hosts\[0\]: 8600 MB of memory on machine 'a', which has 8500 free",
     ),
+    (
+        placed([0, 1], hosts=[HostShare(0, 1, 5.0), HostShare(0, 1, 4.0)]),
+        r"hosts\[1\]: 4000 MB of memory on machine 'a', which has 3500 free",
+    ),
     (placed([0], [HostShare(0)], [1, 1, 1]), r"drives\[2\]: 1 drives on machine 'b', which has 0 free"),
 ]
 
@@ -410,3 +414,7 @@ def test_what_is_no_allocation_of_hosts_is_refused_by_name() -> None:
     for wrong in (-1, 1, "a"):
         with pytest.raises(tp.AllocationError, match="machine = "):
             hosts.is_drained(wrong)  # type: ignore[arg-type]
+
+
+def test_amounts_of_hosts_are_whole_thousandths() -> None:
+    assert tp.Cluster(TOPOLOGY, SIZE).hosts.free.tolist() == [[10_000, 8500, 2]] * 2
