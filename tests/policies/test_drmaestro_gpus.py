@@ -157,3 +157,16 @@ def test_where_links_do_not_matter() -> None:
         if matters:
             near = GpuTopology(view.request(job), topology)
             assert near.shares(free_columns(view).free()).tolist() == [0.0] * topology.num_machines
+
+
+def test_remote_gpus_go_to_the_tasks_in_ascending_order() -> None:
+    none, some = tp.HostResources(cpus=0, memory_gb=0.0), tp.HostResources(cpus=8, memory_gb=8.0)
+    topology = tp.Topology.cluster(tp.machines.get("minsky"), count=3, network=12.5)
+    cluster = tp.Cluster(topology, [none, some, none])
+    for gpu in set(range(topology.num_gpus)) - {1, 8}:
+        cluster.drain(gpu)
+    placement = tp.policies.get("drmaestro").place(
+        tp.JobGraph.independent(2).with_(cpus=1, processes=1), cluster
+    )
+    assert placement is not None
+    assert (placement.gpus, placement.remote) == ((1, 8), (1, 8))
