@@ -155,8 +155,8 @@ def instance(value: object, kind: Any, what: str, error: Error) -> None:
     if isinstance(value, type):  # a class also has the methods of a protocol
         raise error(f"{what} = {value.__name__} is a class; an object of it is needed")
     if not isinstance(value, kind):
-        names: Iterable[str] = vars(kind)
-        parts = [name for name in names if not name.startswith("_") and not hasattr(value, name)]
+        own = cast("Mapping[str, Any]", vars(kind))
+        parts = [name for name in own if not name.startswith("_") and not hasattr(value, name)]
         lacks = f", as it lacks {', '.join(parts)}" if getattr(kind, "_is_protocol", False) else ""
         raise error(f"{what} = {shown(value)} is not a {kind.__name__}{lacks}")
 
