@@ -1,7 +1,7 @@
 """Write tests/policies/kept/: what each built-in policy decides in the streams of tests/support/decision_streams.py.
 
 python tools/write_decisions.py             all policies, a few seconds
-python tools/write_decisions.py topo-aware  these only
+python tools/write_decisions.py topo-aware  only these, and streams.txt
 """
 
 from __future__ import annotations
@@ -18,17 +18,23 @@ import kept_decisions as kept
 
 def main() -> int:
     """Write the files that the arguments name; all of them, and no others, without arguments."""
+    stems = {kept.path_of(name).stem: name for name in kept.VARIANTS}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("policies", nargs="*", help="names of files in tests/policies/kept; all by default")
+    parser.add_argument(
+        "policies", nargs="*", metavar="POLICY", help=f"all by default, or of: {', '.join(stems)}"
+    )
     given = parser.parse_args()
-    if not given.policies:
-        kept.FOLDER.mkdir(exist_ok=True)
-        for path in kept.FOLDER.glob("*.txt"):
-            path.unlink()
+    if unknown := sorted(set(given.policies) - stems.keys()):
+        parser.error(f"unknown: {', '.join(unknown)}")
+    kept.FOLDER.mkdir(exist_ok=True)
     kept.write(kept.ASKED, kept.asked)
-    for name in kept.VARIANTS:
-        if not given.policies or kept.path_of(name).stem in given.policies:
-            kept.write(name, partial(kept.decisions, name))
+    for stem in given.policies or stems:
+        kept.write(stems[stem], partial(kept.decisions, stems[stem]))
+    if not given.policies:
+        for path in set(kept.FOLDER.iterdir()) - {
+            kept.path_of(name) for name in (kept.ASKED, *kept.VARIANTS)
+        }:
+            path.unlink()
     return 0
 
 

@@ -156,8 +156,8 @@ def instance(value: object, kind: Any, what: str, error: Error) -> None:
         raise error(f"{what} = {value.__name__} is a class; an object of it is needed")
     if not isinstance(value, kind):
         own = cast("Mapping[str, Any]", vars(kind))
-        parts = [name for name in own if not name.startswith("_") and not hasattr(value, name)]
-        lacks = f", as it lacks {', '.join(parts)}" if getattr(kind, "_is_protocol", False) else ""
+        parts = [name for name in own if name[0] != "_" and getattr(value, name, None) is None]
+        lacks = f", as it lacks {', '.join(parts)}" if parts and getattr(kind, "_is_protocol", False) else ""
         raise error(f"{what} = {shown(value)} is not a {kind.__name__}{lacks}")
 
 

@@ -84,6 +84,9 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
         ("flow runs.csv -o", "FILE runs.csv"),
         ("profile build runs.csv -o", "FILE runs.csv"),
         ("report lines.txt runs.csv -o", "RESULT runs.csv"),
+        ("collective measure runs.csv -o", "TOPO runs.csv"),
+        ("collective measure summit --rates runs.csv -o", "--rates runs.csv"),
+        ("papers mapa --topology dgx-v --policy greedy --job-lines runs.csv --write", "--job-lines runs.csv"),
     ],
 )
 def test_an_input_is_not_overwritten(
@@ -91,12 +94,22 @@ def test_an_input_is_not_overwritten(
 ) -> None:
     if command.startswith(("partition", "flow")):  # which read their input first
         (here / "runs.csv").write_text(GRAPH if command.startswith("partition") else NETWORK)
+    if command.startswith("papers"):
+        (here / "runs.csv").write_bytes((here / "lines.txt").read_bytes())
     for reader in ("topoplace.cli.study.Study", "topoplace.simulate.Result.load"):
         monkeypatch.setattr(reader, lambda *_: None)
     before = (here / "runs.csv").read_text("utf-8")
     done = call(*command.split(), "./runs.csv")
     assert (done.code, done.out) == (2, "")
     assert done.err == f"topoplace: {command.split()[-1]} runs.csv: is also {name}, which would be lost\n"
+    assert (here / "runs.csv").read_text("utf-8") == before
+
+
+def test_a_file_of_runs_is_not_overwritten_by_traffic(here: Path, call: Call) -> None:
+    before = (here / "runs.csv").read_text("utf-8")
+    done = call("profile", "record", "-o", "runs.csv", "--runs", "runs.csv", "--name", "M/1", "--", "true")
+    message = "-o runs.csv: is also --runs runs.csv, which would be lost"
+    assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
     assert (here / "runs.csv").read_text("utf-8") == before
 
 

@@ -123,6 +123,10 @@ def test_faults_of_others_are_named_and_nothing_else(install: Install) -> None:
             raise error
     with pytest.raises(KeyError), installed.faults_named(tp.policies.get("baseline")):
         raise KeyError("a fault of ours")
+    with pytest.raises(MemoryError), installed.faults_named(lowest):
+        raise MemoryError
+    with pytest.raises(KeyError), installed.faults_named(lowest, only_its_code=True):
+        raise KeyError("a fault of ours")
     assert installed.is_of_others(lowest)
     assert not installed.is_of_others(tp.policies.get("baseline"))
 

@@ -108,7 +108,7 @@ std::vector<MachineRanking::Ranked> MachineRanking::lowest_of(const std::vector<
 }
 
 std::vector<std::int32_t> MachineRanking::up_to(const Key& last, const HostAmounts& needs) const {
-    std::vector<std::uint8_t> is_wanted(entries_.size());
+    std::vector<std::uint8_t> is_wanted(index(conditions_->num_conditions()));
     for (const auto& [key, group] : groups_) {
         if (key > last) break;
         for (const std::int32_t condition : group) is_wanted[index(condition)] = 1;

@@ -60,7 +60,7 @@ def add(actions: Any) -> None:
 def _record(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output
     gpus = _checked(arguments)
-    writing.file(output)
+    writing.file(output, inputs=[("--runs", arguments.runs)])
     from topoplace.discovery.live import counters
 
     runs = arguments.runs and _Runs(arguments.runs, arguments.name)

@@ -143,7 +143,7 @@ class MachinePolicy(ABC):
     def lack(self, job: JobGraph) -> str | None:
         """Return the reason to report if enough suitable GPUs are free but the job cannot start.
 
-        None reports missing links between the GPUs.
+        None reports missing links between the GPUs, or for a job without edges, that the policy chooses none.
         """
         return None
 

@@ -86,22 +86,25 @@ def is_of_others(policy: Policy) -> bool:
 
 
 @contextmanager
-def faults_named(policy: Policy, begin: str = "") -> Generator[None]:
+def faults_named(policy: Policy, begin: str = "", *, only_its_code: bool = False) -> Generator[None]:
     """Turn a fault of a policy of others in the `with` block into a ValueError with its method, file and line.
 
     begin: begins the message. A fault is what the policy's code raises, and an answer that cannot be used. Built-in
-    policies, and errors about other arguments, are left as they are.
+    policies, and errors about other arguments, are left as they are. only_its_code: True also leaves errors that none
+    of the policy's code has raised, as in a block that does much besides asking the policy.
     """
     try:
         yield
+    except MemoryError:
+        raise
     except (Exception, SystemExit) as error:
-        fault = _fault_of(policy, error) if is_of_others(policy) else ""
+        fault = _fault_of(policy, error, only_its_code=only_its_code) if is_of_others(policy) else ""
         if not fault:
             raise
         raise ValueError(begin + fault) from error
 
 
-def _fault_of(policy: Policy, error: BaseException) -> str:
+def _fault_of(policy: Policy, error: BaseException, *, only_its_code: bool) -> str:
     """Return what is wrong with a policy of others that led to `error`; "" if the error is about something else."""
     about = f"policy {policy.name!r}: "
     if str(error).startswith(about):
@@ -115,6 +118,8 @@ def _fault_of(policy: Policy, error: BaseException) -> str:
     if own:
         code, line = own[-1]
         return _raised(error, own[0][0].co_name, code.co_filename, line)
+    if only_its_code:
+        return ""
     if isinstance(error, AllocationError):
         return str(error)
     return (

@@ -76,7 +76,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace.collective import measuring
     from topoplace.collective.measuring import Measurements
 
-    output = writing.file(arguments.output) if arguments.output else None
+    inputs = [("TOPO", arguments.topology), ("--rates", arguments.rates)]
+    output = writing.file(arguments.output, inputs=inputs) if arguments.output else None
     rates = measuring.planning_rates(reading.rates(arguments.rates))
     benchmark = _benchmark(arguments)
     topology = _topology(arguments)

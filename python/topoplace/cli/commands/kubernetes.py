@@ -135,7 +135,9 @@ def _scheduler(arguments: argparse.Namespace) -> None:
 
         def work(machines: Topology, stop: Event) -> None:
             gc.unfreeze()
-            with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
+            with policies.installed.faults_named(
+                policy, f"--policy = {arguments.policy!r}: ", only_its_code=True
+            ):
                 scheduler = Scheduler(
                     machines,
                     policy,

@@ -270,7 +270,8 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
     jobs = reading.text(arguments.job_lines)
     with reading.errors_of(arguments.job_lines):
         Workload.from_mapa(jobs)
-    output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write")
+    inputs = [("--job-lines", arguments.job_lines), ("--topology", arguments.topology)]
+    output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write", inputs)
     with flags.named(policy="--policy", rules="--rules"):
         log = mapa.run_artifact(
             jobs, topology, arguments.policy, rules="paper" if arguments.rules is None else arguments.rules

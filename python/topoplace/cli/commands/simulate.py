@@ -74,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             result.save(arguments.save)
         except OSError as error:  # which may name the file that is written first
-            raise ValueError(f"--save {arguments.save}: {error.strerror}") from None
+            raise ValueError(f"--save {arguments.save}: {error.strerror or error}") from None
         writing.wrote(arguments.save, beside_json=arguments.json)
     if pictures:
         _draw(result, runs, pictures)

@@ -152,7 +152,7 @@ def _place(arguments: argparse.Namespace) -> None:
     placers: list[Placer] = []
     if arguments.metrics:
         metrics.served(lambda: placers[-1].figures if placers else Figures(), arguments.metrics)
-    fault = policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: ")
+    fault = policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: ", only_its_code=True)
     with Journal(arguments.journal) as journal, fault:
         _require_slurm()
         running.run(
