@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
-from unittest import mock
 
 import topoplace as tp
 from decision_streams import STREAMS, Operation, Stream
-from topoplace import kernels
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.queues.live_queue import LiveQueue, live_rule
 from topoplace.jobs.performance_profile import PerformanceProfile
@@ -25,12 +21,6 @@ from topoplace.policies import Policy, QueuedJob
 
 _TOP: Final = 4
 
-_RULES: Final = (
-    *("best", "best_within", "order", "machine_order", "reason_to_wait"),
-    *("options", "splits", "evaluate", "scores", "task_order", "max_tasks", "why_unfit"),
-    *("score", "pick", "choose", "network"),
-)
-_KERNELS: Final = ("best_subgraph", "map_graph", "distribute", "min_cost_flow")
 _PROFILE: Final = PerformanceProfile(
     {
         **{("alexnet/1", size, "intra-socket"): 100.0 for size in (1, 2, 3)},
@@ -82,33 +72,7 @@ class Recording:
         self._cluster = stream.cluster()
         self._waiting: dict[str, _Waiting] = {}
         self._number = 0
-        self.asked: Counter[str] = Counter()
-        """How often each rule of the policy, and each kernel, was asked."""
-        for name in _RULES:
-            if hasattr(policy, name):
-                setattr(policy, name, self._counted(policy, name))
         self._renew_queue()
-
-    def work(self) -> str:
-        """Return how often rules and kernels were asked, in words."""
-        return "asked " + ", ".join(f"{name} {number}" for name, number in sorted(self.asked.items()))
-
-    def _counted(self, owner: Any, name: str) -> Callable[..., Any]:
-        """Return the function called `name` of `owner` in a form that counts its calls."""
-        asked, function = self.asked, getattr(owner, name)
-
-        def counted(*arguments: Any, **named: Any) -> Any:
-            asked[name] += 1
-            return function(*arguments, **named)
-
-        return counted
-
-    def kernels_counted(self) -> ExitStack:
-        """Return a `with` block in which calls of kernels are counted."""
-        stack = ExitStack()
-        for name in _KERNELS:
-            stack.enter_context(mock.patch.object(kernels, name, self._counted(kernels, name)))
-        return stack
 
     def lines(self, operation: Operation) -> list[str]:
         """Carry out an operation; return a numbered line for each of its decisions."""
@@ -220,11 +184,9 @@ class Recording:
 
 
 def decisions(variant: str, stream: str) -> list[list[str]]:
-    """Return the lines of one policy for each operation of a stream, and a last one that says what these took."""
+    """Return the lines of one policy for each operation of a stream."""
     recording = Recording(VARIANTS[variant](), STREAMS[stream])
-    with recording.kernels_counted():
-        lines = [recording.lines(operation) for operation in STREAMS[stream].operations(stream)]
-    return [*lines, [recording.work()]]
+    return [recording.lines(operation) for operation in STREAMS[stream].operations(stream)]
 
 
 def asked(stream: str) -> list[list[str]]:
@@ -236,11 +198,11 @@ def asked(stream: str) -> list[list[str]]:
 
 
 def shortened(stream: str, lines: list[list[str]]) -> list[str]:
-    """Return the lines of the first quarter of a stream, a line of digests of later operations, and the last line."""
+    """Return the lines of the first quarter of a stream, and a line of digests of later operations."""
     length = STREAMS[stream].length
-    first, later, last = lines[: length // 4], lines[length // 4 : length], lines[length:]
+    first, later = lines[: length // 4], lines[length // 4 :]
     digests = (sha256("\n".join(one).encode()).hexdigest()[:3] for one in later)
-    return [*chain.from_iterable(first), " ".join(digests), *chain.from_iterable(last)]
+    return [*chain.from_iterable(first), " ".join(digests)]
 
 
 # ---- files ---------------------------------------------------------------------------------------------------
