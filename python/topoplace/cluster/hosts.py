@@ -45,6 +45,7 @@ class HostResources:
 
 
 _RESOURCES = [field.name for field in fields(HostResources)]
+"""What `asdict` would find anew, and copy, for each machine of every snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
