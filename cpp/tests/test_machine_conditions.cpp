@@ -83,11 +83,14 @@ std::optional<MachineRanking::Key> key_of(const MachineConditions::Condition& co
                                static_cast<double>(condition.jobs.size())};
 }
 
-// Whether a job holds a GPU of the machine, or runs a process on it.
-bool is_used(const ClusterState& state, std::int32_t machine) {
+// Whether what a rule sees of a machine is in use.
+bool is_used(const ClusterState& state, std::int32_t machine, const topoplace::Sight& sight) {
+    const bool runs = state.hosts().num_processes()[static_cast<std::size_t>(machine)] > 0;
+    if (sight.use && runs) return true;
+    if (!sight.use && !sight.gpu_use) return false;
     bool holds = false;
     for (std::int32_t i = 0; i < kGpus; ++i) holds |= state.owner(i * kMachines + machine) != nullptr;
-    return holds || state.hosts().num_processes()[static_cast<std::size_t>(machine)] > 0;
+    return holds;
 }
 
 // Checks the first `count` machines up to the key `last` against the hosting machines by key.
@@ -123,7 +126,10 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
     Random rng(7);
     for (int round = 0; round < 60; ++round) {
         ClusterState state(kMachines * kGpus, machines());
-        const topoplace::Sight sight{rng.below(2) == 0, rng.below(2) == 0, rng.below(4) == 0};
+        const topoplace::Sight sight{.jobs = rng.below(2) == 0,
+                                     .use = rng.below(2) == 0,
+                                     .machine = rng.below(4) == 0,
+                                     .gpu_use = rng.below(2) == 0};
         MachineConditions kept(state, layout(), sight);
         MachineRanking ranking(kept);
         std::int32_t next = 0;
@@ -143,7 +149,7 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
                 const auto key = key_of(now);
                 if (key) ++counts[*key];
                 if (key && fresh.has(machine, needs)) hosting[*key].push_back(machine);
-                CHECK_EQ(now.is_used, sight.use && is_used(state, machine));
+                CHECK_EQ(now.is_used, is_used(state, machine, sight));
             }
             const auto best = ranking.best(needs);
             CHECK_EQ(best.machine, hosting.empty() ? -1 : hosting.begin()->second.front());

@@ -111,11 +111,23 @@ def test_a_rule_sees_only_what_it_asks_for() -> None:
         assert conditions.of_machine(0)[1] == blind
     neighbours = (Neighbour("", 1, 1, 0.25), Neighbour("a", 1, 1))
     assert view.state(0) == blind._replace(neighbours=neighbours)
-    assert view.conditions(sees_jobs=False, sees_use=True).of_machine(0)[1] == blind._replace(is_used=True)
+    for sight in ({"sees_use": True}, {"sees_gpu_use": True}):
+        assert view.conditions(sees_jobs=False, **sight).of_machine(0)[1] == blind._replace(is_used=True)
     assert view.conditions(sees_jobs=False, sees_cpus=True).of_machine(0)[1] == blind._replace(millicpus=8000)
     shares = view.conditions(sees_jobs=False, sees_shares=True).of_machine(0)[1]
     assert (shares.left, [gpu for gpu, _ in shares.slices]) == ((750, 0, 0), [2])
     assert shares._replace(left=(), slices=()) == blind
+
+
+def test_a_process_without_gpus_is_use_of_the_machine_and_not_of_its_gpus() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"), tp.HostResources(8, 32.0))
+    job = tp.JobGraph.without_gpus(cpus=1.0)
+    placement = tp.policies.get("fgd").place(job, cluster)
+    assert placement is not None
+    cluster.allocate("preprocessing", placement, job)
+    view = cluster.view(ClusterView)
+    assert view.conditions(sees_jobs=False, sees_use=True).of_machine(0)[1].is_used
+    assert not view.conditions(sees_jobs=False, sees_gpu_use=True).of_machine(0)[1].is_used
 
 
 def test_what_a_job_needs_by_default_is_whole_gpus_as_they_are() -> None:

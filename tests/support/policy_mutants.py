@@ -333,7 +333,9 @@ class Allocates(Correct):
 
 class ChangesTheJob(Correct):
     def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        if job.requirements:  # the process shares one job of a pattern without any: other tests would see the change
+        if (
+            job.requirements
+        ):  # jobs without any are shared by the whole process: other tests would see the change
             object.__setattr__(job, "profile", f"{job.profile}x")
         return placement
 

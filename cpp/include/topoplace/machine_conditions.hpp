@@ -35,6 +35,7 @@ struct Sight {
     bool machine = false;  // its number: no two machines share a condition
     bool shares = false;   // how much is left of each GPU, and into which slices it is cut
     bool cpus = false;     // how many CPUs are free
+    bool gpu_use = false;  // whether a job holds a GPU of the machine
 };
 
 // The CPUs and memory that a job needs on a machine; below 0 if it needs no process there.

@@ -90,6 +90,7 @@ MachineConditions::MachineConditions(const ClusterState& state, MachineLayout la
       condition_of_(layout_.gpus_of.size(), kAbsent),
       occupied_(4 * layout_.gpus_of.size() + 1024) {
     check(layout_, state.num_gpus());
+    sight_.gpu_use |= sight_.use;
     for (std::size_t machine = 0; machine < layout_.gpus_of.size(); ++machine) {
         for (std::size_t local = 0; local < layout_.gpus_of[machine].size(); ++local) {
             const std::size_t gpu = index(layout_.gpus_of[machine][local]);
@@ -167,7 +168,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
         if (state_->is_free(gpu)) insert(condition.free, local);
         if (sight_.shares) condition.left.push_back(state_->share_left(gpu));
         const auto meet = [&](const ClusterState::Job* job) {
-            condition.is_used = sight_.use;
+            condition.is_used = sight_.gpu_use;
             if (!sight_.jobs) return;
             auto its = std::find_if(jobs.begin(), jobs.end(),
                                     [job](const auto& entry) { return entry.first == job; });

@@ -120,7 +120,8 @@ std::vector<std::int32_t> MachineRanking::up_to(const Key& last, const HostAmoun
         num_found += is_wanted[index(conditions_->condition_of(machine))];
     }
     found.resize(num_found);
-    std::erase_if(found, [&](std::int32_t machine) { return !conditions_->has(machine, needs); });
+    if (needs.cpus >= 0)
+        std::erase_if(found, [&](std::int32_t machine) { return !conditions_->has(machine, needs); });
     return found;
 }
 

@@ -41,7 +41,7 @@ class ClusterView:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._conditions: dict[tuple[bool, bool, bool, bool], Conditions] = {}
+        self._conditions: dict[tuple[bool, ...], Conditions] = {}
         self._listeners: dict[Hashable, ChangeListener] = {}
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
@@ -83,16 +83,17 @@ class ClusterView:
         *,
         sees_jobs: bool,
         sees_use: bool = False,
+        sees_gpu_use: bool = False,
         sees_shares: bool = False,
         sees_cpus: bool = False,
     ) -> Conditions:
         """Return the conditions of the machines.
 
         sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are. sees_shares, sees_cpus: True if machines are that differ in what is left of a GPU or in its
-        slices, or in their free CPUs.
+        without jobs are. sees_gpu_use: True if machines with and without jobs on their GPUs are. sees_shares,
+        sees_cpus: True if machines are that differ in what is left of a GPU or in its slices, or in their free CPUs.
         """
-        sight = sees_jobs, sees_use, sees_shares, sees_cpus
+        sight = sees_jobs, sees_use, sees_gpu_use, sees_shares, sees_cpus
         known = self._conditions.get(sight)
         if known is None:
             known = self._conditions[sight] = Conditions(
@@ -100,6 +101,7 @@ class ClusterView:
                 self.classes,
                 sees_jobs=sees_jobs,
                 sees_use=sees_use,
+                sees_gpu_use=sees_gpu_use,
                 sees_shares=sees_shares,
                 sees_cpus=sees_cpus,
             )

@@ -16,11 +16,11 @@ _MIN_KEPT = 256
 """Conditions without machines whose answers are kept, besides as many as have machines."""
 
 
-class ConditionTable(Generic[Answer]):
-    """A rule's answer for each condition of machines, computed on first use."""
+class ConditionMemo(Generic[Answer]):
+    """An answer for each condition of machines, computed on first use."""
 
-    def __init__(self, conditions: Conditions, rule: Callable[[MachineClass, MachineState], Answer]) -> None:
-        """Start with no answer. rule: returns the answer for a machine of the given class and state."""
+    def __init__(self, conditions: Conditions, rule: Callable[[int], Answer]) -> None:
+        """Start with no answer. rule: returns the answer for a condition, by its number."""
         self.conditions = conditions
         self._rule = rule
         self._answers: dict[int, Answer] = {}
@@ -34,7 +34,7 @@ class ConditionTable(Generic[Answer]):
             self._generation = self.conditions.native.generation
         answer = self._answers.get(condition)
         if answer is None:
-            answer = self._answers[condition] = self._rule(*self.conditions.of(condition))
+            answer = self._answers[condition] = self._rule(condition)
             if len(self._answers) > self._most_kept:
                 self._forget()
         return answer
@@ -48,6 +48,14 @@ class ConditionTable(Generic[Answer]):
         present = set(self.conditions.native.present())
         self._answers = {one: answer for one, answer in self._answers.items() if one in present}
         self._most_kept = 2 * len(present) + _MIN_KEPT
+
+
+class ConditionTable(ConditionMemo[Answer]):
+    """A rule's answer for each condition of machines, which it gives by their class and state."""
+
+    def __init__(self, conditions: Conditions, rule: Callable[[MachineClass, MachineState], Answer]) -> None:
+        """Start with no answer. rule: returns the answer for a machine of the given class and state."""
+        super().__init__(conditions, lambda condition: rule(*conditions.of(condition)))
 
 
 class RankedMachines(Generic[Answer]):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace._core import MachineRanking
+from topoplace.engine.machines.condition_table import ConditionMemo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ class RankedForJob:
         needs: tuple[int, int],
         keys: Callable[[Sequence[int]], NDArray[np.float64]],
         choose: Callable[[int, Sequence[float]], Choice],
+        *,
+        keeps_choices: bool,
     ) -> None:
         """Start with no condition rated.
 
@@ -48,12 +51,14 @@ class RankedForJob:
         keys: returns an array (n, k): the sort key of the best placement in each of these conditions, smaller is
         better; infinite if none fits.
         choose: returns that placement for a condition and its key, which is finite.
+        keeps_choices: True if `choose` is asked once for each condition, False if its answers depend on more than that.
         """
         self._conditions = conditions
         self._needs = needs
         self._keys = keys
         self._choose = choose
         self._ranking = MachineRanking(conditions.native)
+        self._kept = ConditionMemo(conditions, self._chosen) if keeps_choices else None
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best placement; None if there is none, or more than no utility is asked."""
@@ -62,9 +67,7 @@ class RankedForJob:
 
     def choice(self, condition: int) -> Choice:
         """Return the best placement on machines in a condition, which must have room."""
-        key = self._ranking.key(condition)
-        assert key is not None
-        return self._choose(condition, key)
+        return self._kept.of(condition) if self._kept else self._chosen(condition)
 
     def choice_on(self, machine: int) -> Choice:
         """Return the best placement on a machine, which must have room."""
@@ -93,6 +96,11 @@ class RankedForJob:
         """Return (machine, condition) of every machine with room, best first."""
         count = len(self._conditions.native.of_machines())
         return self._now().in_order(count, (math.inf,), *self._needs)
+
+    def _chosen(self, condition: int) -> Choice:
+        key = self._ranking.key(condition)
+        assert key is not None
+        return self._choose(condition, key)
 
     def _now(self) -> MachineRanking:
         ranking = self._ranking

@@ -52,6 +52,8 @@ class SharingPolicy(MachinePolicy):
 
     honours = frozenset(("gpu_fraction", "mig"))
     sees_jobs = False
+    sees_gpu_use: ClassVar[bool] = False
+    """True if scores depend on whether a job holds a GPU of a machine, `MachineState.is_used`."""
     sees_cpus: ClassVar[bool] = True
     """True if scores depend on the free CPUs of machines. If not, set it to False: decisions are faster."""
     score_name: ClassVar[str] = "score"
@@ -65,11 +67,15 @@ class SharingPolicy(MachinePolicy):
         """
 
     def pick(self, request: JobRequest, room: Room, view: ClusterView) -> tuple[int, ...]:
-        """Return the GPUs of the job on one machine, by local number."""
+        """Return the GPUs of the job on one machine, by local number; the same in equal rooms, unless `draws_gpus`."""
         if request.share == WHOLE_GPU:
             return tuple(members(room.able))[: request.size]
         left = room.state.left
         return tuple(sorted(members(room.able), key=lambda gpu: (left[gpu], gpu))[: request.size])
+
+    def draws_gpus(self, request: JobRequest) -> bool:
+        """Return True if `pick` may differ in equal rooms, so that it is asked for each decision."""
+        return False
 
     # ---- what MachinePolicy asks ---------------------------------------------------------------------------
 
@@ -129,11 +135,17 @@ class SharingPolicy(MachinePolicy):
         def choose(condition: int, key: Sequence[float]) -> Choice:
             return self._choice(request, view, condition, key)
 
-        return RankedForJob(self.conditions(view), request.whole_job, keys, choose)
+        kept = not self.draws_gpus(request)
+        return RankedForJob(self.conditions(view), request.whole_job, keys, choose, keeps_choices=kept)
 
     def conditions(self, view: ClusterView) -> Conditions:
         """Return the conditions of machines that the rule tells apart."""
-        return view.conditions(sees_jobs=self.sees_jobs, sees_shares=True, sees_cpus=self.sees_cpus)
+        return view.conditions(
+            sees_jobs=self.sees_jobs,
+            sees_gpu_use=self.sees_gpu_use,
+            sees_shares=True,
+            sees_cpus=self.sees_cpus,
+        )
 
     def _keys(self, request: JobRequest, view: ClusterView, numbers: Sequence[int]) -> NDArray[np.float64]:
         """Return an array (n, 2): (limit on GPU memory, -score) of each condition; infinite where the job does not fit.

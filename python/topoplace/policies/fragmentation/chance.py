@@ -42,9 +42,13 @@ class RandomFit(SharingPolicy):
 
     def pick(self, request: JobRequest, room: Room, view: ClusterView) -> tuple[int, ...]:
         """Return GPUs drawn from those of which enough is left, ascending; whole GPUs are the lowest ones."""
-        if request.job.gpu_fraction == 1:
+        if not self.draws_gpus(request):
             return super().pick(request, room, view)
         return tuple(sorted(_draws(self.seed, view, "GPUs").sample(list(members(room.able)), request.size)))
+
+    def draws_gpus(self, request: JobRequest) -> bool:
+        """Return True for jobs that share GPUs."""
+        return request.job.gpu_fraction < 1
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> Any:
         return _Drawn(super()._new_options(request, view), view, self.seed, self.num_draws)

@@ -93,7 +93,7 @@ class GpuPacking(SharingPolicy):
     """
 
     name = "gpu-packing"
-    sees_jobs = True
+    sees_gpu_use = True
     sees_cpus = False
 
     def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ class GpuPacking(SharingPolicy):
         if not request.size:
             return np.zeros(len(machines.left))
         states = self.conditions(view).states(machines.conditions)
-        is_free = np.array([not state.neighbours for state in states])
+        is_free = np.array([not state.is_used for state in states])
         num_free = (machines.left == WHOLE_GPU).sum(axis=1)
         on_free_machine = np.maximum(33 - num_free, num_free)
         able: NDArray[np.int64] = np.where(machines.left >= request.share, machines.left, _UNUSABLE)
