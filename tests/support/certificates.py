@@ -17,8 +17,9 @@ def write_certificates(folder: Path, subjects: Mapping[str, str]) -> None:
     The file a.encrypted holds that key with a passphrase.
     subjects: the subject of each name, as openssl writes it. The test is skipped without openssl.
     """
-    _openssl(folder, f"req -x509 {_KEY} -keyout ca.key -out ca.crt -subj /CN=ca -days 2")
-    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1", "utf-8")
+    uses = "-addext keyUsage=critical,keyCertSign"  # Python 3.13 and newer refuse an authority that does not state them
+    _openssl(folder, f"req -x509 {_KEY} -keyout ca.key -out ca.crt -subj /CN=ca -days 2 {uses}")
+    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid", "utf-8")
     for name, subject in subjects.items():
         _openssl(folder, f"req {_KEY} -keyout {name}.key -out {name}.csr -subj {subject}")
         signed = f"-CA ca.crt -CAkey ca.key -CAcreateserial -out {name}.crt -days 2 -extfile ext"
