@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 _ROW = re.compile(r"\s*\|\s*(?:[A-Za-z]\w*)?\s*\|")
 _RULE = re.compile(r"\s*\|[\s|:-]+")
 _DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z][a-z0-9]*_[0-9]+")
+_CHANGED = re.compile(r"[|#/]")
 _COMMENT = re.compile(r"\s*(?:#|//)(?=\s+(?:GPU|NIC)[0-9]|\s+mlx[0-9]+_[0-9])")
 
 
@@ -18,10 +19,14 @@ def as_printed(lines: Iterable[str]) -> Iterator[str]:
     """
     order: list[int] = []
     for line in lines:
+        if not _CHANGED.search(line):
+            order = []
+            yield line
+            continue
         bars = line.lstrip().startswith("|")
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if bars else []
         order = (_order(cells) or order) if bars else []
-        if not line or _RULE.fullmatch(line):
+        if _RULE.fullmatch(line):
             yield ""
         elif order:
             yield "\t".join(cells[i] for i in order if i < len(cells))

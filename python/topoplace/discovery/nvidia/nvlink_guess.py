@@ -14,6 +14,7 @@ from itertools import combinations
 from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NVLINKS, Header, Row
 from topoplace.topology.links.link_catalogue import NVLINK_MODELS, SPEEDS, nvlink_of
 
+_MODEL = re.compile(rf"(?<![A-Z0-9])(?:{'|'.join(NVLINK_MODELS)})(?![A-Z0-9])")
 _NAMED = re.compile(
     r"\s*(?:GPU [0-9][0-9, ]{0,400}: |\|\s{1,8}[0-9]{1,3}\s+)((?:NVIDIA|Tesla|Quadro|GeForce) [^|(]{1,80}?)"
     r"\s*(?:\(UUID.*|(?:On|Off)\s+\|.*)?"
@@ -145,9 +146,8 @@ def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> _Fa
 
 def _mentioned_model(lines: Iterable[str]) -> str | None:
     """Return the model with NVLinks that occurs in `lines`, prose included; None if there is none, or several."""
-    words = (word for line in lines for word in re.split(r"[^A-Z0-9]+", line.upper()))
-    found = list({word for word in words if word in NVLINK_MODELS})
-    return found[0] if len(found) == 1 else None
+    found = set(_MODEL.findall("\n".join(lines).upper()))
+    return found.pop() if len(found) == 1 else None
 
 
 def _links_of(header: Header, row: Row) -> list[int]:

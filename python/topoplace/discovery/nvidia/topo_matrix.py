@@ -146,9 +146,10 @@ def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[st
         if not line:
             wrapped = False
             continue
-        if wrapped or any(form.match(line) for form in (LEGEND, _LEGEND_LINE, _NIC_NAME)):
+        wrapped = wrapped or _LEGEND_LINE.match(line) is not None
+        if wrapped or LEGEND.match(line) or _NIC_NAME.match(line):
             own.add(number)
-        wrapped = (wrapped or _LEGEND_LINE.match(line) is not None) and len(line) >= _BREAKABLE
+        wrapped = wrapped and len(line) >= _BREAKABLE
         if number <= matrix.header.index and not _MESSAGE.search(line):
             own.add(number)
     yield from unread.note(enumerate(lines[: matrix.end], 1), lambda number, _: number in own, _COMMAND)
