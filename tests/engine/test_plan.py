@@ -81,6 +81,23 @@ def test_an_explanation_of_a_job_that_waits_shows_the_reason_and_no_placement() 
         assert waits.deferred is waits.refusal
 
 
+def test_an_explanation_as_text_has_a_line_for_each_candidate() -> None:
+    scores = {"bottleneck_bandwidth": math.inf, "utility": 2 / 3}
+    assert str(Explanation("some", (placed(0, 1, scores=scores), placed(2)))).splitlines() == [
+        "some:",
+        "  GPUs 0, 1: bottleneck_bandwidth inf, utility 0.6667",
+        "  GPUs 2",
+    ]
+    hosted = tp.Placement((), topology=TOPOLOGY, hosts=(HostShare(0, 1.0, 0.0),))
+    waits = Explanation("some", (hosted,), Refusal("too slow"), complete=False)
+    assert str(waits).splitlines() == [
+        "some: too slow",
+        "  no GPUs",
+        "  (the search ended early: better candidates may be missing)",
+    ]
+    assert str(Explanation("some", (), Refusal("never"))) == "some: never"
+
+
 def test_the_first_placement_of_each_gpu_set_counts_and_no_more_are_examined_than_twice_as_many() -> None:
     first, again, second, third = placed(0, 1), placed(1, 0), placed(2, 1), placed(3)
     examined = 0

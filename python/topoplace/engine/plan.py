@@ -83,6 +83,12 @@ class Explanation:
     refusal: Refusal | None = None
     complete: bool = True
 
+    def __str__(self) -> str:
+        """Return the policy and the reason on one line, then a line for each candidate, with its scores."""
+        first = f"{self.policy}: {self.refusal.reason}" if self.refusal else f"{self.policy}:"
+        more = () if self.complete else ("  (the search ended early: better candidates may be missing)",)
+        return "\n".join((first, *(f"  {_placement_as_text(one)}" for one in self.candidates), *more))
+
     def to_dict(self, topology: Topology) -> dict[str, Any]:
         """Convert the explanation to a dictionary that JSON can represent; docs/schemas/place.json describes it.
 
@@ -104,6 +110,12 @@ class Explanation:
         """Return `refusal`, whose deprecated name this is."""
         warn_deprecated("Explanation.deferred", "Explanation.refusal")
         return self.refusal
+
+
+def _placement_as_text(placement: Placement) -> str:
+    gpus = f"GPUs {', '.join(map(str, placement.gpus))}" if placement.gpus else "no GPUs"
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in placement.scores.items())
+    return f"{gpus}: {scores}" if scores else gpus
 
 
 def _placement_as_dict(placement: Placement) -> dict[str, Any]:
