@@ -39,7 +39,8 @@ topoplace::Machines machines() {
 void live(ClusterState& state, std::int32_t jobs) {
     topoplace::Random random(8);
     for (std::int32_t job = 0; job < jobs; ++job) {
-        const std::int32_t first = kGpus * random.below(kMachines) + 4 * random.below(2);
+        const std::int32_t machine = random.below(kMachines);
+        const std::int32_t first = kGpus * machine + 4 * random.below(2);
         std::vector<std::int32_t> gpus(std::size_t(1 + random.below(4)));
         std::iota(gpus.begin(), gpus.end(), first);
         const auto mark = state.begin();

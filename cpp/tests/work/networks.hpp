@@ -1,4 +1,5 @@
 // Networks for what flows of least cost take: a layered one, and a scheduling graph whose tasks come and go.
+// Each draw is a statement: compilers evaluate the arguments of a call in different orders.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,11 @@ inline oracle::Network columns(std::int32_t rows, std::int32_t width, std::int32
     for (std::int32_t v = 0; v < rows * (width - 1); ++v) {
         const std::int32_t next = (v / rows + 1) * rows;
         network.add(v, next + v % rows, topoplace::flow::kInfinite, 2 * dearest);
-        for (int i = 0; i < 4; ++i)
-            network.add(v, next + random.below(rows), 1 + random.below(6), random.below(dearest));
+        for (int i = 0; i < 4; ++i) {
+            const std::int32_t cost = random.below(dearest);
+            const std::int32_t capacity = 1 + random.below(6);
+            network.add(v, next + random.below(rows), capacity, cost);
+        }
     }
     for (std::int32_t row = 0; row < rows; ++row) {
         network.supply[std::size_t(row)] = 1 + random.below(5);
@@ -50,11 +54,13 @@ class Scheduler {
     void submit(std::int32_t count) {
         for (std::int32_t i = 0; i < count; ++i) {
             tasks_.push_back(node(1));
+            const std::int32_t through_rack = 40 + random_.below(60);
             arc(tasks_.back(), racks_[std::size_t(random_.below(std::int32_t(racks_.size())))], 1,
-                40 + random_.below(60));
-            for (int k = 0; k < 3; ++k)
-                arc(tasks_.back(), all_[std::size_t(random_.below(std::int32_t(all_.size())))], 1,
-                    random_.below(100));
+                through_rack);
+            for (int k = 0; k < 3; ++k) {
+                const std::int32_t direct = random_.below(100);
+                arc(tasks_.back(), all_[std::size_t(random_.below(std::int32_t(all_.size())))], 1, direct);
+            }
             arc(tasks_.back(), waiting_, 1, 150 + random_.below(100));
         }
         demand();

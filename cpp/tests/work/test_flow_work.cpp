@@ -22,8 +22,10 @@ oracle::Network tangle(std::int32_t nodes, std::int32_t arcs) {
     for (std::int32_t v = 0; v < nodes; ++v) network.add(v, (v + 1) % nodes, flow::kInfinite, 900);
     for (std::int32_t a = 0; a < arcs; ++a) {
         const std::int32_t lower = random.below(20) == 0 ? 1 : 0;
-        network.add(random.below(nodes), random.below(nodes), lower + random.below(20),
-                    random.below(1000) - 80, lower);
+        const std::int32_t cost = random.below(1000) - 80;
+        const std::int32_t capacity = lower + random.below(20);
+        const std::int32_t head = random.below(nodes);
+        network.add(random.below(nodes), head, capacity, cost, lower);
     }
     for (std::int32_t v = 0; v + 1 < nodes; v += 2) {
         const std::int32_t units = random.below(9);
