@@ -20,7 +20,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -148,6 +148,11 @@ thread-sanitizer: $(VENV)/.build  ## kernels asked by several threads, under Thr
 	cmake --preset thread --log-level=WARNING
 	cmake --build --preset thread
 	ctest --preset thread
+
+aarch64: $(VENV)/.build  ## the C++ tests on an emulated aarch64: the same answers, step by step (g++-aarch64-linux-gnu, qemu-user-static)
+	cmake --preset aarch64 --log-level=WARNING
+	cmake --build --preset aarch64 -- --quiet
+	ctest --preset aarch64
 
 test-kubernetes: $(VENV)/.extension $(VENV)/.dependencies  ## a real API server and kube-scheduler, built once (7 CPU-minutes, Debian 12)
 	$(if $(TOPOPLACE_KUBERNETES_BINARIES),,python tools/kubernetes_binaries.py build/kubernetes)
