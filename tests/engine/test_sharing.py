@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 import topoplace as tp
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.sharing.fragments import gpus_left
 from topoplace.objectives.expected_fragmentation import TypicalJobs
 
@@ -54,3 +57,14 @@ def test_what_is_left_and_the_part_of_it_that_typical_jobs_cannot_use() -> None:
     assert gpus_left(cluster, typical) == (5.0, 0.25)  # the pair does not fit the first machine
     cluster.allocate("half", [3], tp.JobGraph.independent(1).with_(gpu_fraction=0.5))
     assert gpus_left(cluster, typical) == (4.5, 0.5)  # and now nothing does
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_policy_without_utilities_has_no_placement_of_more_than_none(name: str) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2))
+    policy, view = tp.policies.get(name), cluster.view(ClusterView)
+    options = policy._machine_options(view.request(tp.JobGraph.ring(2)), view)
+    assert options.best(0.0) is not None
+    assert sorted(chain.from_iterable(options.ranked_machines(0.0))) == [0, 1]
+    assert options.best(0.5) is None
+    assert [*options.ranked_machines(0.5)] == []
