@@ -219,3 +219,17 @@ def test_up_to_five_jobs_of_a_machine_that_is_gone_are_named(number: int, shown:
         cluster.allocate(job_id, [gpu])
     with pytest.raises(tp.AllocationError, match=rf"^{number} jobs hold .* release them first: {shown}$"):
         cluster.with_topology(tp.Topology.cluster({"stays": machine}))
+
+
+def test_a_job_must_fit_the_partitions_of_a_repaired_machine() -> None:
+    plain = tp.Topology.from_links(4, [], 12.0)
+    partitions = ((0,), (1,), (2,), (3,), (0, 1), (2, 3))
+    parted = replace(plain, partitions=partitions)
+    for gpus in ((0, 1), (0, 2)):
+        cluster = tp.Cluster(plain)
+        cluster.allocate("job", gpus)
+        if gpus in partitions:
+            assert cluster.with_topology(parted).allocations == {"job": gpus}
+        else:
+            with pytest.raises(tp.AllocationError, match="partition"):
+                cluster.with_topology(parted)

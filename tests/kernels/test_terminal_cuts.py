@@ -65,7 +65,8 @@ def test_at_the_deadline_the_cut_is_valid():
     assert kernels.verify_least_flow(graph, range(n), least)
 
 
-def test_other_threads_run_meanwhile():
+def _turns_during_a_search() -> int:
+    """Return how often this thread had its turn while another one searched."""
     n = 120
     graph = kernels.TerminalGraph(n, n, [(u, v, 1 + u * v % 7) for u in range(n) for v in range(n) if u != v])
     done = threading.Event()
@@ -75,7 +76,12 @@ def test_other_threads_run_meanwhile():
     while not done.is_set():
         turns += 1
     search.join()
-    assert turns > 1
+    return turns
+
+
+def test_other_threads_run_meanwhile():
+    # On a busy machine, a search may end before this thread goes on.
+    assert any(_turns_during_a_search() > 1 for _ in range(20))
 
 
 @pytest.mark.parametrize(
