@@ -60,7 +60,7 @@ class RankedForJob:
         self._ranking = MachineRanking(conditions.native)
         self._kept = ConditionMemo(conditions, self._chosen) if keeps_choices else None
 
-    def best(self, least_utility: float) -> tuple[int, Choice] | None:
+    def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best placement; None if there is none, or more than no utility is asked."""
         machine, condition = self._now().best(*self._needs)
         return None if machine < 0 or least_utility > 0 else (machine, self.choice(condition))

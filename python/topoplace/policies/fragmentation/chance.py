@@ -67,7 +67,7 @@ class _Drawn:
     def __init__(self, ranked: RankedForJob, view: ClusterView, seed: int, num_draws: int) -> None:
         self._ranked, self._view, self._seed, self._num_draws = ranked, view, seed, num_draws
 
-    def best(self, least_utility: float) -> tuple[int, Choice] | None:
+    def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the machine that is drawn; None if none has room."""
         able = self._ranked.able()
         if least_utility > 0 or not len(able):
@@ -81,7 +81,7 @@ class _Drawn:
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of the machine that is drawn, then of all others."""
-        first = self.best(-math.inf)
+        first = self.best()
         if first is not None:
             yield first
             yield from self._ranked.ranked()
