@@ -64,17 +64,20 @@ def alternate(contenders: Mapping[str, Contender], seconds: float) -> dict[str, 
             break
         for name, contender in contenders.items():
             prepared = contender.prepare(number)
-            wait_for_rest()
+            wait_for_rest(0.02 if contender.repeats else 0.002)  # after a long one, a single call is slow
             spent, answer = timed(prepared.run, batches[name])
             found[name].seconds.append(spent)
             found[name].answers.append(prepared.answer(answer))
     return found
 
 
-def wait_for_rest(seconds: float = 0.1) -> None:
-    """Wait until the threads of the contender before sleep: its idle workers spin for a while, on our account."""
+def wait_for_rest(pause: float, seconds: float = 0.5) -> None:
+    """Wait until the threads of the contender before sleep: its idle workers spin for a while, on our account.
+
+    pause: seconds in which they must be idle; workers that spin and sleep in turn seem idle in short ones.
+    """
     ends = time.monotonic() + seconds
-    pause, busy = 0.002, True
+    busy = True
     while busy and time.monotonic() < ends:
         before = time.process_time()
         time.sleep(pause)
