@@ -149,7 +149,7 @@ thread-sanitizer: $(VENV)/.build  ## kernels asked by several threads, under Thr
 	cmake --build --preset thread
 	ctest --preset thread
 
-aarch64: $(VENV)/.build  ## the C++ tests on an emulated aarch64: the same answers, step by step (g++-aarch64-linux-gnu, qemu-user-static)
+aarch64: $(VENV)/.build  ## the C++ tests on an emulated aarch64 (needs g++-aarch64-linux-gnu and qemu-user-static)
 	cmake --preset aarch64 --log-level=WARNING
 	cmake --build --preset aarch64 -- --quiet
 	ctest --preset aarch64

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 ROUNDS, FEWEST = 15, 3
+LONGEST_REST = 0.5  # seconds
 SHORTEST = 0.002  # CPU seconds of a batch; the clock is too coarse for less
 
 
@@ -64,19 +65,20 @@ def alternate(contenders: Mapping[str, Contender], seconds: float) -> dict[str, 
             break
         for name, contender in contenders.items():
             prepared = contender.prepare(number)
-            wait_for_rest(0.02 if contender.repeats else 0.002)  # after a long one, a single call is slow
+            # After a sleep of 20 ms, the processor is slow for some milliseconds; a batch does not notice.
+            wait_for_rest(0.02 if contender.repeats else 0.002)
             spent, answer = timed(prepared.run, batches[name])
             found[name].seconds.append(spent)
             found[name].answers.append(prepared.answer(answer))
     return found
 
 
-def wait_for_rest(pause: float, seconds: float = 0.5) -> None:
+def wait_for_rest(pause: float) -> None:
     """Wait until the threads of the contender before sleep: its idle workers spin for a while, on our account.
 
     pause: seconds in which they must be idle; workers that spin and sleep in turn seem idle in short ones.
     """
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + LONGEST_REST
     busy = True
     while busy and time.monotonic() < ends:
         before = time.process_time()

@@ -53,10 +53,10 @@ std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of
     return std::make_unique<MachineConditions>(state, std::move(layout),
                                                Sight{.jobs = sees_jobs,
                                                      .use = sees_use,
+                                                     .gpu_use = sees_gpu_use,
                                                      .machine = !shared,
                                                      .shares = sees_shares,
-                                                     .cpus = sees_cpus,
-                                                     .gpu_use = sees_gpu_use});
+                                                     .cpus = sees_cpus});
 }
 
 std::int32_t condition_of(MachineConditions& conditions, std::int32_t machine) {

@@ -128,8 +128,8 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
         ClusterState state(kMachines * kGpus, machines());
         const topoplace::Sight sight{.jobs = rng.below(2) == 0,
                                      .use = rng.below(2) == 0,
-                                     .machine = rng.below(4) == 0,
-                                     .gpu_use = rng.below(2) == 0};
+                                     .gpu_use = rng.below(2) == 0,
+                                     .machine = rng.below(4) == 0};
         MachineConditions kept(state, layout(), sight);
         MachineRanking ranking(kept);
         std::int32_t next = 0;

@@ -82,20 +82,32 @@ def test_an_explanation_of_a_job_that_waits_shows_the_reason_and_no_placement() 
 
 
 def test_an_explanation_as_text_has_a_line_for_each_candidate() -> None:
-    scores = {"bottleneck_bandwidth": math.inf, "utility": 2 / 3}
+    scores = {"bottleneck_bandwidth": math.inf, "utility": 2 / 3, "aggregated_bandwidth": 57600.0}
     assert str(Explanation("some", (placed(0, 1, scores=scores), placed(2)))).splitlines() == [
         "some:",
-        "  GPUs 0, 1: bottleneck_bandwidth inf, utility 0.6667",
-        "  GPUs 2",
+        "  GPUs 0, 1: bottleneck_bandwidth inf, utility 0.6667, aggregated_bandwidth 57,600",
+        "  GPU 2",
     ]
-    hosted = tp.Placement((), topology=TOPOLOGY, hosts=(HostShare(0, 1.0, 0.0),))
-    waits = Explanation("some", (hosted,), Refusal("too slow"), complete=False)
+    waits = Explanation("some", (placed(3),), Refusal("too slow"), complete=False)
     assert str(waits).splitlines() == [
         "some: too slow",
-        "  no GPUs",
+        "  GPU 3",
         "  (the search ended early: better candidates may be missing)",
     ]
     assert str(Explanation("some", (), Refusal("never"))) == "some: never"
+
+
+def test_an_explanation_as_text_names_what_a_placement_needs_besides_gpus() -> None:
+    job = tp.JobGraph.ring(1).with_(mig="1g.5gb")
+    sliced = placed(1, slices=(MigSlice("1g.5gb", 2),), resliced=(1,), job=job)
+    remote = placed(0, 2, hosts=(HostShare(0, 1.0, 0.0),), remote=(0, 2), optimal=True)
+    hosted = tp.Placement((), topology=TOPOLOGY, hosts=(HostShare(0, 1.0, 0.0),), scores={"score": 1.0})
+    assert str(Explanation("some", (sliced, remote, hosted))).splitlines() == [
+        "some:",
+        "  GPU 1 (slices 1g.5gb; GPU 1 resliced)",
+        "  GPUs 0, 2 (GPUs 0, 2 over the network; proven best)",
+        f"  no GPU, on {TOPOLOGY.machine_names[0]}: score 1",
+    ]
 
 
 def test_the_first_placement_of_each_gpu_set_counts_and_no_more_are_examined_than_twice_as_many() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import chain, combinations
 
@@ -65,23 +68,39 @@ def test_at_the_deadline_the_cut_is_valid():
     assert kernels.verify_least_flow(graph, range(n), least)
 
 
-def _turns_during_a_search() -> int:
-    """Return how often this thread had its turn while another one searched."""
-    n = 120
-    graph = kernels.TerminalGraph(n, n, [(u, v, 1 + u * v % 7) for u in range(n) for v in range(n) if u != v])
-    done = threading.Event()
-    search = threading.Thread(target=lambda: (kernels.throughput_bound(graph, range(n)), done.set()))
-    search.start()
-    turns = 0
-    while not done.is_set():
-        turns += 1
-    search.join()
-    return turns
+def _longest_silence(call: Callable[[], object]) -> float:
+    """Return for how much of the time of a call another thread had no turn, as a share: 1 if the call kept it waiting."""
+    ready, done, silences = threading.Event(), threading.Event(), []
+
+    def count() -> None:
+        last, longest = time.monotonic(), 0.0
+        ready.set()
+        while not done.is_set():
+            now = time.monotonic()
+            last, longest = now, max(longest, now - last)
+        silences.append(longest)
+
+    other = threading.Thread(target=count)
+    other.start()
+    ready.wait()
+    began = time.monotonic()
+    call()
+    spent = time.monotonic() - began
+    done.set()
+    other.join()
+    return silences[0] / spent
 
 
 def test_other_threads_run_meanwhile():
-    # On a busy machine, a search may end before this thread goes on.
-    assert any(_turns_during_a_search() > 1 for _ in range(20))
+    n = 200
+    graph = kernels.TerminalGraph(n, n, [(u, v, 1 + u * v % 7) for u in range(n) for v in range(n) if u != v])
+    assert any(_longest_silence(lambda: kernels.throughput_bound(graph, range(n))) < 0.5 for _ in range(20))
+
+
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has no lock to keep")
+def test_a_call_that_keeps_other_threads_waiting_is_seen():
+    numbers = [7919 * i % 1_000_003 for i in range(1_000_000)]
+    assert _longest_silence(lambda: sorted(numbers)) > 0.5
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -265,6 +266,36 @@ def test_draws_are_repeatable_and_differ(name: str) -> None:
         assert placement == tp.policies.get(name, seed=seed).place(job, cluster.copy())
         drawn.add(placement.gpus)
     assert len(drawn) > 5
+
+
+@pytest.mark.parametrize("name", ["random-fit", "two-choices"])
+def test_gpus_are_drawn_anew_for_each_decision(name: str) -> None:
+    cluster, job = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 3)), part_of_a_gpu(0.5)
+    policy, drawn = tp.policies.get(name), set()
+    for number in range(12):
+        placement = policy.place(job, cluster)
+        assert placement == tp.policies.get(name).place(job, cluster.copy())
+        assert placement is not None
+        drawn.add(placement.gpus[0] % 4)
+        cluster.allocate(f"job-{number}", [number], tp.JobGraph.independent(1).with_(gpu_fraction=0.01))
+    assert len(drawn) > 2
+
+
+def test_a_rule_that_draws_nothing_picks_once_for_equal_machines() -> None:
+    picked = list[tuple[int, ...]]()
+
+    class Counting(tp.policies.FragmentationGradientDescent):
+        def pick(self, request: Any, room: Any, view: Any) -> tuple[int, ...]:
+            picked.append(super().pick(request, room, view))
+            return picked[-1]
+
+    cluster, policy = tp.Cluster(tp.Topology.cluster(TEMPLATES[2], 8)), Counting()
+    for machine in range(8):
+        placement = policy.place(tp.JobGraph.independent(4), cluster)
+        assert placement is not None
+        assert placement.gpus == tuple(range(4 * machine, 4 * machine + 4))
+        cluster.allocate(f"job-{machine}", placement)
+    assert picked == [(0, 1, 2, 3)]
 
 
 @pytest.mark.parametrize("few_cpus", [False, True])

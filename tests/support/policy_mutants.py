@@ -333,9 +333,8 @@ class Allocates(Correct):
 
 class ChangesTheJob(Correct):
     def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        if (
-            job.requirements
-        ):  # jobs without any are shared by the whole process: other tests would see the change
+        # Jobs without requirements are shared by the whole process: other tests would see the change.
+        if job.requirements:
             object.__setattr__(job, "profile", f"{job.profile}x")
         return placement
 

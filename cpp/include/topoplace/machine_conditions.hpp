@@ -32,10 +32,10 @@ struct MachineLayout {
 struct Sight {
     bool jobs = true;      // each job on the machine: its kind, its number of GPUs there, and their sockets
     bool use = false;      // whether a job holds a GPU of the machine, or runs a process on it
+    bool gpu_use = false;  // whether a job holds a GPU of the machine; `use` includes it
     bool machine = false;  // its number: no two machines share a condition
     bool shares = false;   // how much is left of each GPU, and into which slices it is cut
     bool cpus = false;     // how many CPUs are free
-    bool gpu_use = false;  // whether a job holds a GPU of the machine
 };
 
 // The CPUs and memory that a job needs on a machine; below 0 if it needs no process there.

@@ -90,7 +90,7 @@ MachineConditions::MachineConditions(const ClusterState& state, MachineLayout la
       condition_of_(layout_.gpus_of.size(), kAbsent),
       occupied_(4 * layout_.gpus_of.size() + 1024) {
     check(layout_, state.num_gpus());
-    sight_.gpu_use |= sight_.use;
+    sight_.gpu_use |= sight_.use;  // a job that holds a GPU is use of the machine, too
     for (std::size_t machine = 0; machine < layout_.gpus_of.size(); ++machine) {
         for (std::size_t local = 0; local < layout_.gpus_of[machine].size(); ++local) {
             const std::size_t gpu = index(layout_.gpus_of[machine][local]);

@@ -113,9 +113,22 @@ class Explanation:
 
 
 def _placement_as_text(placement: Placement) -> str:
-    gpus = f"GPUs {', '.join(map(str, placement.gpus))}" if placement.gpus else "no GPUs"
-    scores = ", ".join(f"{name} {value:.4g}" for name, value in placement.scores.items())
-    return f"{gpus}: {scores}" if scores else gpus
+    names = placement.topology.machine_names
+    own = _numbered("GPU", placement.gpus) or f"no GPU, on {', '.join(names[one.machine] for one in placement.hosts)}"
+    stated = (
+        *([f"slices {', '.join(one.profile for one in placement.slices)}"] if placement.slices else ()),
+        *([f"{_numbered('GPU', placement.resliced)} resliced"] if placement.resliced else ()),
+        *([f"{_numbered('GPU', placement.remote)} over the network"] if placement.remote else ()),
+        *(["proven best"] if placement.optimal else ()),
+    )
+    where = f"{own} ({'; '.join(stated)})" if stated else own
+    scores = (f"{name} {round(value, 4):,}".removesuffix(".0") for name, value in placement.scores.items())
+    return f"{where}: {', '.join(scores)}" if placement.scores else where
+
+
+def _numbered(what: str, numbers: tuple[int, ...]) -> str:
+    """Return numbers after their noun, such as "GPUs 0, 3"; "" if there are none."""
+    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
 
 
 def _placement_as_dict(placement: Placement) -> dict[str, Any]:

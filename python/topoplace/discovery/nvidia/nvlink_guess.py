@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NVLINKS, Header, Row
-from topoplace.topology.links.link_catalogue import NVLINK_MODELS, SPEEDS, nvlink_of
+from topoplace.topology.links.link_catalogue import SPEEDS, models_in, nvlink_of
 
-_MODEL = re.compile(rf"(?<![A-Z0-9])(?:{'|'.join(NVLINK_MODELS)})(?![A-Z0-9])")
 _NAMED = re.compile(
     r"\s*(?:GPU [0-9][0-9, ]{0,400}: |\|\s{1,8}[0-9]{1,3}\s+)((?:NVIDIA|Tesla|Quadro|GeForce) [^|(]{1,80}?)"
     r"\s*(?:\(UUID.*|(?:On|Off)\s+\|.*)?"
@@ -146,7 +145,7 @@ def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> _Fa
 
 def _mentioned_model(lines: Iterable[str]) -> str | None:
     """Return the model with NVLinks that occurs in `lines`, prose included; None if there is none, or several."""
-    found = set(_MODEL.findall("\n".join(lines).upper()))
+    found = models_in("\n".join(lines))
     return found.pop() if len(found) == 1 else None
 
 

@@ -147,7 +147,7 @@ class MachineOptions:
             for machine, _, condition, option in heapq.merge(*ways, key=lambda way: way[:2]):
                 yield machine, self._choice(condition, option)
 
-    def ranked_machines(self, least_utility: float = -math.inf) -> Iterator[list[int]]:
+    def ranked_machines(self, least_utility: float) -> Iterator[list[int]]:
         """Yield the machines whose best options of this utility or more are equally good; the best first."""
         conditions: dict[tuple[float, ...], list[int]] = {}
         for condition in self._conditions.native.present():

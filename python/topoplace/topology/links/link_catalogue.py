@@ -112,6 +112,8 @@ _NVLINK_OF_MODEL = {
 NVLINK_MODELS = tuple(_NVLINK_OF_MODEL)
 """The GPU models with known NVLinks."""
 
+_MODEL = re.compile(rf"(?<![A-Z0-9])(?:{'|'.join(NVLINK_MODELS)})(?![A-Z0-9])")
+
 
 _NVLINK_OF_CAPABILITY = {
     60: "nvlink1",
@@ -124,10 +126,15 @@ _NVLINK_OF_CAPABILITY = {
 }
 
 
+def models_in(text: str) -> set[str]:
+    """Return the models of `NVLINK_MODELS` that a text names, in capitals or not."""
+    return set(_MODEL.findall(text.upper()))
+
+
 def model_known(name: str) -> str | None:
     """Return the model of `NVLINK_MODELS` that a product name such as "NVIDIA A100-SXM4-40GB" contains, or None."""
-    words = re.split(r"[^A-Z0-9]+", name.upper())
-    return next((model for model in NVLINK_MODELS if model in words), None)
+    named = models_in(name)
+    return next((model for model in NVLINK_MODELS if model in named), None)
 
 
 def nvlink_of(model: str) -> LinkSpeed | None:
