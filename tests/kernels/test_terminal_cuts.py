@@ -69,13 +69,15 @@ def test_at_the_deadline_the_cut_is_valid():
 
 
 def _longest_silence(call: Callable[[], object]) -> float:
-    """Return for how much of the time of a call another thread had no turn, as a share: 1 if the call kept it waiting."""
+    """Return the longest time in which another thread had no turn during a call, as a share of the call's time."""
     ready, done, silences = threading.Event(), threading.Event(), []
 
     def count() -> None:
         last, longest = time.monotonic(), 0.0
         ready.set()
-        while not done.is_set():
+        is_last = False
+        while not is_last:
+            is_last = done.is_set()
             now = time.monotonic()
             last, longest = now, max(longest, now - last)
         silences.append(longest)
@@ -97,7 +99,9 @@ def test_other_threads_run_meanwhile():
     assert any(_longest_silence(lambda: kernels.throughput_bound(graph, range(n))) < 0.5 for _ in range(20))
 
 
-@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has no lock to keep")
+@pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has no lock to keep"
+)
 def test_a_call_that_keeps_other_threads_waiting_is_seen():
     numbers = [7919 * i % 1_000_003 for i in range(1_000_000)]
     assert _longest_silence(lambda: sorted(numbers)) > 0.5

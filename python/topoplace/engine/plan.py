@@ -114,7 +114,10 @@ class Explanation:
 
 def _placement_as_text(placement: Placement) -> str:
     names = placement.topology.machine_names
-    own = _numbered("GPU", placement.gpus) or f"no GPU, on {', '.join(names[one.machine] for one in placement.hosts)}"
+    own = (
+        _numbered("GPU", placement.gpus)
+        or f"no GPU, on {', '.join(names[one.machine] for one in placement.hosts)}"
+    )
     stated = (
         *([f"slices {', '.join(one.profile for one in placement.slices)}"] if placement.slices else ()),
         *([f"{_numbered('GPU', placement.resliced)} resliced"] if placement.resliced else ()),
