@@ -48,7 +48,9 @@ oracle::Network passable(topoplace::Random& random, std::int32_t nodes, std::int
     for (std::int32_t v = 0; v + 1 < nodes; ++v) network.add(v, v + 1, flow::kInfinite, 1000 * unit);
     for (std::int32_t a = 0; a < arcs; ++a) {
         const std::int32_t cost = random.below(1200) - 200;
-        network.add(random.below(nodes), random.below(nodes), 1 + random.below(9), cost * unit);
+        const std::int32_t capacity = 1 + random.below(9);
+        const std::int32_t head = random.below(nodes);
+        network.add(random.below(nodes), head, capacity, cost * unit);
     }
     for (std::int32_t v = 0; v + 1 < nodes; ++v)
         network.supply[static_cast<std::size_t>(v)] = random.below(4);
@@ -84,8 +86,10 @@ TEST(answers_equal_brute_force) {
         network.num_nodes = 1 + random.below(4);
         for (std::int32_t a = random.below(7); a-- > 0;) {
             const std::int64_t lower = random.below(8) == 0 ? 1 : 0;
-            network.add(random.below(network.num_nodes), random.below(network.num_nodes),
-                        lower + random.below(3), random.below(9) - 3, lower);
+            const std::int64_t cost = random.below(9) - 3;
+            const std::int64_t capacity = lower + random.below(3);
+            const std::int32_t head = random.below(network.num_nodes);
+            network.add(random.below(network.num_nodes), head, capacity, cost, lower);
         }
         std::int64_t sum = 0;
         for (std::int32_t v = 0; v < network.num_nodes; ++v) {

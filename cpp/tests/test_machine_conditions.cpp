@@ -156,8 +156,8 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
             if (best.machine >= 0) CHECK_EQ(best.condition, kept.condition_of(best.machine));
             const auto counted = ranking.counts();
             CHECK(std::map(counted.begin(), counted.end()) == counts);
-            check_order(ranking, hosting, {static_cast<double>(rng.below(4)), 1.0}, rng.below(kMachines + 1),
-                        needs);
+            const std::int32_t count = rng.below(kMachines + 1);
+            check_order(ranking, hosting, {static_cast<double>(rng.below(4)), 1.0}, count, needs);
         }
     }
 }

@@ -95,7 +95,8 @@ bool is_refused(Question&& question) {
 TEST(the_best_embedding_is_that_of_brute_force) {
     Random random(1);
     for (std::int32_t round = 0; round < check::rounds(24); ++round) {
-        const Graph graph = random_graph(random, 8 + random.below(3), 2 + random.below(4), 1 + round % 4);
+        const std::int32_t degree = 2 + random.below(4);
+        const Graph graph = random_graph(random, 8 + random.below(3), degree, 1 + round % 4);
         const match::Target target(graph, {}, match::Layout::sparse);
         CHECK(target.is_sparse());
         for (const Graph& pattern : patterns()) {
@@ -175,7 +176,8 @@ TEST(matches_do_not_depend_on_the_layout) {
 TEST(matches_are_those_of_brute_force) {
     Random random(4);
     for (std::int32_t round = 0; round < check::rounds(12); ++round) {
-        const Graph graph = random_graph(random, 7 + random.below(3), 2 + random.below(4), 3);
+        const std::int32_t degree = 2 + random.below(4);
+        const Graph graph = random_graph(random, 7 + random.below(3), degree, 3);
         const match::Target target(graph, {}, match::Layout::sparse);
         for (const Graph& pattern : patterns()) {
             const bool induced = round % 2 == 1;

@@ -164,8 +164,12 @@ TEST(threads_share_a_network) {
         network.supply.front() = 9;
         network.supply.back() = -9;
         for (std::int32_t v = 0; v < 29; ++v) network.add(v, v + 1, flow::kInfinite, 50);
-        for (int arc = 0; arc < 120; ++arc)
-            network.add(random.below(30), random.below(30), 1 + random.below(4), random.below(40));
+        for (int arc = 0; arc < 120; ++arc) {
+            const std::int32_t cost = random.below(40);
+            const std::int32_t capacity = 1 + random.below(4);
+            const std::int32_t head = random.below(30);
+            network.add(random.below(30), head, capacity, cost);
+        }
         return network;
     };
     for (const auto algorithm :
