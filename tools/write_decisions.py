@@ -31,9 +31,7 @@ def main() -> int:
     for stem in given.policies or stems:
         kept.write(stems[stem], partial(kept.decisions, stems[stem]))
     if not given.policies:
-        for path in set(kept.FOLDER.iterdir()) - {
-            kept.path_of(name) for name in (kept.ASKED, *kept.VARIANTS)
-        }:
+        for path in set(kept.FOLDER.iterdir()) - kept.paths():
             path.unlink()
     return 0
 

@@ -47,13 +47,13 @@ py::int_ as_int(const MachineConditions::Words& words) {
 
 std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of,
                                         std::vector<std::int32_t> template_of, Lists socket_of,
-                                        bool sees_jobs, bool shared, bool sees_use, bool sees_gpu_use,
+                                        bool sees_jobs, bool shared, bool sees_gpu_use, bool sees_processes,
                                         bool sees_shares, bool sees_cpus) {
     MachineLayout layout{std::move(gpus_of), std::move(template_of), std::move(socket_of)};
     return std::make_unique<MachineConditions>(state, std::move(layout),
                                                Sight{.jobs = sees_jobs,
-                                                     .use = sees_use,
                                                      .gpu_use = sees_gpu_use,
+                                                     .processes = sees_processes,
                                                      .machine = !shared,
                                                      .shares = sees_shares,
                                                      .cpus = sees_cpus});
@@ -171,16 +171,17 @@ std::vector<std::pair<std::int32_t, std::int32_t>> first(const MachineRanking& r
 void register_machines(py::module_& module) {
     py::class_<MachineConditions>(module, "MachineConditions",
                                   "Machines grouped by template, free GPUs and, if wanted, jobs.")
-        .def(
-            py::init(&make), py::keep_alive<1, 2>(), py::arg("state"), py::arg("gpus_of"),
-            py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"), py::arg("shared") = true,
-            py::arg("sees_use") = false, py::arg("sees_gpu_use") = false, py::arg("sees_shares") = false,
-            py::arg("sees_cpus") = false,
-            "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. "
-            "sees_jobs: machines with other jobs are in another condition. shared: machines may share one. "
-            "sees_use: machines with and without jobs are in different ones. sees_gpu_use: so are machines "
-            "whose GPUs jobs hold or not. sees_shares, sees_cpus: so are machines with other amounts left of "
-            "a GPU, or other free CPUs.")
+        .def(py::init(&make), py::keep_alive<1, 2>(), py::arg("state"), py::arg("gpus_of"),
+             py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"), py::arg("shared") = true,
+             py::arg("sees_gpu_use") = false, py::arg("sees_processes") = false,
+             py::arg("sees_shares") = false, py::arg("sees_cpus") = false,
+             "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. "
+             "sees_jobs: machines with other jobs are in another condition. shared: machines may share one. "
+             "sees_gpu_use, sees_processes: machines with and without jobs on their GPUs, or processes, are "
+             "in "
+             "different ones. sees_shares, sees_cpus: so are machines with other amounts left of a GPU, or "
+             "other "
+             "free CPUs.")
         .def_property_readonly("generation", &MachineConditions::generation,
                                "Increases when all conditions are renumbered.")
         .def("present", &present, "The conditions that have machines, ascending.")

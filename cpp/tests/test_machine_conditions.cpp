@@ -86,11 +86,9 @@ std::optional<MachineRanking::Key> key_of(const MachineConditions::Condition& co
 // Whether what a rule sees of a machine is in use.
 bool is_used(const ClusterState& state, std::int32_t machine, const topoplace::Sight& sight) {
     const bool runs = state.hosts().num_processes()[static_cast<std::size_t>(machine)] > 0;
-    if (sight.use && runs) return true;
-    if (!sight.use && !sight.gpu_use) return false;
     bool holds = false;
     for (std::int32_t i = 0; i < kGpus; ++i) holds |= state.owner(i * kMachines + machine) != nullptr;
-    return holds;
+    return (sight.gpu_use && holds) || (sight.processes && runs);
 }
 
 // Checks the first `count` machines up to the key `last` against the hosting machines by key.
@@ -127,8 +125,8 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
     for (int round = 0; round < 60; ++round) {
         ClusterState state(kMachines * kGpus, machines());
         const topoplace::Sight sight{.jobs = rng.below(2) == 0,
-                                     .use = rng.below(2) == 0,
                                      .gpu_use = rng.below(2) == 0,
+                                     .processes = rng.below(2) == 0,
                                      .machine = rng.below(4) == 0};
         MachineConditions kept(state, layout(), sight);
         MachineRanking ranking(kept);

@@ -333,9 +333,9 @@ class MachineConditions:
     """
     Machines grouped by template, free GPUs and, if wanted, jobs.
     """
-    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True, sees_use: bool = False, sees_gpu_use: bool = False, sees_shares: bool = False, sees_cpus: bool = False) -> None:
+    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True, sees_gpu_use: bool = False, sees_processes: bool = False, sees_shares: bool = False, sees_cpus: bool = False) -> None:
         """
-        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one. sees_use: machines with and without jobs are in different ones. sees_gpu_use: so are machines whose GPUs jobs hold or not. sees_shares, sees_cpus: so are machines with other amounts left of a GPU, or other free CPUs.
+        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one. sees_gpu_use, sees_processes: machines with and without jobs on their GPUs, or processes, are in different ones. sees_shares, sees_cpus: so are machines with other amounts left of a GPU, or other free CPUs.
         """
     def condition_of(self, machine: typing.SupportsInt | typing.SupportsIndex) -> int:
         ...

@@ -111,8 +111,9 @@ def test_a_rule_sees_only_what_it_asks_for() -> None:
         assert conditions.of_machine(0)[1] == blind
     neighbours = (Neighbour("", 1, 1, 0.25), Neighbour("a", 1, 1))
     assert view.state(0) == blind._replace(neighbours=neighbours)
-    for sight in ({"sees_use": True}, {"sees_gpu_use": True}):
-        assert view.conditions(sees_jobs=False, **sight).of_machine(0)[1] == blind._replace(is_used=True)
+    for processes in (False, True):
+        conditions = view.conditions(sees_jobs=False, sees_gpu_use=True, sees_processes=processes)
+        assert conditions.of_machine(0)[1] == blind._replace(is_used=True)
     assert view.conditions(sees_jobs=False, sees_cpus=True).of_machine(0)[1] == blind._replace(millicpus=8000)
     shares = view.conditions(sees_jobs=False, sees_shares=True).of_machine(0)[1]
     assert (shares.left, [gpu for gpu, _ in shares.slices]) == ((750, 0, 0), [2])
@@ -126,8 +127,10 @@ def test_a_process_without_gpus_is_use_of_the_machine_and_not_of_its_gpus() -> N
     assert placement is not None
     cluster.allocate("preprocessing", placement, job)
     view = cluster.view(ClusterView)
-    assert view.conditions(sees_jobs=False, sees_use=True).of_machine(0)[1].is_used
-    assert not view.conditions(sees_jobs=False, sees_gpu_use=True).of_machine(0)[1].is_used
+    for gpu_use in (False, True):
+        for processes in (False, True):
+            conditions = view.conditions(sees_jobs=False, sees_gpu_use=gpu_use, sees_processes=processes)
+            assert conditions.of_machine(0)[1].is_used == processes
 
 
 def test_what_a_job_needs_by_default_is_whole_gpus_as_they_are() -> None:

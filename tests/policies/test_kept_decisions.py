@@ -23,5 +23,4 @@ def test_a_policy_decides_as_before(variant: str, stream: str) -> None:
 
 
 def test_only_decisions_that_are_compared_are_kept() -> None:
-    files = {kept.path_of(name) for name in (kept.ASKED, *kept.VARIANTS)}
-    assert set(kept.FOLDER.iterdir()) == files
+    assert set(kept.FOLDER.iterdir()) == kept.paths()

@@ -213,6 +213,11 @@ def path_of(name: str) -> Path:
     return FOLDER / f"{name.replace(' ', '-')}.txt"
 
 
+def paths() -> set[Path]:
+    """Return all files of kept decisions."""
+    return {path_of(name) for name in (ASKED, *VARIANTS)}
+
+
 def read(name: str) -> dict[str, list[str]]:
     """Return the kept lines of each stream."""
     parts = path_of(name).read_text("utf-8").split("# ")[1:]

@@ -30,12 +30,12 @@ struct MachineLayout {
 
 // What tells machines of one template apart, besides their free GPUs.
 struct Sight {
-    bool jobs = true;      // each job on the machine: its kind, its number of GPUs there, and their sockets
-    bool use = false;      // whether a job holds a GPU of the machine, or runs a process on it
-    bool gpu_use = false;  // whether a job holds a GPU of the machine; `use` includes it
-    bool machine = false;  // its number: no two machines share a condition
-    bool shares = false;   // how much is left of each GPU, and into which slices it is cut
-    bool cpus = false;     // how many CPUs are free
+    bool jobs = true;        // each job on the machine: its kind, its number of GPUs there, and their sockets
+    bool gpu_use = false;    // whether a job holds a GPU of the machine
+    bool processes = false;  // whether a job runs a process on it
+    bool machine = false;    // its number: no two machines share a condition
+    bool shares = false;     // how much is left of each GPU, and into which slices it is cut
+    bool cpus = false;       // how many CPUs are free
 };
 
 // The CPUs and memory that a job needs on a machine; below 0 if it needs no process there.
@@ -65,7 +65,7 @@ class MachineConditions {
     struct Condition {
         std::int32_t machine_template = 0;
         std::int32_t machine = -1;       // only where no two machines share a condition
-        bool is_used = false;            // always false unless the rule sees it
+        bool is_used = false;            // by jobs or processes, as far as the rule sees them
         Words free;                      // local numbers
         std::vector<JobHere> jobs;       // ascending; empty unless the rule sees jobs
         std::vector<std::int32_t> left;  // thousandths of each GPU; empty unless the rule sees shares
@@ -102,7 +102,9 @@ class MachineConditions {
     // The conditions that came to have machines, or ceased to, in the order of these changes.
     const ChangeLog& occupied() const { return occupied_; }
     // Whether a machine has at least these CPUs and memory free; amounts below 0 are not looked at.
-    bool has(std::int32_t machine, const HostAmounts& needs) const;
+    bool has(std::int32_t machine, const HostAmounts& needs) const {
+        return needs.cpus < 0 || has_free(machine, needs);
+    }
     // The lowest machine in a condition with at least these CPUs and memory free; kAbsent where none has.
     std::int32_t first_machine(std::int32_t number, const HostAmounts& needs) const;
 
@@ -113,6 +115,7 @@ class MachineConditions {
 
     Condition read(std::int32_t machine) const;
     std::int64_t free_cpus(std::int32_t machine) const;
+    bool has_free(std::int32_t machine, const HostAmounts& needs) const;
     std::vector<SliceHere> slices_of(std::span<const std::int32_t> gpus) const;
     void move(std::int32_t machine);
     void leave(std::int32_t machine);

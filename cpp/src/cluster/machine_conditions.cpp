@@ -90,7 +90,6 @@ MachineConditions::MachineConditions(const ClusterState& state, MachineLayout la
       condition_of_(layout_.gpus_of.size(), kAbsent),
       occupied_(4 * layout_.gpus_of.size() + 1024) {
     check(layout_, state.num_gpus());
-    sight_.gpu_use |= sight_.use;  // a job that holds a GPU is use of the machine, too
     for (std::size_t machine = 0; machine < layout_.gpus_of.size(); ++machine) {
         for (std::size_t local = 0; local < layout_.gpus_of[machine].size(); ++local) {
             const std::size_t gpu = index(layout_.gpus_of[machine][local]);
@@ -123,8 +122,7 @@ std::int32_t MachineConditions::first_machine(std::int32_t number, const HostAmo
     return kAbsent;
 }
 
-bool MachineConditions::has(std::int32_t machine, const HostAmounts& needs) const {
-    if (needs.cpus < 0) return true;
+bool MachineConditions::has_free(std::int32_t machine, const HostAmounts& needs) const {
     const HostState& hosts = state_->hosts();
     if (hosts.is_drained(machine)) return false;
     if (hosts.free().empty()) return true;
@@ -155,7 +153,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
     const std::vector<std::int32_t>& gpus = layout_.gpus_of[index(machine)];
     Condition condition{.machine_template = layout_.template_of[index(machine)],
                         .machine = sight_.machine ? machine : kAbsent,
-                        .is_used = sight_.use && state_->hosts().num_processes()[index(machine)] > 0,
+                        .is_used = sight_.processes && state_->hosts().num_processes()[index(machine)] > 0,
                         .free = empty_set(static_cast<std::int32_t>(gpus.size())),
                         .jobs = {},
                         .left = {},
@@ -168,7 +166,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
         if (state_->is_free(gpu)) insert(condition.free, local);
         if (sight_.shares) condition.left.push_back(state_->share_left(gpu));
         const auto meet = [&](const ClusterState::Job* job) {
-            condition.is_used = sight_.gpu_use;
+            condition.is_used |= sight_.gpu_use;
             if (!sight_.jobs) return;
             auto its = std::find_if(jobs.begin(), jobs.end(),
                                     [job](const auto& entry) { return entry.first == job; });

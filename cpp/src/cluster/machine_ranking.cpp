@@ -120,8 +120,7 @@ std::vector<std::int32_t> MachineRanking::up_to(const Key& last, const HostAmoun
         num_found += is_wanted[index(conditions_->condition_of(machine))];
     }
     found.resize(num_found);
-    if (needs.cpus >= 0)  // else `has` is true of all, and asking it would take as long as the rest
-        std::erase_if(found, [&](std::int32_t machine) { return !conditions_->has(machine, needs); });
+    std::erase_if(found, [&](std::int32_t machine) { return !conditions_->has(machine, needs); });
     return found;
 }
 

@@ -45,7 +45,7 @@ class HostResources:
 
 
 _RESOURCES = [field.name for field in fields(HostResources)]
-"""What `asdict` would find anew, and copy, for each machine of every snapshot."""
+"""The names of the fields, for snapshots: `asdict` would look them up, and copy the values, for every machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,26 +82,26 @@ class ClusterView:
         self,
         *,
         sees_jobs: bool,
-        sees_use: bool = False,
         sees_gpu_use: bool = False,
+        sees_processes: bool = False,
         sees_shares: bool = False,
         sees_cpus: bool = False,
     ) -> Conditions:
         """Return the conditions of the machines.
 
-        sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are. sees_gpu_use: True if machines with and without jobs on their GPUs are. sees_shares,
+        sees_jobs: True if machines with different jobs are in different conditions. sees_gpu_use, sees_processes: True
+        if machines with and without jobs on their GPUs are, or with and without processes of jobs. sees_shares,
         sees_cpus: True if machines are that differ in what is left of a GPU or in its slices, or in their free CPUs.
         """
-        sight = sees_jobs, sees_use, sees_gpu_use, sees_shares, sees_cpus
+        sight = sees_jobs, sees_gpu_use, sees_processes, sees_shares, sees_cpus
         known = self._conditions.get(sight)
         if known is None:
             known = self._conditions[sight] = Conditions(
                 self.cluster,
                 self.classes,
                 sees_jobs=sees_jobs,
-                sees_use=sees_use,
                 sees_gpu_use=sees_gpu_use,
+                sees_processes=sees_processes,
                 sees_shares=sees_shares,
                 sees_cpus=sees_cpus,
             )

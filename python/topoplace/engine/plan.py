@@ -114,14 +114,11 @@ class Explanation:
 
 def _placement_as_text(placement: Placement) -> str:
     names = placement.topology.machine_names
-    own = (
-        _numbered("GPU", placement.gpus)
-        or f"no GPU, on {', '.join(names[one.machine] for one in placement.hosts)}"
-    )
+    own = _listed(placement.gpus) or f"no GPU, on {', '.join(names[one.machine] for one in placement.hosts)}"
     stated = (
         *([f"slices {', '.join(one.profile for one in placement.slices)}"] if placement.slices else ()),
-        *([f"{_numbered('GPU', placement.resliced)} resliced"] if placement.resliced else ()),
-        *([f"{_numbered('GPU', placement.remote)} over the network"] if placement.remote else ()),
+        *([f"{_listed(placement.resliced)} resliced"] if placement.resliced else ()),
+        *([f"{_listed(placement.remote)} over the network"] if placement.remote else ()),
         *(["proven best"] if placement.optimal else ()),
     )
     where = f"{own} ({'; '.join(stated)})" if stated else own
@@ -129,9 +126,9 @@ def _placement_as_text(placement: Placement) -> str:
     return f"{where}: {', '.join(scores)}" if placement.scores else where
 
 
-def _numbered(what: str, numbers: tuple[int, ...]) -> str:
-    """Return numbers after their noun, such as "GPUs 0, 3"; "" if there are none."""
-    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
+def _listed(gpus: tuple[int, ...]) -> str:
+    """Return GPUs in words, such as "GPUs 0, 3"; "" if there are none."""
+    return f"GPU{'s' * (len(gpus) > 1)} {', '.join(map(str, gpus))}" if gpus else ""
 
 
 def _placement_as_dict(placement: Placement) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 _ROW = re.compile(r"\s*\|\s*(?:[A-Za-z]\w*)?\s*\|")
 _RULE = re.compile(r"\s*\|[\s|:-]+")
 _DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z][a-z0-9]*_[0-9]+")
-_CHANGED = re.compile(r"[|#/]")
+_SIGN = re.compile(r"[|#/]")
 _COMMENT = re.compile(r"\s*(?:#|//)(?=\s+(?:GPU|NIC)[0-9]|\s+mlx[0-9]+_[0-9])")
 
 
@@ -19,7 +19,7 @@ def as_printed(lines: Iterable[str]) -> Iterator[str]:
     """
     order: list[int] = []
     for line in lines:
-        if not _CHANGED.search(line):
+        if not _SIGN.search(line):  # no bar and no comment: most lines of a long text
             order = []
             yield line
             continue

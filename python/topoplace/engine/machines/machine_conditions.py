@@ -38,10 +38,7 @@ class MachineState(NamedTuple):
     memory_bandwidth: float
     """GB/s of host memory bandwidth that the jobs on the machine use."""
     is_used: bool = False
-    """True if a job holds a GPU of the machine or, unless the rule sees only this, runs a process on it.
-
-    Always False unless the rule sees use.
-    """
+    """True if a job holds a GPU of the machine or runs a process on it, as far as the rule sees these."""
     left: tuple[int, ...] = ()
     """Thousandths of each GPU that a new job can get, by local number; () unless the rule sees shares."""
     millicpus: int = 0
@@ -59,15 +56,15 @@ class Conditions:
         classes: MachineClasses,
         *,
         sees_jobs: bool,
-        sees_use: bool = False,
         sees_gpu_use: bool = False,
+        sees_processes: bool = False,
         sees_shares: bool = False,
         sees_cpus: bool = False,
     ) -> None:
         """Follow the state of a cluster.
 
-        sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
-        without jobs are. sees_gpu_use: True if machines with and without jobs on their GPUs are. sees_shares,
+        sees_jobs: True if machines with different jobs are in different conditions. sees_gpu_use, sees_processes: True
+        if machines with and without jobs on their GPUs are, or with and without processes of jobs. sees_shares,
         sees_cpus: True if machines are that differ in what is left of a GPU or in its slices, or in their free CPUs.
         """
         self.native = MachineConditions(
@@ -76,8 +73,8 @@ class Conditions:
             template_of=classes.class_of,
             socket_of=[one.socket_of for one in classes.classes],
             sees_jobs=sees_jobs,
-            sees_use=sees_use,
             sees_gpu_use=sees_gpu_use,
+            sees_processes=sees_processes,
             sees_shares=sees_shares,
             sees_cpus=sees_cpus,
             shared=cluster.classes,

@@ -54,7 +54,8 @@ class NodeMachines:
         self._request, self._gpus, self._most_memory_gb = request, gpus, most_memory_gb
         self.has_partitions = bool(topology.partitions)
         self._only_partitions = self.has_partitions and topology.fabric is None
-        table = ConditionTable(view.conditions(sees_jobs=False, sees_use=True), self._node_gpus)
+        conditions = view.conditions(sees_jobs=False, sees_gpu_use=True, sees_processes=True)
+        table = ConditionTable(conditions, self._node_gpus)
         self._of = table.of
         self.of_machine = table.of_machine
         self._best_first = RankedMachines(table, self._key)
