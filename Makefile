@@ -19,8 +19,9 @@ LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/
 PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
+VERSION ?= 26.05
 
-.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -158,6 +159,9 @@ test-kubernetes: $(VENV)/.extension $(VENV)/.dependencies  ## a real API server 
 	$(if $(TOPOPLACE_KUBERNETES_BINARIES),,python tools/kubernetes_binaries.py build/kubernetes)
 	TOPOPLACE_KUBERNETES_BINARIES=$${TOPOPLACE_KUBERNETES_BINARIES:-build/kubernetes/bin} \
 		python -m pytest tests/integrations/kubernetes/test_real_cluster.py -n 0
+
+test-slurm: $(VENV)/.extension $(VENV)/.dependencies  ## the tests inside Slurm VERSION=22.05, 24.11 or 26.05 (root; debootstrap makes 400 MB once)
+	python tools/slurm_roots.py build/slurm $(VERSION) python -m pytest tests/integrations/slurm -n 2
 
 mutants: $(VENV)/.extension $(VENV)/.dependencies  ## small faults, and which the tests find; MUTANTS="cpp/src/flow --count 50"
 	$(PIP) --group mutants
