@@ -41,6 +41,22 @@ def test_device_files() -> None:
         gres.gres_conf(DGX, device_file="/dev/nvidia")
 
 
+def test_device_files_keep_the_numbers_of_names() -> None:
+    lost = Topology.from_links(3, [], names=["GPU0", "GPU1", "GPU3"]).renamed_machine("n")
+    files = [line.rpartition("=")[2] for line in gres.gres_conf(lost).splitlines()]
+    assert files == ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3"]
+    assert gres.node_gres(lost)["n"] == "gpu:g0:1,gpu:g1:1,gpu:g2:1"
+    unnamed = Topology.from_links(2, [], names=["left", "right"]).renamed_machine("n")
+    assert [line[-1] for line in gres.gres_conf(unnamed).splitlines()] == ["0", "1"]
+
+
+def test_slices_have_no_type_of_their_own() -> None:
+    text = "Name=gpu Type=a100_1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21 Cores=0-3\n"
+    sliced = reader.parse(f"NodeName=n {text}")
+    with pytest.raises(TopologyError, match=r"machine 'n': .* is a MIG slice, .*AutoDetect=nvml"):
+        gres.gres_conf(sliced)
+
+
 def test_names_that_slurm_does_not_take() -> None:
     with pytest.raises(TopologyError, match="machine 'a b'"):
         gres.gres_conf(DGX.renamed_machine("a b"))

@@ -33,6 +33,7 @@ class Placing:
         self.policy = policy or policies.get("topo-aware")
         self.settings = replace(SETTINGS, **settings)
         self.log: list[dict[str, Any]] = []
+        self.set_back_s = 0.0
         self.when: dict[str, Callable[[], object]] = {}
         self.commands = SlurmCommands(slurm.environment)
         self.start()
@@ -46,6 +47,7 @@ class Placing:
             commands=self.commands,
             settings=self.settings,
             write_log=self.note,
+            clock=lambda: time.time() - self.set_back_s,
         )
 
     def note(self, event: str, **fields: Any) -> None:
@@ -308,6 +310,27 @@ def test_drained_nodes_get_no_jobs(placing: Placing) -> None:
         slurm.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
     placing.until_gone()
     assert [mismatch(slurm, placing.journal, job) for job in jobs] == [None] * 3
+
+
+def test_a_clock_that_is_set_back_delays_nothing(placing: Placing) -> None:
+    """Nodes are read again, and a job that does not start where it was told is decided again, within seconds."""
+    slurm = placing.slurm
+    placing.placer.cycle()
+    placing.set_back_s = 3600.0
+    slurm.run("scontrol", "update", "NodeName=n0", "State=DRAIN", "Reason=test")
+    try:
+        placing.until(lambda: placing.events("node_unusable"), timeout_s=5.0)
+        job = slurm.submit("--gres=gpu:8", script=SEES)
+        placing.when["decided"] = lambda: slurm.run(
+            "scontrol", "update", "PartitionName=all", "State=INACTIVE"
+        )
+        placing.until(lambda: placing.events("recalled"), timeout_s=20.0)
+    finally:
+        placing.when.clear()
+        slurm.run("scontrol", "update", "PartitionName=all", "State=UP")
+        slurm.run("scontrol", "update", "NodeName=n0", "State=RESUME")
+    placing.until_gone()
+    assert mismatch(slurm, placing.journal, job) is None
 
 
 def test_a_node_that_drains_before_the_start(placing: Placing) -> None:

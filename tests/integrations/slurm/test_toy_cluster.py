@@ -69,12 +69,12 @@ def test_two_nodes_get_the_same_devices(slurm: SlurmCluster) -> None:
 
 
 def held(slurm: SlurmCluster, *options: str, **variables: str) -> tuple[str, str, str]:
-    """Return the request, the mark and the reason of a new job, which is cancelled."""
+    """Return the request, in the words of Slurm 22.05, the mark and the reason of a new job, which is cancelled."""
     job = slurm.submit(*options, script="true", env=variables)
     found = slurm.run("squeue", "-h", "-j", job, "-O", "tres-per-node:|,admin_comment:|,Reason:|").strip()
     slurm.run("scancel", job)
     request, mark, reason = found.rstrip("|").split("|")
-    return request, mark, reason
+    return request.replace("gres/", "gres:"), mark, reason
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,8 @@ def held(slurm: SlurmCluster, *options: str, **variables: str) -> tuple[str, str
         (["--gres=gpu:2"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
         (["--gres=gpu"], {}, "gres:gpu:1", "topoplace1 gpus=1"),
         (["--gpus-per-node=2"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
+        (["--gres=gpu:2", "-c", "4"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
+        (["--gpus-per-node=2", "-n", "4", "-c", "2"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
         (["--gres=gpu:V100:2"], {}, "gres:gpu:2", "topoplace1 gpus=2 model=V100"),
         (["--gres=gpu:V100"], {}, "gres:gpu:1", "topoplace1 gpus=1 model=V100"),
         (
@@ -115,6 +117,32 @@ def test_other_jobs_are_left_to_slurm(
 ) -> None:
     _, mark, reason = held(slurm, "--begin=now+100", *options, **variables)
     assert (mark, reason) == ("(null)", "BeginTime")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-c", "4"], ""),
+        (["--gpus=2", "-c", "4"], "topoplace: Slurm chooses the GPUs of this job: only --gres=gpu:N"),
+        (
+            ["--gres=gpu:2", "--gpus=2"],
+            "topoplace: Slurm chooses the GPUs of this job: it asks for GPUs in two ways",
+        ),
+    ],
+)
+def test_users_hear_only_about_gpus(slurm: SlurmCluster, options: list[str], said: str) -> None:
+    done = slurm.try_run("sbatch", "--parsable", "-o", "/dev/null", "-H", *options, "--wrap", "true")
+    assert done.returncode == 0
+    assert said in done.stderr
+    assert ("topoplace" in done.stderr) == bool(said)
+    slurm.run("scancel", done.stdout.strip())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can submit as another user")
+def test_users_may_change_the_cpus_of_a_waiting_job(slurm: SlurmCluster) -> None:
+    job = slurm.submit("--gres=gpu:2", "-c", "4", script="true", user="nobody")
+    slurm.run("scontrol", "update", f"JobId={job}", "CPUsPerTask=2", user="nobody")
+    slurm.run("scancel", job, user="nobody")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can submit as another user")
@@ -251,8 +279,8 @@ def test_nothing_is_left_after_an_error(slurm: SlurmCluster) -> None:
 
 
 def test_errors_of_commands_are_raised(slurm: SlurmCluster) -> None:
-    with pytest.raises(TopoplaceError, match=r"sbatch: .*Invalid generic resource"):
-        slurm.submit("--gres=gpu:9:9:9", script="true")
+    with pytest.raises(TopoplaceError, match=r"sbatch: .*invalid partition specified"):
+        slurm.submit("--partition=none", script="true")
 
 
 def test_a_wrong_setting_is_named(slurm: SlurmCluster) -> None:

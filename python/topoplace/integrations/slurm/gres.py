@@ -16,30 +16,47 @@ from topoplace.topology.links.link import NVLINKS, LinkKind
 from topoplace.topology.topology import Topology
 
 DEVICE_FILE = "/dev/nvidia{number}"
-"""The device file of a GPU, by its number on its machine."""
+"""The device file of a GPU, by the number in its name."""
 _TYPE = re.compile(r"(?:gres[:/])?gpu:g([0-9]{1,4})(?:[:=]1)?")
 _UNTYPED = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z_][\w.-]{0,63}))?(?:[:=]([0-9]{1,4}))?")
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_LAST_NUMBER = re.compile(r"[0-9]{1,5}\Z")
 _LANES = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI}
 
 
 def gres_conf(topology: Topology, *, device_file: str = DEVICE_FILE, types: bool = True) -> str:
     """Return the text of a `gres.conf` for the machines of `topology`, whose names are those of Slurm's nodes.
 
-    device_file: with {number} for the GPU's number on its machine, and {node} for the machine's name.
+    device_file: with {number} for the number at the end of the GPU's name, such as 6 of "GPU6", and {node} for the
+    machine's name. Where names have no numbers, or the same ones, GPUs are numbered by their place on their machine.
     types: False leaves the types out, and writes `Links` with the number of NVLinks or xGMI links of each pair:
     Slurm then chooses by itself.
-    TopologyError for a machine whose name Slurm does not accept, or a pattern without {number}.
+    TopologyError for a machine whose name Slurm does not accept, for a MIG slice, or a pattern without {number}.
     """
     if "{number}" not in device_file:
         raise TopologyError(f"device_file = {device_file!r} has no {{number}}")
     found: list[tuple[str, str]] = []
     for node, gpus in _nodes(topology):
-        for number, gpu in enumerate(gpus):
-            file = device_file.replace("{number}", str(number)).replace("{node}", node)
+        files = _file_numbers(topology, node, gpus)
+        for number, (gpu, on_disk) in enumerate(zip(gpus, files, strict=True)):
+            file = device_file.replace("{number}", str(on_disk)).replace("{node}", node)
             what = f"Type={type_of(number)}" if types else f"Links={_links(topology, gpu, gpus)}"
             found.append((node, f"Name=gpu {what} File={file}"))
     return "".join(f"NodeName={folded(nodes)} {line}\n" for line, nodes in _by_line(found))
+
+
+def _file_numbers(topology: Topology, node: str, gpus: Sequence[int]) -> Sequence[int]:
+    """Return the number of each GPU's device file: gaps, such as that of a lost GPU, stay."""
+    devices = [topology.gpus[gpu] for gpu in gpus]
+    for device in devices:
+        if device.parent is not None or device.fraction < 1:
+            raise TopologyError(
+                f"machine {node!r}: {device.name} is a MIG slice, which has no gres type of its own; describe this"
+                " machine to Slurm by AutoDetect=nvml, and leave it out of the topology"
+            )
+    found = [_LAST_NUMBER.search(device.name) for device in devices]
+    numbers = [int(match[0]) for match in found if match]
+    return numbers if len(set(numbers)) == len(devices) else range(len(devices))
 
 
 def node_gres(topology: Topology, *, types: bool = True) -> Mapping[str, str]:

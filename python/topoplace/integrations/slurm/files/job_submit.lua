@@ -23,6 +23,25 @@ local function is_number(value)
   return value ~= nil and value > 0 and value < NO_VAL
 end
 
+-- Slurm names a generic resource gres:gpu before 23.11 and gres/gpu since then, and accepts only its own form here.
+local function prefix_of(tres)
+  return tres:match("^gres[:/]") or "gres:"
+end
+
+-- True if one of the resources in a list such as cpu=4,gres/gpu=1 is a GPU.
+local function asks_for_gpus(tres)
+  for part in (tres or ""):gmatch("[^,]+") do
+    local name = part:gsub("^gres[:/]", "")
+    if name == "gpu" or name:match("^gpu[:=]") then return true end
+  end
+  return false
+end
+
+local function asks_otherwise(job_desc)
+  return asks_for_gpus(job_desc.tres_per_job) or asks_for_gpus(job_desc.tres_per_task)
+    or asks_for_gpus(job_desc.tres_per_socket)
+end
+
 -- GPUs of each node, and their model or nil; nil if the request is for anything else.
 local function gpus_of(tres)
   if not given(tres) then return nil end
@@ -64,14 +83,13 @@ function topoplace_submit(job_desc, submit_uid)
   job_desc.admin_comment = ""
   local gpus, model = gpus_of(job_desc.tres_per_node)
   if gpus == nil or gpus == 0 then
-    if given(job_desc.tres_per_node) or given(job_desc.tres_per_job) or given(job_desc.tres_per_task)
-        or given(job_desc.tres_per_socket) then
+    if asks_for_gpus(job_desc.tres_per_node) or asks_otherwise(job_desc) then
       return left_to_slurm("only --gres=gpu:N and --gpus-per-node=N are decided")
     end
     return slurm.SUCCESS
   end
   if job_desc.environment and job_desc.environment["TOPOPLACE"] == "off" then return slurm.SUCCESS end
-  if given(job_desc.tres_per_job) or given(job_desc.tres_per_task) or given(job_desc.tres_per_socket) then
+  if asks_otherwise(job_desc) then
     return left_to_slurm("it asks for GPUs in two ways")
   end
   if job_desc.shared == 0 then return left_to_slurm("it wants nodes for itself") end
@@ -81,7 +99,7 @@ function topoplace_submit(job_desc, submit_uid)
   if job_desc.priority == 0 then return left_to_slurm("it was submitted with --hold") end
   local mark = mark_of(job_desc, gpus, model)
   if mark == nil then return left_to_slurm("its nodes or a TOPOPLACE_ variable are too long") end
-  job_desc.tres_per_node = string.format("gres:gpu:%d", gpus)
+  job_desc.tres_per_node = string.format("%sgpu:%d", prefix_of(job_desc.tres_per_node), gpus)
   job_desc.admin_comment = mark
   job_desc.priority = 0
   return slurm.SUCCESS
@@ -91,8 +109,7 @@ function topoplace_modify(job_desc, job_rec, modify_uid)
   local mark = job_rec.admin_comment
   if OPERATORS[modify_uid] or mark == nil or mark:sub(1, #MARK) ~= MARK then return slurm.SUCCESS end
   local changes_hold = job_desc.priority ~= nil and job_desc.priority ~= NO_VAL
-  if changes_hold or given(job_desc.tres_per_node) or given(job_desc.tres_per_job) or given(job_desc.tres_per_task)
-      or given(job_desc.tres_per_socket) or given(job_desc.req_nodes) then
+  if changes_hold or given(job_desc.tres_per_node) or asks_otherwise(job_desc) or given(job_desc.req_nodes) then
     slurm.log_user("topoplace decides when and where this job starts: cancel it instead")
     return slurm.ERROR
   end

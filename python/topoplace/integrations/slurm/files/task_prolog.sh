@@ -8,7 +8,7 @@ job=$SLURM_JOB_ID # of an array, this number may stand for all tasks that wait
 wanted=$(squeue -h -j "$job" -o %b 2>/dev/null) || exit 0
 order=
 for part in $(printf '%s' "$wanted" | tr ',' ' '); do
-    number=${part#gres:gpu:g}
+    number=${part#gres[:/]gpu:g} # gres/gpu:g6:1 since Slurm 23.11
     number=${number%:1}
     case $number in '' | *[!0-9]*) exit 0 ;; esac
     order="$order $number"

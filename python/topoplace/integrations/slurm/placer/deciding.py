@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from topoplace.cluster.cluster import Cluster
@@ -38,8 +38,8 @@ class _Wait:
     """What is remembered of a waiting job; a placer that starts again begins from scratch."""
 
     since: float | None = None
-    """When there were enough GPUs for it, and it was not decided."""
-    not_before: float = 0.0
+    """When there were enough GPUs for it, and it was not decided, on the monotonic clock."""
+    not_before: float = -math.inf
     set_back: int = 0
     """How often it did not start where it was told."""
     given_back: int = 0
@@ -58,7 +58,9 @@ class Deciding:
         figures: Figures,
         write_log: Log,
         keeps_old: bool,
+        monotonic: Callable[[], float],
     ) -> None:
+        self._monotonic = monotonic
         self._policy = policy
         self._cluster = cluster
         self._journal = journal
@@ -74,11 +76,11 @@ class Deciding:
         self.graphs: dict[str, JobGraph] = {}
         """The job graphs of decided jobs, which policies use for their neighbours."""
 
-    def set_back(self, job_id: str, now: float) -> None:
+    def set_back(self, job_id: str) -> None:
         """Let a job that did not start wait for a while; longer each time."""
         wait = self._waits.setdefault(job_id, _Wait())
         wait.set_back = min(wait.set_back + 1, _MAX_SET_BACK)
-        wait.not_before = now + self._settings.interval * 2**wait.set_back
+        wait.not_before = self._monotonic() + self._settings.interval * 2**wait.set_back
 
     def orders_for(
         self,
@@ -93,7 +95,7 @@ class Deciding:
         told: jobs whose CPUs are taken though `nodes` does not show it. present: ids of all jobs; see `main_ids`.
         """
         self._forget([*waiting, *told])
-        cycle = _Cycle(nodes, _cpus_of(told), present, now)
+        cycle = _Cycle(nodes, _cpus_of(told), present, now, self._monotonic())
         lines: list[str] = []
         entries: list[Entry] = []
         start = last = time.process_time()
@@ -122,7 +124,7 @@ class Deciding:
         """Return the decision about a job, or the lines that give it back to Slurm, () if it waits."""
         request = self.requests.get(job.job_id)
         wait = self._waits.setdefault(job.job_id, _Wait())
-        if request is None or wait.not_before > cycle.now:
+        if request is None or wait.not_before > cycle.monotonic:
             return ()
         if isinstance(request, RequestError):
             return self._given_back(job, job_gpus(job), "refused request", str(request), cycle)
@@ -182,9 +184,9 @@ class Deciding:
             return ()
         self._figures.deferred["policy"] += 1
         if wait.since is None:
-            wait.since = cycle.now
+            wait.since = cycle.monotonic
             self._log("deferred", job=job.job_id, user=job.user, reason=refusal.reason)
-        if cycle.now - wait.since <= self._settings.patience:
+        if cycle.monotonic - wait.since <= self._settings.patience:
             return ()
         return self._given_back(job, request.gpus, "patience", refusal.reason, cycle)
 
@@ -205,7 +207,7 @@ class Deciding:
         """
         wait = self._waits[job.job_id]
         wait.given_back += 1
-        if job.tres != f"gres:gpu:{gpus}":
+        if gres.count_in(job.tres) != (gpus, None):
             if wait.given_back > _MAX_TRIES:
                 wait.given_back, wait.since = 0, None
                 return ()
@@ -256,9 +258,17 @@ class _Cycle:
     """What is the same for all jobs of a cycle: nodes, time, and the CPUs of jobs that are about to start."""
 
     def __init__(
-        self, nodes: SlurmNodes, taken_cpus: dict[str, int], present: Collection[str], now: float
+        self,
+        nodes: SlurmNodes,
+        taken_cpus: dict[str, int],
+        present: Collection[str],
+        now: float,
+        monotonic: float,
     ) -> None:
         self.now = now
+        """Seconds since 1970, as Slurm and the journal write times."""
+        self.monotonic = monotonic
+        """The same moment on a clock that is never set, for how long something takes."""
         self.given_back = 0
         self.present = present
         self._nodes = nodes

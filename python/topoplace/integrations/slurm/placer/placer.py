@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -50,11 +51,13 @@ class Placer:
         settings: PlacerSettings | None = None,
         write_log: log.Log = log.nowhere,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Place jobs on the machines of `topology`, whose names are those of Slurm's nodes.
 
         journal: open for writing. commands: those of this host for the cluster that SLURM_CONF names, by default.
-        clock: the time in seconds since 1970. SlurmError if Slurm does not have these nodes with a type per device.
+        clock: the time in seconds since 1970, which may be set back. monotonic: a clock that is not, for how long
+        something takes. SlurmError if Slurm does not have these nodes with a type per device.
         """
         self._topology = topology
         self._journal = journal
@@ -62,8 +65,11 @@ class Placer:
         self._settings = settings or PlacerSettings()
         self._log = write_log
         self._clock = clock
+        self._monotonic = monotonic
         self._nodes: SlurmNodes | None = None
         self._nodes_at = 0.0
+        self._nodes_read = -math.inf
+        self._released_at: dict[str, float] = {}
         self._chosen: dict[int, Mapping[str, Sequence[int]]] = {}
         self.cluster = Cluster(topology)
         self.figures = Figures()
@@ -71,7 +77,14 @@ class Placer:
             self._log("node_missing", node=node)
         journal.set_topology(topology.digest())
         self._deciding = Deciding(
-            policy, self.cluster, journal, self._settings, self.figures, write_log, _keeps_old(self._commands)
+            policy,
+            self.cluster,
+            journal,
+            self._settings,
+            self.figures,
+            write_log,
+            _keeps_old(self._commands),
+            monotonic,
         )
 
     def cycle(self) -> None:
@@ -79,7 +92,7 @@ class Placer:
         decided = self.figures.decided
         now = self._clock()
         listed = jobs.listed(self._commands)
-        present = self._present(now)
+        present = self._present()
         truth = self._synchronised(listed, present, now)
         recalled = {job.job_id for job in self._recalled(truth, listed, present, now)}
         told = [job for job in listed if job.job_id in truth.told and job.job_id not in recalled]
@@ -114,11 +127,12 @@ class Placer:
         """Return the jobs that hold CPUs since the nodes were read."""
         return [job for job in listed if job.runs and job.started >= self._nodes_at - _CLOCK_S]
 
-    def _present(self, now: float) -> SlurmNodes:
+    def _present(self) -> SlurmNodes:
         """Return the nodes, which are read less often than the jobs."""
-        if self._nodes is None or now - self._nodes_at >= _NODES_CYCLES * self._settings.interval:
+        now = self._monotonic()
+        if self._nodes is None or now - self._nodes_read >= _NODES_CYCLES * self._settings.interval:
+            self._nodes_at, self._nodes_read = self._clock(), now
             self._nodes = nodes.listed(self._commands)
-            self._nodes_at = now
         return self._nodes
 
     # ---- what Slurm has ------------------------------------------------------------------------------------
@@ -184,9 +198,9 @@ class Placer:
         self, truth: Truth, listed: Sequence[SlurmJob], present: SlurmNodes, now: float
     ) -> list[SlurmJob]:
         """Return the jobs to hold again, and withdraw the decisions about them."""
-        latest = self._journal.latest()
         found: dict[str, SlurmJob] = {job.job_id: job for job in truth.stranded}
         why = dict.fromkeys(found, "it cannot start where it was told")
+        late = self._late([job.job_id for job in listed if job.job_id in truth.told and not job.is_held])
         for job in listed:
             if job.job_id not in truth.told:
                 continue
@@ -195,18 +209,26 @@ class Placer:
                 for node in node_names(job.required_nodes)
             ):
                 found[job.job_id], why[job.job_id] = job, "its node is not usable any more"
-            elif not job.is_held and now - latest[job.job_id].time > self._settings.grace:
+            elif job.job_id in late:
                 found[job.job_id], why[job.job_id] = job, f"it did not start: {job.reason}"
         entries: list[Entry] = []
         for job_id, job in found.items():
             entries.append(Entry(job_id, Stage.WITHDRAWN, (), why[job_id], now))
-            self._deciding.set_back(job_id, now)
+            self._deciding.set_back(job_id)
             self._log("recalled", job=job_id, reason=why[job_id], slurm=job.reason)
             if job_id in truth.told:
                 self.cluster.release(job_id)
         self._journal.append(*entries)
         self.figures.recalled += len(found)
         return list(found.values())
+
+    def _late(self, released: Sequence[str]) -> frozenset[str]:
+        """Return those of the released jobs that have not started for too long, since they were first seen so."""
+        now = self._monotonic()
+        self._released_at = {job_id: self._released_at.get(job_id, now) for job_id in released}
+        return frozenset(
+            job_id for job_id, since in self._released_at.items() if now - since > self._settings.grace
+        )
 
 
 def _keeps_old(commands: SlurmCommands) -> bool:
