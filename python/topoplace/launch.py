@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
+from topoplace.topology.devices import device_numbers
 
 Environment = dict[str, str]
-
-_NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +136,9 @@ def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
 
     AllocationError if the UUID is needed but unknown.
     """
-    gpu = placement.topology.gpus[index]
     if any(placement.topology.gpus[other].parent for other in beside):
         return _uuid(placement, index)
-    single = placement.topology.num_machines == 1 or placement.topology.fabric is not None
-    number = _NUMBERED.fullmatch(gpu.name) if single else None  # else GPUs may be numbered across machines
-    return number[1] if number else str(placement.topology.local_index[index])
+    return str(device_numbers(placement.topology)[index])
 
 
 def _visible(devices: Sequence[str]) -> Environment:

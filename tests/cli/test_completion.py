@@ -26,7 +26,7 @@ WORDS = {
     "topoplace place dgx1-": {"dgx1-p100", "dgx1-v100"},
     "topoplace show to": {"topo.txt", "torus2d-16"},
     "topoplace place dgx1-v100 --polic": {"--policy"},
-    "topoplace place dgx1-v100 --gpus 4 --bus": {"--busy"},
+    "topoplace place dgx1-v100 --gpus 4 --bus": {"--busy", "--busy-from"},
     "topoplace place dgx1-v100 --policy mapa-": {"mapa-topo-aware", "mapa-greedy", "mapa-preserve"},
     "topoplace place dgx1-v100 --pattern t": {"tree", "torus"},
     "topoplace compare summit --policies fcfs,mapa-g": {"fcfs,mapa-greedy"},

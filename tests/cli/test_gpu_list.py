@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,3 +55,31 @@ def test_the_wrong_entry_is_named(text: str, reason: str) -> None:
 def test_place_leaves_a_range_of_busy_gpus_alone(call: Call) -> None:
     done = call("place", "dgx1-v100", "--busy", "0-2,5", "--gpus", "4")
     assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=3,4,7,6")
+
+
+LAST_FOUR = """\
+	GPU4	GPU5	GPU7
+GPU4	 X 	PIX	SYS
+GPU5	PIX	 X 	SYS
+GPU7	SYS	SYS	 X
+"""
+
+
+def test_gpus_of_one_machine_have_the_numbers_of_their_devices(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "topo.txt").write_text(LAST_FOUR, "utf-8")
+    done = call("place", tmp_path / "topo.txt", "--busy", "4-5", "--gpus", "1")
+    assert done.out.splitlines()[2].split()[0] == "7"
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=7")
+    done = call("place", tmp_path / "topo.txt", "--busy", "0", "--gpus", "1")
+    assert "--busy '0': GPU 0: the GPUs are 4,5,7" in done.err
+    done = call("place", tmp_path / "topo.txt", "--busy", "4-7", "--gpus", "1")
+    assert "not placed" in done.out
+
+
+def test_busy_gpus_from_the_output_of_a_tool(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "nodes.txt").write_text("GRES_USED NODELIST\ngpu:6(IDX:0-3,6-7) n1\n", "utf-8")
+    done = call("place", "dgx1-v100", "--busy-from", tmp_path / "nodes.txt", "--gpus", "2")
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=4,5")
+    (tmp_path / "other.txt").write_text("Name=gpu File=/dev/nvidia[0-3]\n", "utf-8")
+    done = call("place", "dgx1-v100", "--busy-from", tmp_path / "other.txt", "--gpus", "2")
+    assert "other.txt: gres.conf of Slurm does not tell which GPUs are in use" in done.err

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
 
 _ENTRY = re.compile(r"\s*(-?[0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
 
 
-def parse(text: str, num_gpus: int, flag: str) -> list[int]:
-    """Return the GPUs that `text` lists, in its order; none for a blank text.
+def numbers(topology: Topology) -> tuple[int, ...]:
+    """Return the number by which people and tools call each GPU: of one machine, its device's; of several, its id."""
+    from topoplace.topology.devices import device_numbers
 
-    num_gpus: number of GPUs of the topology. flag: the option, such as --busy.
-    Raises ValueError naming the option and an entry that is neither an id nor an ascending range, or a GPU that is
+    return device_numbers(topology) if topology.num_machines == 1 else tuple(range(topology.num_gpus))
+
+
+def of_topology(text: str, topology: Topology, flag: str) -> list[int]:
+    """Return the ids of the GPUs that `text` lists by their `numbers`; see `parse`."""
+    known = {number: gpu for gpu, number in enumerate(numbers(topology))}
+    return [known[number] for number in parse(text, known, flag)]
+
+
+def parse(text: str, known: int | Mapping[int, int], flag: str) -> list[int]:
+    """Return the numbers that `text` lists, in its order; none for a blank text.
+
+    known: the numbers that there are, or how many there are from 0. flag: the option, such as --busy.
+    Raises ValueError naming the option and an entry that is neither a number nor an ascending range, or a GPU that is
     unknown or repeated.
     """
+    there = range(known) if isinstance(known, int) else sorted(known)
     gpus: dict[int, None] = {}
     for entry in text.split(",") if text.strip() else ():
         match = _ENTRY.fullmatch(entry)
@@ -24,10 +42,14 @@ def parse(text: str, num_gpus: int, flag: str) -> list[int]:
         last = int(match[2] or first)
         if last < first:
             raise ValueError(f"{flag} {text!r}: {entry!r}: a range ascends, such as {last}-{first}")
+        gaps = there[-1] - there[0] + 1 > len(there)
         for gpu in (first, last):
-            if not 0 <= gpu < num_gpus:
-                raise ValueError(f"{flag} {text!r}: GPU {gpu}: the GPUs are 0..{num_gpus - 1}")
+            if not there[0] <= gpu <= there[-1] or (gaps and first == last and gpu not in there):
+                ids = ",".join(map(str, there)) if gaps else f"{there[0]}..{there[-1]}"
+                raise ValueError(f"{flag} {text!r}: GPU {gpu}: the GPUs are {ids}")
         for gpu in range(first, last + 1):
+            if gaps and gpu not in there:
+                continue  # a range may pass over a GPU that is lost
             if gpu in gpus:
                 raise ValueError(f"{flag} {text!r}: GPU {gpu}: given twice")
             gpus[gpu] = None

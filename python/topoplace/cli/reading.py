@@ -228,6 +228,14 @@ def parsed(
         return found
 
 
+def busy_gpus(source: str, topology: Topology) -> tuple[int, ...]:
+    """Return the GPUs of `topology` that a tool's output, in a file or standard input for `-`, shows in use."""
+    from topoplace import discovery
+
+    with errors_of(source):
+        return discovery.busy_gpus(_topology_data(source), topology)
+
+
 def _topology_data(source: str) -> bytes:
     """Return the content of a file with a topology, unpacked if it is gzipped."""
     from topoplace.discovery.text import decode

@@ -74,7 +74,7 @@ def running_jobs(arguments: argparse.Namespace) -> RunningJobs:
             _add(row, line, found)
     except ValueError as error:
         raise ValueError(f"{arguments.running}: {error}") from None
-    for gpu in gpu_list.parse(arguments.drained, cluster.topology.num_gpus, "--drained"):
+    for gpu in gpu_list.of_topology(arguments.drained, cluster.topology, "--drained"):
         cluster.drain(gpu)
     return found
 

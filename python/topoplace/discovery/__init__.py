@@ -6,6 +6,6 @@ machine it runs on.
 
 from __future__ import annotations
 
-from topoplace.discovery.registry import FORMATS, Format, format_of, read
+from topoplace.discovery.registry import FORMATS, Format, busy_gpus, format_of, read
 
-__all__ = ["FORMATS", "Format", "format_of", "read"]
+__all__ = ["FORMATS", "Format", "busy_gpus", "format_of", "read"]

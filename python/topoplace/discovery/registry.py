@@ -13,6 +13,7 @@ from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
 
 if TYPE_CHECKING:
+    from topoplace.discovery.in_use import InUse
     from topoplace.topology.fabric import Fabric
     from topoplace.topology.topology import Topology
 
@@ -43,6 +44,16 @@ class Format:
             if found is None:
                 raise
         return _with_note(self, data, found) if self.name in _PASTED_TOGETHER else found
+
+    @property
+    def tells_use(self) -> bool:
+        """Return True if texts of this format can tell which GPUs are in use."""
+        return hasattr(self._module(), "in_use")
+
+    def in_use(self, data: str | bytes) -> tuple[InUse, ...] | None:
+        """Return the GPUs that `data` shows in use; None if the format never tells. TopologyError names the fault."""
+        read = getattr(self._module(), "in_use", None)
+        return None if read is None else read(data)
 
     def _only_block(self, data: str | bytes, options: dict[str, Any]) -> Any:
         """Return what the only code block of this format in `data` says; None if it is refused, or there is not one."""
@@ -92,6 +103,7 @@ FORMATS = (
     Format("lstopo text", "hwloc.lstopo_console"),
     Format("machines of SC'17", "research.hiest"),
     Format("gres.conf of Slurm", "slurm.gres"),
+    Format("nodes of Slurm", "slurm.nodes"),
     Format("topology.conf of Slurm", "slurm.topology_conf"),
     Format("topology.yaml of Slurm", "slurm.topology_yaml"),
     Format("Kubernetes nodes", "cluster_managers.kubernetes_labels"),
@@ -150,6 +162,21 @@ def format_of(data: str | bytes) -> Format:
         f"line {number}: no known format begins with {_checks.shown(start)}; give the complete output of a tool as "
         f"printed; known: {', '.join(found.name for found in FORMATS)}"
     )
+
+
+def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
+    """Return the GPUs of `topology` that `data`, a text of a format that tells, shows in use, ascending.
+
+    TopologyError names the fault, such as a text that tells only how many GPUs are in use.
+    """
+    from topoplace.discovery import in_use
+
+    form = format_of(data)
+    found = form.in_use(data)
+    if found is None:
+        known = ", ".join(one.name for one in FORMATS if one.tells_use)
+        raise TopologyError(f"{form.name} does not tell which GPUs are in use; these do: {known}")
+    return in_use.gpus(found, topology)
 
 
 def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Topology | Fabric | Any:

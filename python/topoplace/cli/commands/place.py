@@ -42,7 +42,17 @@ def add(commands: Any) -> None:
     options.add_topology(parser, gpu_model=False)
     job_options.add_job(parser)
     options.add_policy(parser)
-    parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0-3,6")
+    parser.add_argument(
+        "--busy",
+        default="",
+        metavar="IDS",
+        help="GPUs in use, such as 0-3,6: of one machine by the numbers of their devices, as they are printed",
+    )
+    parser.add_argument(
+        "--busy-from",
+        metavar="FILE",
+        help="GPUs in use, from the output of a tool: nvidia-smi, scontrol show node -d, sinfo, squeue --json",
+    )
     parser.add_argument(
         "--slice",
         action="append",
@@ -59,7 +69,7 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
 
-    cluster = _cluster(reading.topology(arguments), arguments.busy, arguments.slice)
+    cluster = _cluster(reading.topology(arguments), arguments)
     job = job_options.job(arguments)
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
@@ -88,27 +98,33 @@ def _run(arguments: argparse.Namespace) -> int:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def _cluster(topology: Topology, busy: str, slices: Sequence[str]) -> Cluster:
+def _cluster(topology: Topology, arguments: argparse.Namespace) -> Cluster:
     """Return the cluster with the GPUs in use, and with those cut that --slice names."""
     from topoplace.cluster.cluster import Cluster
 
     cluster = Cluster(topology)
+    _cut(cluster, arguments.slice)
+    taken = dict.fromkeys(gpu_list.of_topology(arguments.busy, topology, "--busy"))
+    if arguments.busy_from is not None:
+        taken |= dict.fromkeys(reading.busy_gpus(arguments.busy_from, topology))
+    if sliced := sorted(taken.keys() & set(cluster.sliced_gpus)):
+        raise ValueError(f"--busy: GPU {sliced[0]} is cut by --slice; a job takes the whole of a busy GPU")
+    if taken:
+        cluster.allocate("busy", list(taken))
+    return cluster
+
+
+def _cut(cluster: Cluster, slices: Sequence[str]) -> None:
     for text in slices:
         gpus, _, profiles = text.partition("=")
         with flags.named(slices="--slice", gpu="--slice"):
-            named = gpu_list.parse(gpus, topology.num_gpus, "--slice")
+            named = gpu_list.of_topology(gpus, cluster.topology, "--slice")
             if not named:
                 raise ValueError(f"--slice {text!r}: no GPU is named; write ID=PROFILE[,PROFILE]")
             if known := sorted(set(named).intersection(cluster.sliced_gpus)):
                 raise ValueError(f"--slice {text!r}: GPU {known[0]} is named twice")
             for gpu in named:
                 cluster.slice_gpu(gpu, [name.strip() for name in profiles.split(",")])
-    taken = gpu_list.parse(busy, topology.num_gpus, "--busy")
-    if sliced := sorted(set(taken).intersection(cluster.sliced_gpus)):
-        raise ValueError(f"--busy: GPU {sliced[0]} is cut by --slice; a job takes the whole of a busy GPU")
-    if taken:
-        cluster.allocate("busy", taken)
-    return cluster
 
 
 def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Policy) -> None:
@@ -135,7 +151,7 @@ def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Poli
 def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Placement | None) -> None:
     if explained.candidates:
         where = f"{cluster.topology.name}, {cluster.num_free} free, {explained.policy}"
-        _print_candidates(explained, f"{job.name} of {job.num_tasks} on {where}")
+        _print_candidates(explained, cluster.topology, f"{job.name} of {job.num_tasks} on {where}")
     if assumed := ", ".join(kind.name for kind in cluster.topology.assumed):
         print(f"the speed of {assumed} links is assumed; say the model with --assume gpu_model=MODEL")
     if not explained.complete:
@@ -152,15 +168,19 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         _print_environment(placed)
 
 
-def _print_candidates(explained: Explanation, title: str) -> None:
+def _print_candidates(explained: Explanation, topology: Topology, title: str) -> None:
     """Print a table of the candidates, and why scores are missing in it."""
     from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
     from topoplace.report import tables
 
     candidates = explained.candidates
+    numbers = gpu_list.numbers(topology)
     tables.show(
         ("GPUs by task", *(f"{score} GB/s" for score in _SCORES), "proven"),
-        [(" ".join(map(str, candidate.gpus)), *_score_cells(candidate)) for candidate in candidates],
+        [
+            (" ".join(str(numbers[gpu]) for gpu in candidate.gpus), *_score_cells(candidate))
+            for candidate in candidates
+        ],
         title,
     )
     if any(is_outside_range(candidate.scores) for candidate in candidates):

@@ -286,8 +286,17 @@ def _files(line: _Line, left: int) -> Sequence[str | None]:
 
 
 def _gpu(gpu: Gpu, device: _Device) -> Gpu:
-    """Return `gpu` with what Type tells: its model, and the share of a GPU that a MIG slice is."""
-    named = device.line.record.get("type")
+    """Return `gpu` with what Type tells; a MIG slice is part of the first of its files."""
+    found = of_type(gpu, device.line.record.get("type"), f"{device.line.record.where}: ")
+    parent = (device.file or "").split(",")[0].rpartition("/")[2] or None
+    return replace(found, parent=parent) if found.fraction < 1 else found
+
+
+def of_type(gpu: Gpu, named: str | None, where: str) -> Gpu:
+    """Return `gpu` with what its type tells: its model, and the share of a GPU that a MIG slice is.
+
+    where: the start of messages. TopologyError for a slice larger than a GPU of its model.
+    """
     found = _MIG_TYPE.fullmatch(named or "")
     if found is None:
         return replace(gpu, model=gpu.model or named)
@@ -295,13 +304,8 @@ def _gpu(gpu: Gpu, device: _Device) -> Gpu:
     whole = slices_of(model or "") or 7
     compute = int(found[2] or found[3])
     if compute > whole:
-        raise TopologyError(
-            f"{device.line.record.where}: Type = {_checks.shown(named)} is {compute} slices of {whole}"
-        )
-    parent = (device.file or "").split(",")[0].rpartition("/")[2] or None
-    return replace(
-        gpu, model=model, memory_gb=float(found[4]) or None, parent=parent, fraction=compute / whole
-    )
+        raise TopologyError(f"{where}Type = {_checks.shown(named)} is {compute} slices of {whole}")
+    return replace(gpu, model=model, memory_gb=float(found[4]) or None, fraction=compute / whole)
 
 
 def _names(devices: Sequence[_Device]) -> list[str]:

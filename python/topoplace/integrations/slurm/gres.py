@@ -12,6 +12,7 @@ from itertools import groupby
 
 from topoplace.discovery.text.host_list import folded
 from topoplace.errors import TopologyError
+from topoplace.topology.devices import device_numbers
 from topoplace.topology.links.link import NVLINKS, LinkKind
 from topoplace.topology.topology import Topology
 
@@ -20,15 +21,14 @@ DEVICE_FILE = "/dev/nvidia{number}"
 _TYPE = re.compile(r"(?:gres[:/])?gpu:g([0-9]{1,4})(?:[:=]1)?")
 _UNTYPED = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z_][\w.-]{0,63}))?(?:[:=]([0-9]{1,4}))?")
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_LAST_NUMBER = re.compile(r"[0-9]{1,5}\Z")
 _LANES = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI}
 
 
 def gres_conf(topology: Topology, *, device_file: str = DEVICE_FILE, types: bool = True) -> str:
     """Return the text of a `gres.conf` for the machines of `topology`, whose names are those of Slurm's nodes.
 
-    device_file: with {number} for the number at the end of the GPU's name, such as 6 of "GPU6", and {node} for the
-    machine's name. Where names have no numbers, or the same ones, GPUs are numbered by their place on their machine.
+    device_file: with {number} for the GPU's number in `device_numbers`, such as 6 for "GPU6", and {node} for the
+    machine's name.
     types: False leaves the types out, and writes `Links` with the number of NVLinks or xGMI links of each pair:
     Slurm then chooses by itself.
     TopologyError for a machine whose name Slurm does not accept, for a MIG slice, or a pattern without {number}.
@@ -54,9 +54,8 @@ def _file_numbers(topology: Topology, node: str, gpus: Sequence[int]) -> Sequenc
                 f"machine {node!r}: {device.name} is a MIG slice, which has no gres type of its own; describe this"
                 " machine to Slurm by AutoDetect=nvml, and leave it out of the topology"
             )
-    found = [_LAST_NUMBER.search(device.name) for device in devices]
-    numbers = [int(match[0]) for match in found if match]
-    return numbers if len(set(numbers)) == len(devices) else range(len(devices))
+    numbers = device_numbers(topology)
+    return [numbers[gpu] for gpu in gpus]
 
 
 def node_gres(topology: Topology, *, types: bool = True) -> Mapping[str, str]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from topoplace.discovery.slurm import nodes as slurm_nodes
 from topoplace.errors import SlurmError
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import node_names
-
-_DEVICE = re.compile(r"gpu(?::[\w.-]+)?:[0-9]+\(IDX:([0-9,-]*)\)")
 
 
 def of_jobs(commands: SlurmCommands, numbers: Collection[int]) -> Mapping[int, Mapping[str, tuple[int, ...]]]:
@@ -30,14 +28,5 @@ def _by_node(job: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return {
         node: numbers
         for node, text in zip(nodes, details, strict=False)
-        if (numbers := tuple(sorted(number for part in _DEVICE.findall(text) for number in _numbers(part))))
+        if (numbers := slurm_nodes.gpus_of(text))
     }
-
-
-def _numbers(text: str) -> list[int]:
-    """Return the numbers in a list such as 0-2,5."""
-    found: list[int] = []
-    for part in filter(None, text.split(",")):
-        low, _, high = part.partition("-")
-        found.extend(range(int(low), int(high or low) + 1))
-    return found

@@ -1,0 +1,329 @@
+"""Reader of Slurm's nodes as `sinfo`, `scontrol show node` and slurm.conf list them, in text or JSON.
+
+Gres counts a node's GPUs and names their type. GresUsed says which of them jobs hold, by their places on the node, as
+in `gpu:a100:2(IDX:0-1)`; `squeue --json` says it by job, without the number of GPUs. No text tells how the GPUs of a
+node are connected: their links are of kind UNKNOWN, unless the caller gives a template. The GPUs of nodes on which
+Slurm starts nothing are unhealthy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topoplace import _checks
+from topoplace.discovery.in_use import InUse
+from topoplace.discovery.networks import switch_tree
+from topoplace.discovery.slurm import gres
+from topoplace.discovery.text import decode, host_list, yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
+from topoplace.topology.fabric import Fabric
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.topology import Topology
+
+_NAMED = ("NODELIST", "NODE", "HOSTNAMES", "HOSTNAME", "NODE_LIST", "NODEHOST")
+_TABLE = re.compile(
+    rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\] \t]+\r?$", re.MULTILINE
+)
+_RECORD = re.compile(r"^[ \t]*NodeName=(?=\S+[ \t\r\n])", re.MULTILINE)
+_SHOWN = re.compile(r"\b(?:Gres(?:Used|Drain)?|CfgTRES|CPUAlloc|CPUTot|CoresPerSocket|RealMemory|Sockets)=")
+_OF_DEVICES = re.compile(r"\bName=|\bAutoDetect=", re.IGNORECASE)
+_JSON = re.compile(r'\A\s*\{.*?"(?:nodes|jobs|sinfo)"\s*:\s*\[', re.DOTALL)
+_JSON_OF_SLURM = re.compile(r'"(?:gres_used|gres_detail|slurm)"', re.IGNORECASE)
+_KEYS = ("Gres", "GresUsed", "State", "AllocTRES")
+_VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
+_ITEM = re.compile(r"((?:[^,()]|\([^()]*\))+)")
+_GRES = re.compile(r"gpu(?::([A-Za-z0-9_][\w.+-]*?))??(?::no_consume)?(?:[:=]([0-9]{1,9}))?(?:\(([^()]*)\))?")
+_INDEX = re.compile(r"(?:IDX:)?([0-9]{1,6})(?:-([0-9]{1,6}))?")
+_DEVICE_TYPE = re.compile(r"g[0-9]{1,4}")
+"""A type for each device, as topoplace writes them: no model."""
+_ALLOCATED = re.compile(r"gres/gpu=([0-9]{1,9})")
+_NONE = frozenset(("", "(null)", "N/A", "n/a"))
+_CLOSED = re.compile(r"(?:down|drain|fail|maint|future|unk|not_responding|power|reboot)\w*", re.IGNORECASE)
+_NOT_RESPONDING = "*"
+_RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
+_WHICH = "`scontrol show node -d` tells which"
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What a text says about one node, in Slurm's words; None for what it does not say."""
+
+    name: str
+    where: str
+    gres: str | None
+    used: str | None = None
+    state: str = ""
+    allocated: str | None = None
+    """AllocTRES."""
+
+    @property
+    def closed(self) -> str:
+        """Return the first word of its state for which Slurm starts nothing on it; "" if it does."""
+        word = next((word for word in re.split(r"[+,\s]+", self.state) if _CLOSED.match(word)), "")
+        return word or (self.state if self.state.endswith(_NOT_RESPONDING) else "")
+
+
+def recognised(text: str) -> bool:
+    """Return True if `text` looks like Slurm's nodes or, in JSON, its jobs."""
+    if _JSON.match(text):
+        return _JSON_OF_SLURM.search(text) is not None
+    if _TABLE.search(text):
+        return True
+    return bool(_RECORD.search(text) and _SHOWN.search(text) and not _OF_DEVICES.search(text))
+
+
+def parse(
+    data: str | bytes,
+    *,
+    template: Topology | None = None,
+    gpu_model: str | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "slurm nodes",
+) -> Topology:
+    """Read the nodes in `data` that have GPUs, as machines of a topology. Equal nodes share a template.
+
+    template: the topology of a node; it must have as many GPUs. gpu_model: replaces the types of Gres.
+    pcie_gb_per_s: GB/s assumed between the GPUs of a node without a template.
+    Raises TopologyError naming the line or the node.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    nodes = list(_nodes(decode.decoded(data, "Slurm's nodes")))
+    if not any(node.gres is not None for node in nodes):
+        raise TopologyError(
+            "the text tells which GPUs jobs hold, not how many there are; use it as --busy-from FILE, or give "
+            "`scontrol show node`"
+        )
+    built: dict[tuple[str, bool], Topology | None] = {}
+    machines: dict[str, Topology] = {}
+    for node in nodes:
+        key = _without_sockets(node.gres or ""), bool(node.closed)
+        if key not in built:
+            built[key] = _machine(node, template, gpu_model, pcie_gb_per_s)
+        if (machine := built[key]) is not None:
+            machines[node.name] = machine
+    return _cluster(nodes, machines, name, template is None)
+
+
+def in_use(data: str | bytes) -> tuple[InUse, ...]:
+    """Return the GPUs that jobs hold, by node and place on the node.
+
+    Raises TopologyError naming the node if the text tells only how many they are.
+    """
+    text = decode.decoded(data, "Slurm's nodes")
+    if "jobs" in (document := _document(text)):
+        return tuple(dict.fromkeys(_of_jobs(document)))
+    return tuple(found for node in _nodes(text) for found in _held(node))
+
+
+# ---- machines --------------------------------------------------------------------------------------------------
+
+
+def _machine(
+    node: _Node, template: Topology | None, gpu_model: str | None, pcie_gb_per_s: float
+) -> Topology | None:
+    kinds = list(_kinds(node))
+    total = sum(count for _, count in kinds)
+    if not total:
+        return None
+    if total > gres.MAX_GPUS:
+        raise TopologyError(f"{node.where}{total} GPUs are more than {gres.MAX_GPUS} on one node")
+    if template is not None:
+        _checks.instance(template, Topology, "template", TopologyError)
+        if template.num_gpus != total:
+            raise TopologyError(f"{node.where}{total} GPUs, but its template has {template.num_gpus}")
+        return template.with_unhealthy(range(total)) if node.closed else template
+    each = [kind for kind, count in kinds for _ in range(count)]
+    gpus = [
+        gres.of_type(Gpu(i, f"GPU{i}", gpu_model, healthy=not node.closed), kind, node.where)
+        for i, kind in enumerate(each)
+    ]
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    links = [(u, v, unknown) for v in range(total) for u in range(v)]
+    return Topology(gpus, links, default=pcie_gb_per_s, name=gpus[0].model or "GPU")
+
+
+def _kinds(node: _Node) -> Iterator[tuple[str | None, int]]:
+    """Yield type and number of equal GPUs of a node; devices of a type each have no model."""
+    for kind, count, _ in _gpus_in(node.gres or "", f"{node.where}Gres"):
+        yield (None if kind is None or _DEVICE_TYPE.fullmatch(kind) else kind), count
+
+
+def _cluster(
+    nodes: Sequence[_Node], machines: Mapping[str, Topology], name: str, links_unknown: bool
+) -> Topology:
+    without = [node.name for node in nodes if node.name not in machines]
+    if not machines:
+        raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none")
+    closed = [f"{node.name} ({node.closed})" for node in nodes if node.name in machines and node.closed]
+    notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
+    if closed:
+        notes.append(
+            f"Nodes on which Slurm starts nothing, whose GPUs are unhealthy: {switch_tree.some(closed)}."
+        )
+    if without:
+        notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
+    if any(node.used not in (None, *_NONE) for node in nodes):
+        notes.append(
+            "The GPUs that jobs hold are free here; --busy-from reads which they are from the same text."
+        )
+    if len(machines) > 1:
+        fabric = Fabric(tuple(machines), (), name, tuple(notes))
+        return Topology.cluster(machines, fabric=fabric, name=name)
+    ((only, machine),) = machines.items()
+    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
+    return replace(machine, gpus=gpus, name=name, notes=(*machine.notes, *notes))
+
+
+# ---- GPUs in use -----------------------------------------------------------------------------------------------
+
+
+def _held(node: _Node) -> Iterator[InUse]:
+    if node.used is not None:
+        for _, count, indices in _gpus_in(node.used, f"{node.where}GresUsed"):
+            places = list(_places(indices or ""))
+            if count and len(places) != count:
+                raise TopologyError(f"{node.where}{count} GPUs are in use, but not which they are; {_WHICH}")
+            yield from (InUse(node.name, place, by_place=True) for place in places)
+        return
+    total = sum(count for _, count in _kinds(node))
+    if total and node.allocated is None:
+        raise TopologyError(f"{node.where}the text does not tell which GPUs are in use; {_WHICH}")
+    found = _ALLOCATED.search(node.allocated or "")
+    used = int(found[1]) if found else 0
+    if 0 < used < total:
+        raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
+    yield from (InUse(node.name, place, by_place=True) for place in range(used))
+
+
+def _of_jobs(document: Fields) -> Iterator[InUse]:
+    for job in yaml_tree.items(document, "jobs"):
+        fields = yaml_tree.fields(job, "a job")
+        where = f"job {_checks.shown(yaml_tree.scalar(fields, 'job_id'))}: "
+        if _RUNS.isdisjoint(_words(fields.get("job_state"))):
+            continue
+        details = _words(fields.get("gres_detail"))
+        hosts = yaml_tree.scalar(fields, "nodes") or ""
+        names = host_list.expanded(hosts, f"{where}nodes") if details else []
+        for node, detail in zip(names, details, strict=False):
+            yield from _held(_Node(node, f"{where}node {_checks.shown(node)}: ", None, detail))
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------
+
+
+def gpus_of(detail: str) -> tuple[int, ...]:
+    """Return the places of GPUs in a text such as "gpu:a100:2(IDX:0-1),gpu:g5:1(IDX:5)", ascending."""
+    found = (indices for _, _, indices in _gpus_in(detail, "GRES"))
+    return tuple(sorted(place for indices in found for place in _places(indices or "")))
+
+
+def _gpus_in(text: str, where: str) -> Iterator[tuple[str | None, int, str | None]]:
+    """Yield type, number, and what is in parentheses, of each entry of GPUs in a value of Gres or GresUsed."""
+    if text in _NONE:
+        return
+    for item in _ITEM.findall(text.strip().removesuffix(",")):
+        if not item.removeprefix("gres/").removeprefix("gres:").startswith("gpu"):
+            continue
+        match = _GRES.fullmatch(item.removeprefix("gres/").removeprefix("gres:"))
+        if match is None or text.count("(") != text.count(")"):
+            raise TopologyError(
+                f"{where} = {_checks.shown(item)} is not such as gpu:a100:4; sinfo cuts columns: use -O gres:200"
+            )
+        yield match[1], int(match[2] or 1), match[3]
+
+
+def _places(indices: str) -> Iterator[int]:
+    for part in indices.split(","):
+        if match := _INDEX.fullmatch(part.strip()):
+            last = min(int(match[2] or match[1]), int(match[1]) + gres.MAX_GPUS)
+            yield from range(int(match[1]), last + 1)
+
+
+def _without_sockets(text: str) -> str:
+    return re.sub(r"\([^()]*\)", "", text)
+
+
+def _nodes(text: str) -> Iterator[_Node]:
+    """Yield the nodes in `text`, each once."""
+    if document := _document(text):
+        found: Iterable[_Node] = _json_nodes(document)
+    elif _TABLE.search(text):
+        found = _rows(text)
+    else:
+        found = _records(text)
+    seen: dict[str, _Node] = {}
+    for node in found:
+        first = seen.setdefault(node.name, node)
+        if (first.gres, first.used) != (node.gres, node.used):
+            raise TopologyError(f"{node.where}appears twice, with other GPUs")
+    yield from seen.values()
+
+
+def _rows(text: str) -> Iterator[_Node]:
+    """Yield the nodes of a table of sinfo; a node in several partitions has several rows."""
+    titles: list[str] = []
+    for number, line in decode.numbered_lines(text):
+        if _TABLE.match(line):
+            titles = line.split()
+            continue
+        cells = line.split()
+        if not cells or not titles:
+            continue
+        if len(cells) != len(titles):
+            raise TopologyError(f"line {number}: {len(cells)} cells below {len(titles)} titles")
+        row = dict(zip(titles, cells, strict=True))
+        listed = next(row[title] for title in _NAMED if title in row)
+        for name in host_list.expanded(listed, f"line {number}: NODELIST"):
+            where = f"line {number}: node {_checks.shown(name)}: "
+            yield _Node(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE", ""))
+
+
+def _records(text: str) -> Iterator[_Node]:
+    """Yield the nodes of records that begin with NodeName=, on one line or several."""
+    starts = [match.start() for match in _RECORD.finditer(text)]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        number = text.count("\n", 0, start) + 1
+        record = text[start:end].split("\n\n")[0].lstrip()
+        names, rest = re.split(r"\s", record.removeprefix("NodeName="), maxsplit=1)
+        values = dict(_VALUE.findall(rest))
+        for name in host_list.expanded(names, f"line {number}: NodeName"):
+            where = f"line {number}: node {_checks.shown(name)}: "
+            used, state = values.get("GresUsed"), values.get("State", "")
+            yield _Node(name, where, values.get("Gres", ""), used, state, values.get("AllocTRES"))
+
+
+def _document(text: str) -> Fields:
+    """Return the object of JSON in `text`; an empty one if the text is not JSON."""
+    if not text.lstrip().startswith("{"):
+        return Fields()
+    return yaml_tree.fields(next(yaml_tree.documents(text, "Slurm's nodes")), "Slurm's nodes")
+
+
+def _json_nodes(document: Fields) -> Iterator[_Node]:
+    """Yield the nodes that `scontrol`, `sinfo` or slurmrestd list."""
+    for one in yaml_tree.items(document, "nodes"):
+        node = yaml_tree.fields(one, "a node")
+        name = _checks.text(yaml_tree.scalar(node, "name"), "nodes: name", TopologyError)
+        state = "+".join((*_words(node.get("state")), *_words(node.get("state_flags"))))
+        used, allocated = yaml_tree.scalar(node, "gres_used"), yaml_tree.scalar(node, "tres_used")
+        where = f"node {_checks.shown(name)}: "
+        yield _Node(name, where, yaml_tree.scalar(node, "gres") or "", used, state, allocated)
+    for one in yaml_tree.items(document, "sinfo"):
+        group = yaml_tree.fields(one, "an entry of sinfo")
+        held = yaml_tree.fields(group.get("gres"), "gres")
+        state = "+".join(_words(yaml_tree.fields(group.get("node"), "node").get("state")))
+        for listed in _words(yaml_tree.fields(group.get("nodes"), "nodes").get("nodes")):
+            for name in host_list.expanded(listed, "nodes"):
+                total, used = yaml_tree.scalar(held, "total"), yaml_tree.scalar(held, "used")
+                yield _Node(name, f"node {_checks.shown(name)}: ", total or "", used, state)
+
+
+def _words(value: object) -> list[str]:
+    """Return the texts of a list, or the one that a value is."""
+    found = value if isinstance(value, list) else [value]
+    return [word for word in found if isinstance(word, str)]

@@ -1,0 +1,173 @@
+"""Slurm's lists of nodes: how many GPUs there are, and which of them jobs hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from topoplace import TopologyError, discovery, machines
+from topoplace.discovery.slurm import nodes
+
+SCONTROL = (Path(__file__).parents[2] / "data/slurmnodes-scontrol.txt").read_text("utf-8")
+SINFO = """NODELIST   GRES              GRES_USED               STATE
+n[1-2]     gpu:a100:4(S:0-1) gpu:a100:2(IDX:0-1)     mixed
+n3         gpu:a100:4(S:0-1) gpu:a100:0(IDX:N/A)     down*
+n3         gpu:a100:4(S:0-1) gpu:a100:0(IDX:N/A)     down*
+cpu1       (null)            gpu:0                   idle
+"""
+
+
+def held(text: str) -> list[tuple[str | None, int]]:
+    return [(one.machine, one.number) for one in nodes.in_use(text)]
+
+
+def test_records_of_scontrol() -> None:
+    found = tp.Topology.from_text(SCONTROL)
+    assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"n1": 4, "n2": 4}
+    assert {gpu.model for gpu in found.gpus} == {"a100"}
+    assert [gpu.healthy for gpu in found.gpus] == [True] * 4 + [False] * 4
+    assert set(found.notes) >= {
+        "Slurm does not tell how the GPUs of a node are connected.",
+        "Nodes on which Slurm starts nothing, whose GPUs are unhealthy: n2 (DRAIN).",
+        "Without GPUs, and left out: login.",
+    }
+    assert held(SCONTROL) == [("n1", 0), ("n1", 2), ("n1", 3)]
+
+
+def test_one_line_a_node() -> None:
+    text = (
+        "NodeName=g2 State=MIXED CPUTot=64 Gres=gpu:h100:2(S:0) GresUsed=gpu:h100:1(IDX:1) AllocTRES=cpu=2\n"
+    )
+    found = tp.Topology.from_text(text)
+    assert (found.machine_names, found.num_gpus) == (("g2",), 2)
+    assert held(text) == [("g2", 1)]
+
+
+def test_a_table_of_sinfo() -> None:
+    found = tp.Topology.from_text(SINFO)
+    assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"n1": 4, "n2": 4, "n3": 4}
+    assert [gpu.healthy for gpu in found.gpus] == [True] * 8 + [False] * 4
+    assert held(SINFO) == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
+
+
+def test_use_alone_is_no_topology() -> None:
+    text = "GRES_USED            NODELIST\ngpu:2(IDX:0,3)       n1\n"
+    assert held(text) == [("n1", 0), ("n1", 3)]
+    with pytest.raises(TopologyError, match=r"not how many there are; use it as --busy-from FILE"):
+        tp.Topology.from_text(text)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {
+            "nodes": [
+                {"name": "n1", "gres": "gpu:l40s:4", "gres_used": "gpu:l40s:1(IDX:2)", "state": ["MIXED"]}
+            ]
+        },
+        {
+            "sinfo": [
+                {
+                    "node": {"state": ["MIXED"]},
+                    "nodes": {"nodes": ["n1"]},
+                    "gres": {"total": "gpu:l40s:4", "used": "gpu:l40s:1(IDX:2)"},
+                }
+            ],
+            "meta": {"slurm": {}},
+        },
+    ],
+)
+def test_json(document: dict[str, Any]) -> None:
+    text = json.dumps(document)
+    found = tp.Topology.from_text(text)
+    assert (found.num_gpus, found.gpus[0].model, found.machine_names) == (4, "l40s", ("n1",))
+    assert held(text) == [("n1", 2)]
+
+
+def test_jobs_in_json() -> None:
+    jobs = [
+        {
+            "job_id": 1,
+            "job_state": ["RUNNING"],
+            "nodes": "n[1-2]",
+            "gres_detail": ["gpu:1(IDX:3)", "gpu:2(IDX:0-1)"],
+        },
+        {"job_id": 2, "job_state": "COMPLETED", "nodes": "n1", "gres_detail": ["gpu:1(IDX:0)"]},
+    ]
+    text = json.dumps({"jobs": jobs})
+    assert held(text) == [("n1", 3), ("n2", 0), ("n2", 1)]
+    with pytest.raises(TopologyError, match="not how many there are"):
+        tp.Topology.from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ("Gres=gpu:4 State=ALLOCATED AllocTRES=cpu=8,gres/gpu=4", [0, 1, 2, 3]),
+        ("Gres=gpu:4 State=IDLE AllocTRES=", []),
+        (
+            "Gres=gpu:4 State=MIXED AllocTRES=gres/gpu=3",
+            "3 of 4 GPUs are in use; `scontrol show node -d` tells",
+        ),
+        ("Gres=gpu:4 GresUsed=gpu:3 State=MIXED", "3 GPUs are in use, but not which they are"),
+        ("Gres=gpu:4 State=MIXED", "the text does not tell which GPUs are in use"),
+        ("Gres=gpu:4 GresUsed=gpu:g0:1(IDX:0),gpu:g1:0(IDX:N/A),gpu:g3:1(IDX:3) State=MIXED", [0, 3]),
+        ("Gres=gpu:tesla:no_consume:2 GresUsed=gpu:tesla:2(IDX:0-1) Sockets=2", [0, 1]),
+    ],
+)
+def test_which_gpus_are_in_use(record: str, expected: list[int] | str) -> None:
+    text = f"NodeName=n1 {record} \n"
+    assert nodes.recognised(text)
+    if isinstance(expected, list):
+        assert held(text) == [("n1", number) for number in expected]
+    else:
+        with pytest.raises(TopologyError, match=expected):
+            nodes.in_use(text)
+
+
+def test_slices_and_devices_with_a_type_each() -> None:
+    text = "NodeName=n1 Gres=gpu:a100_3g.20gb:2,gpu:g7:1 Sockets=2\n"
+    found = tp.Topology.from_text(text)
+    assert [(gpu.model, round(gpu.fraction, 3)) for gpu in found.gpus] == [
+        ("a100", 0.429),
+        ("a100", 0.429),
+        (None, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("NODELIST GRES\nn1 gpu:a100:4(S:0-\n", r"line 2: .*sinfo cuts columns: use -O gres:200"),
+        ("NODELIST GRES\nn1 gpu:4 more\n", "line 2: 3 cells below 2 titles"),
+        ("NodeName=n[1 Gres=gpu:4 CPUTot=3\n", "line 1: NodeName"),
+        ("NodeName=n1 Gres=gpu:999 CPUTot=3\n", "999 GPUs are more than 256"),
+        ("NodeName=n1 Gres=(null) CPUTot=3\n", "no node has a GPU: Gres of n1 has none"),
+        ("NODELIST GRES\nn1 gpu:4\nn1 gpu:8\n", "line 3: node 'n1': appears twice, with other GPUs"),
+        ('{"jobs": [], "slurm": 1}', "not how many there are"),
+        ('{"nodes": {}, "slurm": 1}', "nodes"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        nodes.parse(text)
+
+
+def test_busy_gpus_of_a_topology() -> None:
+    cluster = tp.Topology.cluster(machines.get("dgx1-v100"), 2, names=["n1", "n2"])
+    assert discovery.busy_gpus("GRES_USED NODELIST\ngpu:2(IDX:0,3) n2\ngpu:1(IDX:0) other\n", cluster) == (
+        8,
+        11,
+    )
+    alone = machines.get("dgx1-v100")
+    assert discovery.busy_gpus("GRES_USED NODELIST\ngpu:2(IDX:0,3) n2\n", alone) == (0, 3)
+    with pytest.raises(TopologyError, match="machine 'n2' has no GPU 9, which is in use"):
+        discovery.busy_gpus("GRES_USED NODELIST\ngpu:1(IDX:9) n2\n", cluster)
+    with pytest.raises(
+        TopologyError, match=r"gres.conf of Slurm does not tell which GPUs are in use; these do: .*nodes of"
+    ):
+        discovery.busy_gpus("Name=gpu File=/dev/nvidia[0-3]\n", cluster)
