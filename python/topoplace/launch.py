@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
-from topoplace.topology.devices import device_numbers
+from topoplace.topology.device_numbers import device_numbers
 
 Environment = dict[str, str]
 

@@ -14,7 +14,7 @@ _ENTRY = re.compile(r"\s*(-?[0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
 
 def numbers(topology: Topology) -> tuple[int, ...]:
     """Return the number by which people and tools call each GPU: of one machine, its device's; of several, its id."""
-    from topoplace.topology.devices import device_numbers
+    from topoplace.topology.device_numbers import device_numbers
 
     return device_numbers(topology) if topology.num_machines == 1 else tuple(range(topology.num_gpus))
 

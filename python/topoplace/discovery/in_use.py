@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import device_numbers
+from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.topology import Topology
 
 

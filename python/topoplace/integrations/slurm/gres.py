@@ -12,7 +12,7 @@ from itertools import groupby
 
 from topoplace.discovery.text.host_list import folded
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import device_numbers
+from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.links.link import NVLINKS, LinkKind
 from topoplace.topology.topology import Topology
 
