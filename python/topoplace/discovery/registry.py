@@ -106,6 +106,7 @@ FORMATS = (
     Format("nodes of Slurm", "slurm.nodes"),
     Format("topology.conf of Slurm", "slurm.topology_conf"),
     Format("topology.yaml of Slurm", "slurm.topology_yaml"),
+    Format("ResourceSlices of Kubernetes", "cluster_managers.resource_slices"),
     Format("Kubernetes nodes", "cluster_managers.kubernetes_labels"),
     Format("HyperNodes of Volcano", "cluster_managers.volcano"),
     Format("HiveD configuration", "cluster_managers.hived"),

@@ -84,7 +84,7 @@ def test_nodes_without_a_clique_are_left_out() -> None:
     fabric = parse(text)
     assert isinstance(fabric, Fabric)
     assert fabric.machines == ("n1",)
-    assert "Without a clique, and left out: n2, n3." in fabric.notes
+    assert "Without a clique or a level, and left out: n2, n3." in fabric.notes
 
 
 def test_a_template_tells_what_the_table_does_not() -> None:
@@ -169,7 +169,7 @@ def test_the_status_of_a_node_alone() -> None:
 
 
 def test_a_described_node_without_gpus_is_refused_by_its_name() -> None:
-    text = DESCRIBED.replace("nvidia.com", "example.com")
+    text = DESCRIBED.replace("nvidia.com/gpu", "example.com/widget")
     assert discovery.format_of(text).name == "Kubernetes nodes"
     assert refusal(discovery.read, text).startswith("no node has a GPU: n1; ")
 

@@ -44,9 +44,13 @@ def test_cliques_are_told_apart_by_cluster_and_clique(nodes: str) -> None:
     assert kubernetes_labels.recognised(nodes)
     topology = parse(nodes)
     assert (topology.num_gpus, topology.num_machines) == (12, 3)
-    (level,) = fabric_of(topology).levels
+    level, *others = fabric_of(topology).levels
     assert (level.name, level.kind) == ("nvlink_domain", LinkKind.NVSWITCH)
     assert level.domains[0] == level.domains[2] != level.domains[1]
+    assert [(one.name, one.domains) for one in others] == [
+        ("rack", ("b1/r1", "b2/r1", None)),
+        ("block", ("b1", "b2", "b1")),
+    ]
     gpu = topology.gpus[0]
     assert (gpu.model, gpu.machine) == ("NVIDIA-GB200", "a1")
     assert gpu.memory_gb == pytest.approx(198.67, abs=0.01)

@@ -1,7 +1,7 @@
 """Reader of nodes as `kubectl` prints them for people: tables, `describe node`, and lines of labels.
 
-- `kubectl get nodes` with `-L nvidia.com/gpu.clique` or `--show-labels`, and the table NODE, LABEL, CLIQUE of NVIDIA's
-documentation: a line of titles, and a line for each node;
+- `kubectl get nodes` with `-L` and labels of cliques, GPUs or levels, or with `--show-labels`, and the table NODE,
+LABEL, CLIQUE of NVIDIA's documentation: a line of titles, and a line for each node;
 - `kubectl describe node`: sections Labels, Capacity and Allocatable, for one or several nodes, or some of them for one;
 - labels alone: lines of `key=value`, also between the lines `nvidia.com/gpu: 8` of Capacity and Allocatable, as `grep`
 leaves them.
@@ -13,11 +13,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from topoplace import _checks
+from topoplace.discovery.cluster_managers import level_labels
 from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 
-TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABELS)[ \t]*\r?$", re.MULTILINE)
+TABLE = re.compile(
+    rf"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABELS|\b{level_labels.TITLE})[ \t]*\r?$",
+    re.MULTILINE,
+)
 """The line of titles of a table of nodes."""
 
 DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
@@ -39,7 +43,9 @@ _KEYS = {
     for key in ("clique", "count", "memory", "product", "replicas")
 }
 _KEYS["CLIQUE"] = _KEYS["GPU.CLIQUE"]
+_LEVEL = re.compile(level_labels.TITLE)
 _CLOSED = "closed"
+_REQUESTED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+)[ \t]+([0-9]+)\b.*")
 _EMPTY = ("<none>", "null", "-", "")
 
 
@@ -77,7 +83,11 @@ def _table(text: str, start: int) -> Iterator[Node]:
 def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Node:
     cells = dict(_cells(number, line, titles))
     where = f"line {number}: node {_checks.shown(next(iter(cells.values())))}: "
-    labels = {_KEYS[title]: cell for title, cell in cells.items() if title in _KEYS}
+    labels = {
+        _KEYS.get(title, title.lower()): cell
+        for title, cell in cells.items()
+        if title in _KEYS or _LEVEL.fullmatch(title)
+    }
     for pair in cells.get("LABELS", "").split(","):
         if match := _LABEL.fullmatch(pair):
             labels[match[1]] = match[2]
@@ -131,6 +141,8 @@ def _described(text: str, indent: str, name: str = "") -> Iterator[Node]:
             rest = line
         if closed := _closed(line, section):
             found.setdefault(_CLOSED, {})[_CLOSED] = closed
+        if section == "Allocated resources" and (asked := _REQUESTED.fullmatch(rest.strip())):
+            found.setdefault(section, {})[asked[1]] = asked[2]
         match = (_LABEL if section == "Labels" else _ANY_RESOURCE).fullmatch(rest.strip())
         if match and section in ("Labels", "Capacity", "Allocatable"):
             _put(found.setdefault(section, {}), match[1], match[2].strip(), number)
@@ -140,7 +152,8 @@ def _described(text: str, indent: str, name: str = "") -> Iterator[Node]:
 
 def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> Node:
     labels, capacity, allocatable = (found.get(key, {}) for key in ("Labels", "Capacity", "Allocatable"))
-    return Node(name, where, labels, capacity, allocatable, found.get(_CLOSED, {}).get(_CLOSED, ""))
+    closed = found.get(_CLOSED, {}).get(_CLOSED, "")
+    return Node(name, where, labels, capacity, allocatable, closed, found.get("Allocated resources", {}))
 
 
 def _closed(line: str, section: str) -> str:

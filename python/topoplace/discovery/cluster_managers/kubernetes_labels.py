@@ -9,7 +9,9 @@ describe slices, and `gpu.slices.gi` is their size. Under "mixed" `nvidia.com/mi
 describe slices, and `status.capacity` counts whole GPUs;
 - `nvidia.com/gpu.clique`: ClusterUUID and CliqueId of the NVLink domain, joined by a dot. Only both together identify a
 domain, because every cluster numbers its cliques from the start;
-- labels that the caller names as levels, such as the node labels of a Kueue Topology or of KAI.
+- labels of AWS, GKE, OCI, CoreWeave and Topograph, and others whose name is that of a level, such as rack or zone. A
+Topology of Kueue or KAI in the text names others, and so may the caller;
+- for other vendors, the capacity under amd.com/gpu, google.com/tpu, huawei.com/Ascend910 and so on.
 
 A node without a level's label is in no domain of that level. Labels describe no links inside a machine. Whole GPUs of a
 node in an NVLink domain are taken to meet in its switches, as GPUs of two such nodes do. All other links are of kind
@@ -22,11 +24,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import node_devices, node_objects
+from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.in_use import InUse
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode
+from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
@@ -39,6 +43,7 @@ NVLINK_DOMAIN = "nvlink_domain"
 MAX_GPUS = 256
 """Limit on GPUs and slices of one node; more are refused as a mistake."""
 
+_TPU_SHAPE = "cloud.google.com/gke-tpu-topology"
 _CLIQUE = "nvidia.com/gpu.clique"
 
 
@@ -76,15 +81,20 @@ def parse(
     keys = _level_keys(levels)
     notes: list[str] = []
     templates = _Templates(template, whole_gpus, nvlink_gb_per_s, pcie_gb_per_s)
-    nodes = list(node_objects.read(decode.decoded(data, "nodes"), notes))
-    if template is None and all(map(_uncounted, nodes)) and any(map(_clique, nodes)):
+    topologies: list[Fields] = []
+    nodes = list(node_objects.read(decode.decoded(data, "nodes"), notes, topologies))
+    if levels is None:
+        keys = _told_levels(nodes, topologies, notes)
+    notes += _slice_shapes(nodes)
+    if template is None and nodes and all(map(_uncounted, nodes)) and (keys or any(map(_clique, nodes))):
         return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
     notes += _closed(nodes)
     built = {node.name: templates.of(node) for node in nodes}
     machines = {node: machine for node, machine in built.items() if machine is not None}
     without = [node for node in built if node not in machines]
     if not machines:
-        raise TopologyError(_why_none(without))
+        raise TopologyError(_why_none(without, topologies))
+    notes += _held(nodes)
     notes += templates.notes()
     if without:
         notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
@@ -109,10 +119,51 @@ def _alone(machines: Mapping[str, Topology], name: str, notes: Sequence[str]) ->
     return replace(machine, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*machine.notes, *notes))))
 
 
-def _why_none(nodes: Sequence[str]) -> str:
+def _why_none(nodes: Sequence[str], topologies: Sequence[Fields]) -> str:
+    if not nodes and topologies:
+        levels = ", ".join(level_labels.of_topology(topologies[0]).values())
+        return f"a Topology names levels ({levels}), and there is no node; add what `kubectl get nodes -o yaml` prints"
     if not nodes:
-        return "there is no node"
+        return "there is no node; give what `kubectl get nodes -o yaml` prints"
     return f"no node has a GPU: {switch_tree.some(nodes)}; the text has neither {GPU}.count nor a capacity"
+
+
+def _held(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield a note on the nodes some of whose GPUs are requested by pods."""
+    held = [f"{node.name} ({used})" for node in nodes if (used := _requested(node))]
+    if held:
+        yield f"GPUs that pods request are free here, as which they are is not told: {switch_tree.some(held)}."
+
+
+def _slice_shapes(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield a note on shapes of TPU slices, which say nothing of which chip is where."""
+    if shapes := dict.fromkeys(node.labels[_TPU_SHAPE] for node in nodes if node.labels.get(_TPU_SHAPE)):
+        yield f"TPU slices of shape {', '.join(shapes)}: which chip is at which place is not told, and so no ICI link."
+
+
+def _requested(node: Node) -> int:
+    return node.count("requested", node_devices.resource_of(node)) or 0
+
+
+def in_use(data: str | bytes) -> tuple[InUse, ...]:
+    """Return the GPUs of nodes all of whose GPUs are requested, as `kubectl describe nodes` shows.
+
+    TopologyError names a node some of whose GPUs are requested: which they are is not told.
+    """
+    found: list[InUse] = []
+    nodes = list(node_objects.read(decode.decoded(data, "nodes"), [], []))
+    if not nodes:
+        raise TopologyError("there is no node; give `kubectl describe nodes`")
+    for node in nodes:
+        used, total = _requested(node), sum(one.count for one in node_devices.of(node, None))
+        if total and not node.requested:
+            raise TopologyError(
+                f"{node.where}the text does not tell what pods request; give `kubectl describe nodes`"
+            )
+        if 0 < used < total:
+            raise TopologyError(f"{node.where}pods request {used} of {total} GPUs, but not which; use --busy")
+        found += [InUse(node.name, place, by_place=True) for place in range(used)]
+    return tuple(found)
 
 
 # ---- machines --------------------------------------------------------------------------------------------------
@@ -284,11 +335,11 @@ def _uncounted(node: Node) -> bool:
 def _domains(
     nodes: Sequence[Node], gb_per_s: float | None, keys: Mapping[str, str], name: str, notes: list[str]
 ) -> Fabric:
-    """Return the NVLink domains of nodes whose numbers of GPUs are unknown."""
-    kept = [node for node in nodes if _clique(node)]
+    """Return the NVLink domains and levels of nodes whose numbers of GPUs are unknown."""
+    kept = [node for node in nodes if _clique(node) or any(node.labels.get(key) for key in keys.values())]
     levels = _levels(kept, gb_per_s, keys, notes)
-    if left := [node.name for node in nodes if not _clique(node)]:
-        notes.append(f"Without a clique, and left out: {switch_tree.some(left)}.")
+    if left := [node.name for node in nodes if node not in kept]:
+        notes.append(f"Without a clique or a level, and left out: {switch_tree.some(left)}.")
     notes.append("The number of GPUs of a node is not told.")
     return Fabric(tuple(node.name for node in kept), levels, name, tuple(notes))
 
@@ -311,6 +362,30 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
     return dict(levels)
 
 
+def _told_levels(nodes: Sequence[Node], topologies: Sequence[Fields], notes: list[str]) -> dict[str, str]:
+    """Return the label of each level, innermost first: of a Topology in the text whose labels nodes have, else known.
+
+    A Topology counts only for labels that some node has.
+    """
+    for one in topologies:
+        keys = {
+            name: key
+            for name, key in level_labels.of_topology(one).items()
+            if any(node.labels.get(key) for node in nodes)
+        }
+        if keys:
+            return keys
+    keys = dict(level_labels.known([node for node in nodes if not _is_without_gpus(node)]))
+    if keys:
+        named = ", ".join(f"{name} ({key})" for name, key in keys.items())
+        notes.append(f"Levels are taken from labels, innermost first: {named}.")
+    return keys
+
+
+def _is_without_gpus(node: Node) -> bool:
+    return bool(node.resources) and not any(one.count for one in node_devices.of(node, 0))
+
+
 def _label_levels(nodes: Sequence[Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
     """Yield the levels in `keys`, which maps a level's name to the node label of its domains; outermost first."""
     paths: list[tuple[str, ...]] = [()] * len(nodes)
@@ -328,13 +403,22 @@ def _label_levels(nodes: Sequence[Node], keys: Mapping[str, str], notes: list[st
 def _clique_level(nodes: Sequence[Node], gb_per_s: float | None, notes: list[str]) -> Iterator[Level]:
     cliques = tuple(_clique(node) for node in nodes)
     if any(cliques):
-        yield Level(NVLINK_DOMAIN, cliques, gb_per_s, kind=LinkKind.NVSWITCH)
+        kind = LinkKind.NVSWITCH
+        if not gb_per_s and not all(map(_has_known_nvlinks, nodes)):
+            kind = LinkKind.NETWORK
+            notes.append("The speed of NVLinks is not known without the GPUs' model: give nvlink_gb_per_s.")
+        yield Level(NVLINK_DOMAIN, cliques, gb_per_s, kind=kind)
     if any(node.labels.get(_CLIQUE) and clique is None for node, clique in zip(nodes, cliques, strict=True)):
         notes.append(f"A {_CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
+
+
+def _has_known_nvlinks(node: Node) -> bool:
+    devices = [one for one in node_devices.of(node, 0) if one.count]
+    return all(one.profile is None and nvlink_of(one.model or "") is not None for one in devices)
 
 
 def _clique(node: Node) -> str | None:
     """Return the NVLink domain of `node`; None if its label is missing or has no ClusterUUID."""
     cluster, dot, clique = node.labels.get(_CLIQUE, "").rpartition(".")
     known = dot and clique and cluster.strip("0-")
-    return f"{cluster}.{clique}" if known else None
+    return f"{cluster}.{clique}" if known else level_labels.nvlink_domain(node)

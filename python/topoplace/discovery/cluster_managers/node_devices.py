@@ -17,6 +17,24 @@ MIG_COUNT = re.compile(r"nvidia\.com/mig-(([1-8])g\.[0-9]+gb(?:\.me)?(?:\+[a-z.]
 MIG_CAPACITY = re.compile(r"nvidia\.com/mig-(([1-8])g\.([0-9]+)gb(?:\.me)?(?:\+[a-z.]+)?)")
 """The resource of MIG slices of one profile."""
 
+ACCELERATOR = re.compile(
+    r"(?:[\w-]+\.)+[\w-]+/(?:gpu|tpu|npu|xpu|gcu|dcu(?:num)?|mlu|gaudi[0-9]?|neuron(?:device)?|i915|xe|Ascend\w+)"
+)
+"""A resource that counts whole accelerators, of any vendor."""
+_MODELS = (
+    f"{GPU}.product",
+    "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-tpu-accelerator",
+    "gpu.nvidia.com/model",
+    "eks.amazonaws.com/instance-gpu-name",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "k8s.amazonaws.com/accelerator",
+    "node.kubernetes.io/npu.chip.name",
+    "accelerator",
+)
+"""Labels with the model of a node's accelerators; the first that a node has counts."""
 _STRATEGY = "nvidia.com/mig.strategy"
 _PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
 
@@ -40,7 +58,8 @@ def of(node: Node, whole_gpus: int | None) -> Iterator[Slices]:
     """
     count = node.count("labels", f"{GPU}.count")
     memory = _gigabytes(node.count("labels", f"{GPU}.memory"))
-    model = _PROFILE.sub("", node.labels.get(f"{GPU}.product", "")) or None
+    named = next((node.labels[key] for key in _MODELS if node.labels.get(key)), "")
+    model = _PROFILE.sub("", named) or None
     single = node.labels.get(_STRATEGY) == "single"
     mixed = [] if single else list(_labelled(node)) or list(_of_capacity(node, model))
     if mixed:
@@ -49,8 +68,28 @@ def of(node: Node, whole_gpus: int | None) -> Iterator[Slices]:
     elif single and (size := node.count("labels", f"{GPU}.slices.gi")):
         yield Slices(count or 0, model, memory, _fraction(size, model, node), f"{size}g")
     else:
-        there = node.count("resources", GPU) if count is None else count
-        yield Slices(there or 0, model, memory, 1.0)
+        yield from _accelerators(node, count, model, memory)
+
+
+def resource_of(node: Node) -> str:
+    """Return the resource of the node's accelerators: NVIDIA's if it has one, else the first of another vendor."""
+    return GPU if GPU in node.resources else next(filter(ACCELERATOR.fullmatch, node.resources), GPU)
+
+
+def _accelerators(node: Node, count: int | None, model: str | None, memory: float | None) -> Iterator[Slices]:
+    """Yield the whole accelerators: the number of the label, else of the capacity, of each vendor that it counts."""
+    if count is not None:
+        yield Slices(count, model, memory, 1.0)
+        return
+    for key in filter(ACCELERATOR.fullmatch, node.resources):
+        there = node.count("resources", key) or 0
+        yield Slices(there, model or (None if key == GPU else _of_resource(key)), memory, 1.0)
+
+
+def _of_resource(key: str) -> str | None:
+    """Return the model that the name of a resource is, such as Ascend910; None for a kind such as gpu."""
+    name = key.rpartition("/")[2]
+    return name if any(map(str.isdigit, name)) else None
 
 
 def _whole(node: Node, given: int | None) -> int:

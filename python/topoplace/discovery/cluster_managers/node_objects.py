@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import kubectl_text
+from topoplace.discovery.cluster_managers import kubectl_text, level_labels
 from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
@@ -16,7 +16,8 @@ _ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)  # without blan
 _DOTS = re.compile(r"^[ \t]*\.{3,}[ \t]*\r?$", re.MULTILINE)
 _RECOGNISED = re.compile(
     r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
-    r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",
+    r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda)|"
+    r"nodeLabel\"?:|cloud\.google\.com/gke-|amd\.com/gpu|(?:topology\.k8s\.aws|fabric\.topograph\.run)/)",
     re.MULTILINE,
 )
 _VENDOR = "nvidia.com/"
@@ -28,15 +29,18 @@ def recognised(text: str) -> bool:
     return any(form.search(text) for form in forms)
 
 
-def read(text: str, notes: list[str]) -> Iterator[Node]:
-    """Yield the nodes in `text`, and add to `notes` what it leaves out. Raises TopologyError naming line or node."""
+def read(text: str, notes: list[str], topologies: list[Fields]) -> Iterator[Node]:
+    """Yield the nodes in `text`; add to `notes` what it leaves out, and to `topologies` those of Kueue and KAI.
+
+    Raises TopologyError naming line or node.
+    """
     found = kubectl_text.nodes(text)
     text, elided = (_ELLIPSIS if found is None else _DOTS).subn("", text)
     if elided:
         notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
     if found is None:
         objects = enumerate(yaml_tree.objects(text, "nodes"))
-        found = (node for i, one in objects if (node := _node(one, i)) is not None)
+        found = (node for i, one in objects if (node := _node(one, i, topologies)) is not None)
     seen: set[str] = set()
     for node in found:
         if node.name in seen:
@@ -45,8 +49,10 @@ def read(text: str, notes: list[str]) -> Iterator[Node]:
         yield node
 
 
-def _node(one: Fields, i: int) -> Node | None:
+def _node(one: Fields, i: int, topologies: list[Fields]) -> Node | None:
     kind = yaml_tree.scalar(one, "kind")
+    if level_labels.is_topology(one):
+        topologies.append(one)
     if kind not in (None, "Node"):
         return None
     metadata = yaml_tree.fields(one.get("metadata"), "metadata")

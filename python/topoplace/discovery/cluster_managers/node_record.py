@@ -23,6 +23,9 @@ class Node:
     closed: str = ""
     """Why Kubernetes gives it no pods, such as "Unschedulable: true"; "" if it gives it some."""
 
+    requested: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What its pods request, as `kubectl describe` shows under "Allocated resources"."""
+
     @property
     def resources(self) -> Mapping[str, str]:
         """Return the capacity, or what is allocatable if the text has no capacity."""

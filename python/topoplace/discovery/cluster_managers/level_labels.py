@@ -1,0 +1,116 @@
+"""Node labels that name domains of the network: those of managed clouds and of Topograph, and levels by their names.
+
+Keys are told apart by what follows their last slash, because the tables of kubectl show no more of them. A family of
+numbered keys, such as `network-node-layer-1` to `-3` of AWS, is several levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from topoplace import _checks
+from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.text import yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.errors import TopologyError
+
+_INNERMOST_FIRST = (
+    ("host",),
+    ("subblock", "sub_block", "local_block"),
+    ("leaf", "leafgroup", "tor"),
+    ("rack", "rack_name", "rack_id"),
+    ("block", "network_block", "pod", "cell"),
+    ("spine",),
+    ("superpod", "superspine", "core", "hpc_island", "scalable_unit"),
+    ("row", "hall", "datacenter", "data_center"),
+    ("zone",),
+    ("region",),
+)
+_RANK = {name: rank for rank, names in enumerate(_INNERMOST_FIRST) for name in names}
+_NOISE = re.compile(r"^(?:gce_)?(?:rdma_|network_|hpc_|physical_)?topology_|^rdma_|^gce_|_id$")
+_FAMILIES = (
+    (re.compile(r"network-node-layer-([1-9])"), "layer", True),  # AWS: the highest number is next to the node
+    (re.compile(r"tier-([0-9]{1,2})"), "tier", False),  # Topograph: tier 0 is next to the node
+    (re.compile(r"network-level-([1-9])"), "level", False),
+)
+_NVLINK_KEYS = re.compile(
+    r"(?:network\.topology\.(?:nvidia\.com|kubernetes\.io)/accelerator|accelerator\.topograph\.run/(?:sub-)?domain"
+    r"|(?:topology\.k8s\.aws/)?ultraserver-id|ds\.coreweave\.com/nvlink\.domain)"
+)
+_OF_A_NODE = ("kubernetes.io/hostname", "hostname")
+TITLE = (
+    r"(?:[A-Z-]*(?:BLOCK|RACK|LEAF|SPINE|ZONE|REGION|SUPERPOD)|NETWORK-NODE-LAYER-[1-9]|TIER-[0-9]{1,2}"
+    r"|ULTRASERVER-ID)"
+)
+"""The pattern of the titles of such labels in the tables of kubectl."""
+
+
+def known(nodes: Sequence[Node]) -> Mapping[str, str]:
+    """Return the label of each level that some of the nodes have, by the level's name, innermost first.
+
+    Of two keys with one name, the one that more nodes have counts.
+    """
+    counts: dict[str, int] = {}
+    for node in nodes:
+        for key, value in node.labels.items():
+            counts[key] = counts.get(key, 0) + bool(value)
+    found: dict[str, tuple[tuple[int, int], int, str]] = {}
+    for key, count in counts.items():
+        if count and (level := _level(key)) is not None:
+            name, place = level
+            if name not in found or count > found[name][1]:
+                found[name] = place, count, key
+    ordered = sorted(found.items(), key=lambda item: item[1][0])
+    return {name: key for name, (_, _, key) in ordered}
+
+
+def nvlink_domain(node: Node) -> str | None:
+    """Return the NVLink domain that a label of Topograph, AWS or CoreWeave names; None if there is none."""
+    named = (value for key, value in node.labels.items() if value and _NVLINK_KEYS.fullmatch(key))
+    return next(named, None)
+
+
+def _level(key: str) -> tuple[str, tuple[int, int]] | None:
+    """Return a level's name and its place among others, inner ones before; None for any other label."""
+    if key in _OF_A_NODE or _NVLINK_KEYS.fullmatch(key):
+        return None
+    last = re.split(r"[/.]", key)[-1] if "/" not in key else key.rpartition("/")[2]
+    for family, name, outermost_first in _FAMILIES:
+        if match := family.fullmatch(last):
+            number = int(match[1])
+            return f"{name}{number}", (_RANK["leaf"], -number if outermost_first else number)
+    name = last.rpartition(".")[2].replace("-", "_").lower()
+    while (shorter := _NOISE.sub("", name)) != name:
+        name = shorter
+    return (name, (_RANK[name], 0)) if name in _RANK else None
+
+
+# ---- Topology objects of Kueue and KAI -----------------------------------------------------------------------------
+
+
+def is_topology(one: Fields) -> bool:
+    """Return True for a Topology object of Kueue or KAI."""
+    return yaml_tree.scalar(one, "kind") == "Topology"
+
+
+def of_topology(one: Fields) -> dict[str, str]:
+    """Return the label of each level of a Topology object, by the level's name, innermost first."""
+    spec = yaml_tree.fields(one.get("spec"), f"{yaml_tree.at(one)}spec")
+    keys = [key for key in _node_labels(spec) if key not in _OF_A_NODE]
+    if not keys:
+        raise TopologyError(f"{yaml_tree.at(one)}a Topology without levels above the node")
+    return dict(zip(_names(keys[::-1]), keys[::-1], strict=True))
+
+
+def _node_labels(spec: Fields) -> Iterator[str]:
+    for item in yaml_tree.items(spec, "levels"):
+        level = yaml_tree.fields(item, "a level")
+        label = yaml_tree.scalar(level, "nodeLabel")
+        yield _checks.text(label, f"{yaml_tree.at(level)}nodeLabel", TopologyError)
+
+
+def _names(keys: Sequence[str]) -> list[str]:
+    """Return a short name for each key; the keys themselves if short names repeat."""
+    names = [level[0] if (level := _level(key)) else key.rpartition("/")[2] for key in keys]
+    return names if len(set(names)) == len(names) else list(keys)

@@ -1,0 +1,272 @@
+"""Reader of ResourceSlices, in which drivers of Kubernetes list the devices of each node.
+
+The text is ResourceSlice objects, or a list of them, in YAML or JSON (`kubectl get resourceslices -o yaml`), of the
+drivers of NVIDIA, AMD, Intel, TPUs and others with GPUs, and of network drivers such as dra.net. These attributes are
+read: type, product or model, UUID, PCI address, PCIe root, NUMA node, compute capability, health, and memory. Adapters
+and GPUs at one PCIe root are PHB to each other, those of one NUMA node NODE, and all others SYS. How GPUs are connected
+with each other is not told: their links are of kind UNKNOWN, unless the caller gives a template. Slices of a GPU, such
+as type `mig`, are left out with a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topoplace import _checks
+from topoplace.discovery.networks import switch_tree
+from topoplace.discovery.text import decode, yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu, Nic
+from topoplace.topology.fabric import Fabric
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.topology import Topology
+
+MAX_GPUS = 256
+"""Limit on GPUs of one node; more are refused as a mistake."""
+_RECOGNISED = re.compile(
+    r'(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)"?kind"?:[ \t]*"?ResourceSlice(?:List)?"?[ \t\r]*(?:[,}]|$)',
+    re.MULTILINE,
+)
+_WHOLE = ("gpu", "amdgpu", "tpu", "npu", "accelerator", "")
+"""Types of devices that are whole GPUs; "" is a driver that tells no type."""
+_OF_GPUS = re.compile(r"(?:^|[.-])(?:gpu|tpu|npu|xpu|gaudi|neuron)", re.IGNORECASE)
+_OF_NETWORKS = re.compile(r"(?:^|[.-])(?:net|dranet|nic|rdma|sriov|infiniband)|\bdra\.net\b", re.IGNORECASE)
+_ADAPTER = frozenset(("ifName", "rdma", "rdmaDevice", "linkSpeed"))
+_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])(?:\.[0-9]+)?")
+_QUANTITY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGTPE]?)(i?)")
+_BUS_ID = re.compile(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    driver: str
+    name: str
+    attributes: Mapping[str, str]
+    """By the last part of their names, as texts."""
+    memory_gb: float | None
+
+    @property
+    def kind(self) -> str:
+        return self.attributes.get("type", "").lower()
+
+    @property
+    def is_adapter(self) -> bool:
+        return bool(_OF_NETWORKS.search(self.driver)) or not _ADAPTER.isdisjoint(self.attributes)
+
+    @property
+    def is_gpu(self) -> bool:
+        return not self.is_adapter and self.kind in _WHOLE and bool(_OF_GPUS.search(self.driver) or self.kind)
+
+    @property
+    def root(self) -> str | None:
+        return self.attributes.get("pcieRoot")
+
+    @property
+    def numa_node(self) -> int | None:
+        """Return its NUMA node; drivers write -1 for one that is unknown."""
+        found = self.attributes.get("numaNode", self.attributes.get("numa", ""))
+        return int(found) if re.fullmatch(r"[0-9]{1,4}", found) else None
+
+
+def recognised(text: str) -> bool:
+    """Return True if `text` looks like ResourceSlices."""
+    return _RECOGNISED.search(text) is not None
+
+
+def parse(
+    data: str | bytes,
+    *,
+    template: Topology | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "resource slices",
+) -> Topology:
+    """Read the nodes in `data` that have GPUs, as machines of a topology.
+
+    template: the topology of a node, with as many GPUs; it replaces what is read of each. pcie_gb_per_s: GB/s assumed
+    between the GPUs of a node without a template. Of a pool, only slices of the newest generation count.
+    Raises TopologyError naming the line, the slice or the device.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    nodes = _nodes(decode.decoded(data, "ResourceSlices"))
+    machines = {
+        node: machine for node, devices in nodes.items() if (machine := _machine(devices, pcie_gb_per_s))
+    }
+    if not machines:
+        raise TopologyError(
+            f"no slice lists a GPU: those of {switch_tree.some(list(nodes)) or 'no node'} do not"
+        )
+    if template is not None:
+        _checks.instance(template, Topology, "template", TopologyError)
+        for node, machine in machines.items():
+            if machine.num_gpus != template.num_gpus:
+                raise TopologyError(
+                    f"node {_checks.shown(node)}: {machine.num_gpus} GPUs, but its template has {template.num_gpus}"
+                )
+        machines = dict.fromkeys(machines, template)
+    notes = list(_notes(nodes, machines, template is None))
+    if len(machines) > 1:
+        fabric = Fabric(tuple(machines), (), name, tuple(notes))
+        return Topology.cluster(machines, fabric=fabric, name=name)
+    ((only, machine),) = machines.items()
+    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
+    return replace(machine, gpus=gpus, name=name, notes=tuple(notes))
+
+
+# ---- machines --------------------------------------------------------------------------------------------------
+
+
+def _machine(devices: Sequence[_Device], pcie_gb_per_s: float) -> Topology | None:
+    """Return the machine of a node with these devices; None if it has no GPU."""
+    found = [device for device in devices if device.is_gpu]
+    if not found:
+        return None
+    if len(found) > MAX_GPUS:
+        raise TopologyError(f"{len(found)} GPUs are more than {MAX_GPUS} on one node")
+    near = _sockets(found)
+    gpus = [_gpu(i, device, near[i]) for i, device in enumerate(found)]
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    links = [(u, v, unknown) for v in range(len(gpus)) for u in range(v)]
+    nics = [
+        Nic(device.attributes.get("ifName") or device.name, tuple(_path(device, gpu) for gpu in found))
+        for device in devices
+        if device.is_adapter
+    ]
+    return Topology(gpus, links, default=pcie_gb_per_s, nics=tuple(nics), name=gpus[0].model or "GPU")
+
+
+def _gpu(index: int, device: _Device, socket: int | None) -> Gpu:
+    attributes = device.attributes
+    model = next((attributes[key] for key in ("productName", "model", "tpuGen") if attributes.get(key)), None)
+    address = next((value for value in attributes.values() if _BUS_ID.fullmatch(value)), None)
+    capability = _CAPABILITY.fullmatch(attributes.get("cudaComputeCapability", ""))
+    return Gpu(
+        index,
+        f"GPU{index}",
+        model,
+        socket=socket,
+        memory_gb=device.memory_gb,
+        uuid=attributes.get("uuid"),
+        bus_id=address,
+        numa_node=device.numa_node,
+        healthy=attributes.get("health", "").lower() not in ("unhealthy", "false"),
+        capability=10 * int(capability[1]) + int(capability[2]) if capability else None,
+    )
+
+
+def _sockets(devices: Sequence[_Device]) -> list[int | None]:
+    """Return the number of each device's NUMA node, or of its PCIe root where NUMA nodes are not told."""
+    if all(device.numa_node is not None for device in devices):
+        return [device.numa_node for device in devices]
+    roots = {root: i for i, root in enumerate(dict.fromkeys(device.root for device in devices))}
+    shared = len(roots) < len(devices) and None not in roots
+    return [roots[device.root] if shared else None for device in devices]
+
+
+def _path(adapter: _Device, gpu: _Device) -> str:
+    if adapter.root is not None and adapter.root == gpu.root:
+        return "PHB"
+    return "NODE" if adapter.numa_node is not None and adapter.numa_node == gpu.numa_node else "SYS"
+
+
+def _notes(
+    nodes: Mapping[str, Sequence[_Device]], machines: Mapping[str, Topology], links_unknown: bool
+) -> Iterator[str]:
+    if links_unknown:
+        yield "ResourceSlices do not tell how the GPUs of a node are connected."
+    if without := [node for node in nodes if node not in machines]:
+        yield f"Without GPUs, and left out: {switch_tree.some(without)}."
+    kinds = dict.fromkeys(
+        f"{device.kind or 'devices'} of {device.driver}"
+        for devices in nodes.values()
+        for device in devices
+        if not device.is_gpu and not device.is_adapter
+    )
+    if kinds:
+        yield f"Devices that are no whole GPUs, and left out: {switch_tree.some(kinds)}."
+
+
+# ---- slices ----------------------------------------------------------------------------------------------------
+
+
+def _nodes(text: str) -> dict[str, list[_Device]]:
+    """Return the devices of each node, in the order of the text."""
+    slices = [
+        found
+        for one in yaml_tree.objects(text, "ResourceSlices")
+        if yaml_tree.scalar(one, "kind") in ("ResourceSlice", None) and (found := _slice(one)) is not None
+    ]
+    newest: dict[tuple[str, str], int] = {}
+    for node, pool, generation, _ in slices:
+        newest[node, pool] = max(generation, newest.get((node, pool), 0))
+    nodes: dict[str, list[_Device]] = {}
+    seen: set[tuple[str, str, str]] = set()
+    for node, pool, generation, devices in slices:
+        for device in devices if generation == newest[node, pool] else ():
+            key = node, device.driver, device.name
+            if key in seen:
+                raise TopologyError(
+                    f"node {_checks.shown(node)}: device {_checks.shown(device.name)} appears twice"
+                )
+            seen.add(key)
+            nodes.setdefault(node, []).append(device)
+    return nodes
+
+
+def _slice(one: Fields) -> tuple[str, str, int, list[_Device]] | None:
+    """Return node, pool, generation and devices of a slice; None for one that belongs to no node."""
+    metadata = yaml_tree.fields(one.get("metadata"), "metadata")
+    spec = yaml_tree.fields(one.get("spec"), f"{yaml_tree.at(one)}spec")
+    pool = yaml_tree.fields(spec.get("pool"), "pool")
+    node = yaml_tree.scalar(spec, "nodeName") or _owner(metadata)
+    if node is None:
+        return None
+    driver = yaml_tree.scalar(spec, "driver") or ""
+    devices = [
+        _device(yaml_tree.fields(item, "a device"), driver) for item in yaml_tree.items(spec, "devices")
+    ]
+    name = f"{driver}/{yaml_tree.scalar(pool, 'name') or ''}"
+    return node, name, yaml_tree.number(pool, "generation", 0, 1 << 62) or 0, devices
+
+
+def _owner(metadata: Fields) -> str | None:
+    """Return the node that owns a slice without the field nodeName."""
+    for item in yaml_tree.items(metadata, "ownerReferences"):
+        owner = yaml_tree.fields(item, "an owner")
+        if yaml_tree.scalar(owner, "kind") == "Node":
+            return yaml_tree.scalar(owner, "name")
+    return None
+
+
+def _device(one: Fields, driver: str) -> _Device:
+    name = _checks.text(yaml_tree.scalar(one, "name"), f"{yaml_tree.at(one)}name of a device", TopologyError)
+    body = yaml_tree.fields(one.get("basic"), "basic") if "basic" in one else one  # v1beta1
+    where = f"{yaml_tree.at(one)}device {_checks.shown(name)}: "
+    attributes = {
+        key.rpartition("/")[2]: _plain(value) or ""
+        for key, value in yaml_tree.fields(body.get("attributes"), f"{where}attributes").items()
+    }
+    capacity = yaml_tree.fields(body.get("capacity"), f"{where}capacity")
+    memory = _plain(
+        next((value for key, value in capacity.items() if key.rpartition("/")[2] == "memory"), None)
+    )
+    return _Device(driver, name, attributes, _gigabytes(memory, where))
+
+
+def _plain(value: object) -> str | None:
+    """Return the text of an attribute, such as of {string: x}, or of a capacity, such as of {value: 40Gi}."""
+    found = next(iter(value.values()), None) if isinstance(value, Fields) else value
+    return found if isinstance(found, str) else None
+
+
+def _gigabytes(quantity: str | None, where: str) -> float | None:
+    if quantity is None:
+        return None
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None:
+        raise TopologyError(f"{where}memory = {_checks.shown(quantity)} is not an amount such as 40Gi")
+    power = " KMGTPE".index(match[2] or " ")
+    return float(match[1]) * (1024 if match[3] else 1000) ** power / 1e9 or None

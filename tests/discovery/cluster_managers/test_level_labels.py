@@ -1,0 +1,182 @@
+"""Levels of the network in labels of nodes: of clouds, of Topograph, and of Topology objects of Kueue and KAI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+import topoplace as tp
+from refusals import refusal
+from topoplace import Fabric, TopologyError, discovery
+
+
+def nodes(*labels: Mapping[str, str], resource: str = "nvidia.com/gpu", count: int = 8) -> str:
+    """Return Node objects n0, n1 and so on with these labels."""
+    return "".join(
+        f"---\nkind: Node\nmetadata:\n  name: n{i}\n  labels:\n"
+        + "".join(
+            f'    {key}: "{value}"\n' for key, value in {"kubernetes.io/hostname": f"n{i}", **one}.items()
+        )
+        + f'status:\n  capacity:\n    {resource}: "{count}"\n    cpu: "64"\n'
+        for i, one in enumerate(labels)
+    )
+
+
+def levels(text: str) -> dict[str, tuple[str | None, ...]]:
+    found = discovery.read(text)
+    fabric = found if isinstance(found, Fabric) else found.fabric
+    assert fabric is not None
+    return {level.name: level.domains for level in fabric.levels}
+
+
+GKE = "cloud.google.com/gce-topology-"
+AWS = "topology.k8s.aws/network-node-layer-"
+OCI = "oci.oraclecloud.com/rdma."
+TIER = "fabric.topograph.run/tier-"
+OLD = "network.topology.nvidia.com/"
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (
+            [{f"{GKE}block": "b", f"{GKE}subblock": s, f"{GKE}host": h} for s, h in ("xa", "xb", "yc")],
+            {
+                "host": ("b/x/a", "b/x/b", "b/y/c"),
+                "subblock": ("b/x", "b/x", "b/y"),
+                "block": ("b", "b", "b"),
+            },
+        ),
+        (
+            [{f"{AWS}1": "t", f"{AWS}2": m, f"{AWS}3": b} for m, b in ("xa", "xb", "yc")],
+            {
+                "layer3": ("t/x/a", "t/x/b", "t/y/c"),
+                "layer2": ("t/x", "t/x", "t/y"),
+                "layer1": ("t", "t", "t"),
+            },
+        ),
+        (
+            [
+                {f"{OCI}hpc_island_id": "i", f"{OCI}network_block_id": n, f"{OCI}local_block_id": n}
+                for n in "ab"
+            ],
+            {"local_block": ("i/a/a", "i/b/b"), "network_block": ("i/a", "i/b"), "hpc_island": ("i", "i")},
+        ),
+        (
+            [{f"{TIER}0": leaf, f"{TIER}1": "s"} for leaf in "ab"],
+            {"tier0": ("s/a", "s/b"), "tier1": ("s", "s")},
+        ),
+        (
+            [{f"{OLD}leaf": leaf, f"{OLD}spine": "s", f"{OLD}core": "c"} for leaf in "ab"],
+            {"leaf": ("c/s/a", "c/s/b"), "spine": ("c/s", "c/s"), "core": ("c", "c")},
+        ),
+        (
+            [
+                {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", "site/rack": k}
+                for k in "ab"
+            ],
+            {"rack": ("r/z/a", "r/z/b"), "zone": ("r/z", "r/z"), "region": ("r", "r")},
+        ),
+        ([{"example.com/colour": "red", "block-storage": "yes"}, {"site/pool": "rack"}], {}),
+    ],
+)
+def test_levels_from_labels(
+    labels: list[dict[str, str]], expected: dict[str, tuple[str | None, ...]]
+) -> None:
+    assert levels(nodes(*labels)) == expected
+
+
+def test_nvlink_domains_of_topograph_and_aws() -> None:
+    for key in (f"{OLD}accelerator", "accelerator.topograph.run/domain", "topology.k8s.aws/ultraserver-id"):
+        assert levels(nodes({key: "d1"}, {key: "d1"}, {key: "d2"})) == {"nvlink_domain": ("d1", "d1", "d2")}
+
+
+def test_levels_are_noted_and_the_callers_replace_them() -> None:
+    text = nodes({f"{GKE}block": "b", "site/room": "1"}, {f"{GKE}block": "b", "site/room": "2"})
+    assert (
+        f"Levels are taken from labels, innermost first: block ({GKE}block)."
+        in tp.Topology.from_text(text).notes
+    )
+    found = tp.Topology.from_text(text, levels={"room": "site/room"})
+    assert found.fabric is not None
+    assert [(level.name, level.domains) for level in found.fabric.levels] == [("room", ("1", "2"))]
+
+
+TOPOLOGY = """---
+kind: Topology
+apiVersion: {api}
+metadata: {{name: default}}
+spec:
+  levels:
+  - nodeLabel: "example.com/floor"
+  - nodeLabel: "example.com/rack"
+  - nodeLabel: "kubernetes.io/hostname"
+"""
+
+
+@pytest.mark.parametrize("api", ["kueue.x-k8s.io/v1beta2", "kai.scheduler/v1alpha1"])
+def test_a_topology_of_kueue_or_kai_names_the_levels(api: str) -> None:
+    text = TOPOLOGY.format(api=api)
+    labelled = nodes(
+        {"example.com/floor": "1", "example.com/rack": "r1", f"{GKE}block": "b"}, {"example.com/floor": "1"}
+    )
+    assert levels(text + labelled) == {"rack": ("1/r1", None), "floor": ("1", "1")}
+    assert refusal(discovery.read, text) == (
+        "a Topology names levels (example.com/rack, example.com/floor), and there is no node; add what "
+        "`kubectl get nodes -o yaml` prints"
+    )
+
+
+def test_a_table_of_levels_is_a_fabric() -> None:
+    text = (
+        "NAME  STATUS  ROLES   AGE  VERSION  NETWORK-NODE-LAYER-1  NETWORK-NODE-LAYER-2\n"
+        "n1    Ready   <none>  9d   v1.34.2  nn-a                  nn-b\n"
+        "n2    Ready   <none>  9d   v1.34.2  nn-a                  nn-c\n"
+    )
+    found = discovery.read(text)
+    assert isinstance(found, Fabric)
+    assert found.machines == ("n1", "n2")
+    assert levels(text) == {"layer2": ("nn-a/nn-b", "nn-a/nn-c"), "layer1": ("nn-a", "nn-a")}
+
+
+@pytest.mark.parametrize(
+    ("resource", "labels", "model"),
+    [
+        ("amd.com/gpu", {"amd.com/gpu.product-name": "AMD_Instinct_MI300X"}, "AMD_Instinct_MI300X"),
+        ("gpu.intel.com/i915", {}, "i915"),
+        ("google.com/tpu", {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}, "tpu-v4-podslice"),
+        ("huawei.com/Ascend910", {}, "Ascend910"),
+        ("nvidia.com/gpu", {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, "nvidia-h100-80gb"),
+        ("habana.ai/gaudi", {}, None),
+    ],
+)
+def test_accelerators_of_other_vendors(resource: str, labels: dict[str, str], model: str | None) -> None:
+    found = tp.Topology.from_text(nodes(labels, labels, resource=resource, count=4))
+    assert (found.num_machines, found.num_gpus, {gpu.model for gpu in found.gpus}) == (2, 8, {model})
+
+
+DESCRIBED = """Name:               {name}
+Labels:             kubernetes.io/hostname={name}
+Capacity:
+  nvidia.com/gpu:   4
+Allocatable:
+  nvidia.com/gpu:   4
+Allocated resources:
+  (Total limits may be over 100 percent, i.e., overcommitted.)
+  Resource           Requests     Limits
+  --------           --------     ------
+  cpu                10 (5%)      20 (10%)
+  nvidia.com/gpu     {used}            {used}
+"""
+
+
+def test_requests_of_pods_are_noted_and_known_where_they_are_all() -> None:
+    text = DESCRIBED.format(name="n1", used=4) + "\n" + DESCRIBED.format(name="n2", used=0)
+    found = tp.Topology.from_text(text)
+    note = "GPUs that pods request are free here, as which they are is not told: n1 (4)."
+    assert note in found.notes
+    assert discovery.busy_gpus(text, found) == (0, 1, 2, 3)
+    some = DESCRIBED.format(name="n1", used=3)
+    with pytest.raises(TopologyError, match="pods request 3 of 4 GPUs, but not which"):
+        discovery.busy_gpus(some, tp.Topology.from_text(some))

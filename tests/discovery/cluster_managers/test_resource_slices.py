@@ -1,0 +1,76 @@
+"""ResourceSlices of the drivers of GPUs and networks as machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from refusals import refusal
+from topoplace import discovery
+from topoplace.discovery.cluster_managers import resource_slices
+
+SLICES = (Path(__file__).parents[2] / "data/k8sslices-two-drivers.yaml").read_text("utf-8")
+
+
+def test_devices_of_two_drivers() -> None:
+    found = tp.Topology.from_text(SLICES)
+    assert (found.num_gpus, found.machine_names) == (3, ("n1",))
+    assert [gpu.socket for gpu in found.gpus] == [0, 0, 1]
+    first = found.gpus[0]
+    assert (first.model, first.capability, first.bus_id) == ("NVIDIA A100-SXM4-40GB", 80, "0000:10:1c.0")
+    assert first.memory_gb == pytest.approx(42.95, abs=0.01)
+    assert [(nic.name, nic.paths) for nic in found.nics] == [("rdma0", ("SYS", "SYS", "PHB"))]
+    assert set(found.notes) >= {
+        "Without GPUs, and left out: cpu-only.",
+        "Devices that are no whole GPUs, and left out: mig of gpu.nvidia.com.",
+    }
+
+
+def test_older_forms_are_read_alike() -> None:
+    text = """kind: ResourceSlice
+metadata:
+  ownerReferences: [{kind: Node, name: n7}]
+spec:
+  driver: gpu.amd.com
+  pool: {name: n7}
+  devices:
+  - name: gpu-1
+    basic:
+      attributes:
+        type: {string: amdgpu}
+        productName: {string: AMD_Instinct_MI300X}
+        numaNode: {int: 1}
+      capacity: {memory: 192Gi}
+"""
+    found = tp.Topology.from_text(text)
+    assert (found.machine_names, found.gpus[0].model, found.gpus[0].numa_node) == (
+        ("n7",),
+        "AMD_Instinct_MI300X",
+        1,
+    )
+    assert found.gpus[0].memory_gb == pytest.approx(206.2, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("40Gi", "lots"), "device 'gpu-0': memory = 'lots' is not an amount such as 40Gi"),
+        (("gpu-1", "gpu-0"), "node 'n1': device 'gpu-0' appears twice"),
+        (
+            ("type: {string: gpu}", "type: {string: mig}"),
+            "no slice lists a GPU: those of n1, cpu-only do not",
+        ),
+        (("name: gpu-0", "name: "), "name of a device"),
+    ],
+)
+def test_refusals(change: tuple[str, str], message: str) -> None:
+    assert message in refusal(discovery.read, SLICES.replace(*change))
+
+
+def test_a_template_replaces_what_is_read() -> None:
+    template = tp.Topology.from_links(3, [(0, 1, 50.0)])
+    assert resource_slices.parse(SLICES, template=template).bandwidth(0, 1) == 50.0
+    with pytest.raises(tp.TopologyError, match="3 GPUs, but its template has 4"):
+        resource_slices.parse(SLICES, template=tp.Topology.from_links(4, []))
