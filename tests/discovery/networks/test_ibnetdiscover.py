@@ -66,3 +66,16 @@ CA = 'Ca 1 "H-1" # "n mlx5_0"\n'
 )
 def test_refused(text: str, message: str) -> None:
     assert message in refusal(parse, text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1 Attr 0x11:0) bad status 110; Connection timed out",
+        "ibwarn: [4711] _do_madrpc: recv failed: Connection timed out",
+    ],
+)
+def test_errors_among_the_output_are_noted(rails: str, line: str) -> None:
+    fabric = parse(f"{line}\n{rails}")
+    assert fabric.levels == parse(rails).levels
+    assert "line 1 is an error of ibnetdiscover: what it could not ask is missing." in fabric.notes

@@ -79,3 +79,11 @@ def test_the_published_nodes_of_openb(shared: Path) -> None:
     assert isinstance(topology, tp.topology.cluster_topology.ClusterTopology)
     assert (topology.num_machines, topology.num_gpus, len(topology.templates)) == (1213, 6212, 12)
     assert len(nodes.hosts) == 1213
+
+
+def test_nodes_of_the_trace_of_2026() -> None:
+    found = trace_nodes.parse(
+        "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,1,128,0\nH800,8,192,1\nA10,0,9,2\n"
+    )
+    assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"0": 1, "1": 8}
+    assert found.gpus[1].model == "H800"

@@ -45,14 +45,39 @@ def test_the_only_one_needs_no_name() -> None:
 
 
 def test_topologies_that_tell_no_levels(text: str) -> None:
-    with pytest.raises(tp.TopologyError, match=r"^line 27: topology 'login' has no switches"):
+    with pytest.raises(
+        tp.TopologyError, match=r"^line 27: topology 'login' is flat: .*it names none; `scontrol"
+    ):
         parse(text, topology="login")
-    with pytest.raises(tp.TopologyError, match=r"^line 29: topology 'cube' is a torus"):
-        parse(text, topology="cube")
     with pytest.raises(tp.TopologyError, match=r"^topology = 'x' is none of racks, fabric"):
         parse(text, topology="x")
     with pytest.raises(tp.TopologyError, match=r"^topology.yaml is one list of topologies"):
         parse("racks: 1")
+
+
+def test_toruses_are_domains() -> None:
+    text = """- topology: pods
+  torus3d:
+    toruses:
+    - name: one
+      dims: {x: 2, y: 1, z: 1}
+      nodes: "n[1-2]"
+    - name: two
+      dims: {x: 2, y: 2, z: 1}
+      regions:
+      - anchor: {x: 0, y: 0, z: 0}
+        nodes: "n3"
+      - nodes: "n4"
+"""
+    fabric = parse(text)
+    assert [(level.name, level.domains) for level in fabric.levels] == [
+        ("torus", ("one", "one", "two", "two"))
+    ]
+    assert "The places of nodes in a torus form no levels, and are left out." in fabric.notes
+    with pytest.raises(tp.TopologyError, match="line 12: node 'n1' appears twice"):
+        parse(text.replace('"n4"', '"n1"'))
+    with pytest.raises(tp.TopologyError, match="topology 'pods' has no nodes"):
+        parse("- topology: pods\n  torus3d:\n    toruses: []\n")
 
 
 def test_recognised(text: str) -> None:

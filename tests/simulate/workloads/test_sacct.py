@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
@@ -87,3 +88,30 @@ def test_files_are_recognised(tmp_path: Path) -> None:
     path = tmp_path / "dump"
     path.write_text(SACCT, "utf-8")
     assert read_workload(path).job_ids == ("8", "12", "7")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "JobID|User|State\n3|u|COMPLETED\n",
+            "a dump of sacct without Submit, NNodes, AllocTRES; use sacct -a -X -P",
+        ),
+        ("3|train|COMPLETED|2026-10-04T17:05:17|billing=8,gres/gpu=8\n", "without its heading; leave out -n"),
+        ("JobID      State  AllocTRES\n----- ---------- ----------\n4 FAILED cpu=1\n", "in aligned columns"),
+    ],
+)
+def test_other_forms_of_sacct_are_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_workload(io.BytesIO(text.encode()))
+
+
+@pytest.mark.parametrize("kind", ["h100_1g.10gb", "nvidia_a100_3g.20gb", "1g.5gb"])
+def test_slices_are_no_whole_gpus(kind: str) -> None:
+    heading = "JobIDRaw|Submit|Start|End|NNodes|AllocTRES\n"
+    row = "{}|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00|1|{}\n"
+    text = (
+        heading + row.format(1, f"gres/gpu:{kind}=2,gres/gpu=2") + row.format(2, "gres/gpu:h100=2,gres/gpu=2")
+    )
+    jobs = read_workload(io.BytesIO(text.encode()))
+    assert [job.num_tasks for job in jobs.jobs] == [2]

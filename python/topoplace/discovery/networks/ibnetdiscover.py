@@ -30,6 +30,10 @@ _RECOGNISED = re.compile(
 _OTHER = re.compile(r"#.*|(?:vendid|devid|sysimgguid|caguid|switchguid|rtguid)=.*|DR path.*|")
 
 
+_COMPLAINT = re.compile(r"(?:\S+\.c:[0-9]+[:;]|ib(?:warn|panic|error)\b|mad_rpc|umad|perror)[: ].*")
+"""What the program and its libraries write to standard error."""
+
+
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `ibnetdiscover`."""
     return _RECOGNISED.search(text) is not None
@@ -46,6 +50,7 @@ def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
     """
     network = _read(decode.decoded(data, "ibnetdiscover's output"))
     hosts, notes = _hosts(network)
+    notes += network.notes
     cables, rates = _cables(network, hosts)
     tree = switch_tree.from_cables(cables, what="the text")
     speed = _gb_per_s(next(iter(rates))) if len(rates) == 1 else 0.0
@@ -84,6 +89,7 @@ class _Network:
     nodes: dict[str, _Node] = field(default_factory=dict[str, _Node])
     cables: dict[tuple[_Port, _Port], _Cable] = field(default_factory=dict[tuple[_Port, _Port], _Cable])
     """Each cable by its two ends, the smaller one first; an end is (GUID, port)."""
+    notes: list[str] = field(default_factory=list[str])
 
 
 def _read(text: str) -> _Network:
@@ -105,6 +111,8 @@ def _read(text: str) -> _Network:
             rate = _RATE.fullmatch(cable[4])
             cable_here = _Cable(where, f"{int(rate[1])}x{rate[2]}" if rate else "")
             network.cables.setdefault((min(near, far), max(near, far)), cable_here)
+        elif _COMPLAINT.fullmatch(line.strip()):
+            network.notes.append(f"{where} is an error of ibnetdiscover: what it could not ask is missing.")
         elif not _OTHER.fullmatch(line.strip()):
             raise TopologyError(f"{where}: {_checks.shown(line.strip())} is not a line of ibnetdiscover")
     _check_ends(network)

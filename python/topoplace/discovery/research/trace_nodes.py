@@ -1,9 +1,10 @@
 """Reader of the nodes of cluster traces: CSV with a machine per row, its GPUs, their model, its CPUs and memory.
 
 These lists are read: `openb_node_list_*` of Alibaba's `cluster-trace-gpu-v2023`, `pai_machine_spec` of its
-`cluster-trace-gpu-v2020` (with or without a header), `cluster_machine_list` of Microsoft's Philly trace, and our own,
-`machine,num_gpus` and optionally `gpu_type,cpus,mem_mib`. They do not say how the GPUs of a machine are connected:
-their links are of kind UNKNOWN, unless the caller gives a template. Machines without GPUs are left out.
+`cluster-trace-gpu-v2020` (with or without a header), lists with the columns of its trace of 2026 (`node_name`,
+`gpu_model`, `gpu_capacity_num`), `cluster_machine_list` of Microsoft's Philly trace, and our own, `machine,num_gpus`
+and optionally `gpu_type,cpus,mem_mib`. They do not say how the GPUs of a machine are connected: their links are of
+kind UNKNOWN, unless the caller gives a template. Machines without GPUs are left out.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ _LISTS: Final = (
     _Columns("sn", "gpu", "model", "cpu_milli", "memory_mib", cpus_times=0.001),
     _Columns("machine", "cap_gpu", "gpu_type", "cap_cpu", "cap_mem", memory_bytes=_GIB),
     _Columns("machineId", "number of GPUs", gpu_memory="single GPU mem"),
+    _Columns("node_name", "gpu_capacity_num", "gpu_model", "cpu_num"),
     _Columns("machine", "num_gpus", "gpu_type", "cpus", "mem_mib"),
 )
-_NEEDED: Final = (3, 3, 2, 2)
+_NEEDED: Final = (3, 3, 2, 3, 2)
 """How many of the columns, in their order, a list must have to be known; of the last one, others are optional."""
 _PAI_HEADER: Final = ("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu")
 _NUMBER: Final = r"[0-9]{1,6}(?:\.[0-9]{1,6})?"

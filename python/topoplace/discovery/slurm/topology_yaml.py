@@ -1,26 +1,26 @@
-"""Reader of Slurm's `topology.yaml` as a Fabric: one of its topologies, a tree of switches, blocks, or rings.
+"""Reader of Slurm's `topology.yaml` as a Fabric: one of its topologies, of switches, blocks, rings or toruses.
 
 The text is a list. Each entry has a name, `cluster_default`, and the content of a `topology.conf`: `tree` with
-`switches`, `block` with `blocks` and `block_sizes`, or `ring` with `rings`. Two kinds are refused: `flat`, which has no
-switches, and `torus3d`, whose distances do not form levels.
+`switches`, `block` with `blocks` and `block_sizes`, or `ring` with `rings`. Of `torus3d`, the level "torus" says which
+nodes share a torus; their places in it form no levels, and are left out with a note. `flat` names no nodes, and is
+refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import topology_conf
 from topoplace.discovery.slurm.conf_records import Record
-from topoplace.discovery.text import decode, yaml_tree
+from topoplace.discovery.text import decode, host_list, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
-from topoplace.topology.fabric import Fabric
+from topoplace.topology.fabric import Fabric, Level
 
-_TREE, _BLOCK, _RING = "tree", "block", "ring"
-_UNREAD = {"flat": "has no switches", "torus3d": "is a torus, whose distances do not form levels"}
+_TREE, _BLOCK, _RING, _FLAT, _TORUS = "tree", "block", "ring", "flat", "torus3d"
 # For each kind: the key of its list, the key of a member's name there, and the key of that name in a topology.conf.
 _MEMBERS = {
     _TREE: ("switches", "switch", "switchname"),
@@ -51,13 +51,35 @@ def parse(
     names = [entry["topology"] for entry in entries]
     chosen = _chosen(entries, names, topology)
     kind = _kind(chosen)
-    records = list(_records(chosen, kind))
     notes = (
         [f"This is {names[entries.index(chosen)]} of the topologies {switch_tree.some(names)}."]
         if names[1:]
         else []
     )
+    if kind == _TORUS:
+        return _toruses(chosen, name, notes)
+    records = list(_records(chosen, kind))
     return topology_conf.of_records(records, name, "topology.yaml", notes, allow_dangling=allow_dangling)
+
+
+def _toruses(entry: Fields, name: str, notes: Sequence[str]) -> Fabric:
+    """Return a fabric in which nodes of one torus are a domain of the level "torus"."""
+    body = yaml_tree.fields(entry[_TORUS], _TORUS)
+    torus_of: dict[str, str] = {}
+    for item in yaml_tree.items(body, "toruses"):
+        torus = yaml_tree.fields(item, "a torus")
+        label = _checks.text(yaml_tree.scalar(torus, "name"), f"{yaml_tree.at(torus)}name", TopologyError)
+        regions = [yaml_tree.fields(region, "a region") for region in yaml_tree.items(torus, "regions")]
+        for part in (torus, *regions):
+            listed = yaml_tree.scalar(part, "nodes")
+            for node in host_list.expanded(listed, f"{yaml_tree.at(part)}nodes") if listed else ():
+                if node in torus_of:
+                    raise TopologyError(f"{yaml_tree.at(part)}node {_checks.shown(node)} appears twice")
+                torus_of[node] = label
+    if not torus_of:
+        raise TopologyError(f"{yaml_tree.at(body)}topology {_checks.shown(entry['topology'])} has no nodes")
+    notes = (*notes, "The places of nodes in a torus form no levels, and are left out.")
+    return Fabric(tuple(torus_of), (Level("torus", tuple(torus_of.values())),), name, notes)
 
 
 def _entries(text: str) -> Iterator[Fields]:
@@ -94,13 +116,16 @@ def _chosen(entries: list[Fields], names: list[str], topology: str | None) -> Fi
 
 def _kind(entry: Fields) -> str:
     name = _checks.shown(entry["topology"])
-    kinds = [kind for kind in (*_MEMBERS, *_UNREAD) if kind in entry]
+    kinds = [kind for kind in (*_MEMBERS, _FLAT, _TORUS) if kind in entry]
     if len(kinds) != 1:
         raise TopologyError(
             f"{yaml_tree.at(entry)}topology {name} has {len(kinds)} of tree, block, ring, flat, torus3d"
         )
-    if kinds[0] in _UNREAD:
-        raise TopologyError(f"{yaml_tree.at(entry)}topology {name} {_UNREAD[kinds[0]]}")
+    if kinds[0] == _FLAT:
+        raise TopologyError(
+            f"{yaml_tree.at(entry)}topology {name} is flat: all nodes are equally near, and it names none; "
+            "`scontrol show node` lists them"
+        )
     return kinds[0]
 
 

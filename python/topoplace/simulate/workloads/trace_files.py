@@ -144,6 +144,7 @@ def _read(file: IO[bytes], stated: Mapping[str, Any]) -> Workload:
     with packed.opened(file) as text:
         if not text.head.strip():
             raise ValueError("empty")
+        sacct.refuse_other_forms(text.head)
         reader = next(one for one in _READERS if one.recognised(text.head))
         useless = [name for name in stated if name not in reader.options | _HARMLESS]
         if useless:

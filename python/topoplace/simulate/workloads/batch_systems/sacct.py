@@ -40,6 +40,15 @@ _USED: Final = frozenset(
 )
 _UNKNOWN: Final = ("", "Unknown", "None", "N/A")
 _GPUS: Final = re.compile(r"gres/gpu(:[^=,]*)?=([0-9]{1,9})(?:,|$)")
+_SLICE: Final = re.compile(r":\S*\b(?:[1-7]c\.)?[1-7]g\.[0-9]+gb|:\S*[_-][1-7]g\.[0-9]+gb", re.IGNORECASE)
+_TRES_LIST: Final = re.compile(r"(?:^|,)(?:billing|cpu|mem|node|gres/gpu)=[0-9]")
+_STATES: Final = frozenset(
+    ("COMPLETED", "FAILED", "TIMEOUT", "REQUEUED", "RUNNING", "NODE_FAIL", "OUT_OF_MEMORY")
+)
+_USE: Final = (
+    "use sacct -a -X -P "
+    "--format=JobIDRaw,Partition,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,AllocTRES,ReqTRES"
+)
 _CPUS: Final = re.compile(r"(?:^|,)cpu=([0-9]{1,9})(?:,|$)")
 _MEMORY: Final = re.compile(r"(?:^|,)mem=([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGTP]?)(?:,|$)")
 _GB: Final = {
@@ -56,6 +65,22 @@ def recognised(text: str) -> bool:
     """Return True if the text begins with a heading of sacct that names jobs, their times and their TRES."""
     names = set(text.lstrip().split("\n", 1)[0].rstrip("\r").split("|"))
     return bool(names.intersection(_ID) and names.intersection(_TRES)) and {"Submit", "NNodes"} <= names
+
+
+def refuse_other_forms(head: str) -> None:
+    """Raise ValueError if the text begins as sacct prints it in another form; the message says which options to use."""
+    first, second = [*head.lstrip().split("\n", 2), "", ""][:2]
+    names = first.rstrip("\r").split("|")
+    if len(names) > 1 and set(names) & {*_ID, *_TRES}:
+        lacking = [name for name in ("Submit", "NNodes") if name not in names]
+        lacking += [] if set(names) & set(_TRES) else ["AllocTRES"]
+        lacking += [] if set(names) & set(_ID) else ["JobIDRaw"]
+        if lacking:
+            raise ValueError(f"line 1: a dump of sacct without {', '.join(lacking)}; {_USE}")
+    elif len(names) > 3 and any(_TRES_LIST.search(name) or name in _STATES for name in names):
+        raise ValueError(f"line 1: a dump of sacct without its heading; leave out -n and --noheader: {_USE}")
+    elif "JobID" in first.split() and second.strip() and set(second) <= set("- \r"):
+        raise ValueError(f"line 1: a table of sacct in aligned columns, which cuts fields; {_USE}")
 
 
 def read_sacct(
@@ -97,7 +122,12 @@ def recorded(text: Lines) -> Recorded:
     for line, values in _records(text, RowCounter(skip_bad_rows=False)):
         tres = next((values[name] for name in _TRES if values.get(name)), "")
         submit, start, end = (_time(values, name, line) for name in ("Submit", "Start", "End"))
-        if _gpus(tres, line) and not math.isnan(submit + start + end) and "." not in _job_id(values):
+        if (
+            _gpus(tres, line)
+            and not _has_slices(values)
+            and not math.isnan(submit + start + end)
+            and "." not in _job_id(values)
+        ):
             waits.append(start - submit)
             submits.append(submit)
             ends.append(end)
@@ -125,6 +155,8 @@ def _last_runs(text: Lines, kept: frozenset[str] | None, counter: RowCounter) ->
                 counter.skip("of steps")
             elif kept is not None and values.get("Partition") not in kept:
                 counter.skip("of other partitions")
+            elif _has_slices(values):
+                counter.skip("with MIG slices, which are no whole GPUs")
             elif (job := _job(job_id, values, line)) is None:
                 counter.skip("that never ran, or still run")
             else:
@@ -177,6 +209,12 @@ def _job(job_id: str, values: Mapping[str, str], line: int) -> LoggedJob | None:
     return LoggedJob(
         line, job_id, submit, run_time, requested, nodes, gpus, node_cpus, min(memory_gb, float(LARGEST))
     )
+
+
+def _has_slices(values: Mapping[str, str]) -> bool:
+    """Return True if one of the types of GPUs that a job has is that of a MIG slice, such as h100_1g.10gb."""
+    tres = next((values[name] for name in _TRES if values.get(name)), "")
+    return any(int(count) and _SLICE.search(kind) for kind, count in _GPUS.findall(tres))
 
 
 def _gpus(tres: str, line: int) -> int:
