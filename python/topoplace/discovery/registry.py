@@ -94,6 +94,8 @@ FORMATS = (
     Format("nvidia-smi topo -p2p", "nvidia.topo_p2p"),
     Format("nvidia-smi nvlink", "nvidia.nvlink_status"),
     Format("nvidia-smi -L", "nvidia.gpu_list"),
+    Format("nvidia-smi -q", "nvidia.smi_query"),
+    Format("nvidia-smi", "nvidia.smi_table"),
     Format("NCCL topology", "nccl.system_xml"),
     Format("measured speeds", "measurements.p2p_and_nccl_tests"),
     Format("rocm-bandwidth-test", "measurements.rocm_bandwidth_test"),

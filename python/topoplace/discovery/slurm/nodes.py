@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from topoplace import _checks
 from topoplace.discovery.in_use import InUse
@@ -286,7 +287,7 @@ def _rows(text: str) -> Iterator[_Node]:
 def _records(text: str) -> Iterator[_Node]:
     """Yield the nodes of records that begin with NodeName=, on one line or several."""
     starts = [match.start() for match in _RECORD.finditer(text)]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise([*starts, len(text)]):
         number = text.count("\n", 0, start) + 1
         record = text[start:end].split("\n\n")[0].lstrip()
         names, rest = re.split(r"\s", record.removeprefix("NodeName="), maxsplit=1)

@@ -1,0 +1,161 @@
+"""Reader of the table that `nvidia-smi` prints: the GPUs of a machine, their MIG slices, and which of them are in use.
+
+A GPU is in use if the list of processes has one that computes on it, or if more of its memory is used than an idle GPU
+needs: processes in other containers are not listed. Graphics alone, such as a desktop, does not count. The table does
+not tell how the GPUs are connected: their links are of kind UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from topoplace import _checks
+from topoplace.discovery.in_use import InUse
+from topoplace.discovery.nvidia import gpu_line, mig
+from topoplace.discovery.text import decode, unread
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, model_known
+from topoplace.topology.topology import Topology
+
+_RECOGNISED = re.compile(r"^[ \t]*\|[ \t]*NVIDIA-SMI\b", re.MULTILINE)
+_GPU = re.compile(
+    r"\|\s*([0-9]{1,4})\s+(\S.{0,80}?)\s+(?:On|Off|N/A|TCC|WDDM|MCDM)?\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]{6,8})\b.*\|.*"
+)
+_MEMORY = re.compile(r"\|[^|]*\|\s*([0-9]{1,9})MiB\s*/\s*([0-9]{1,9})MiB\s*\|.*")
+_SLICE = re.compile(
+    r"\|\s*([0-9]{1,4})\s+[0-9]{1,3}\s+[0-9]{1,3}\s+([0-9]{1,3})\s*\|\s*[0-9]{1,9}MiB\s*/\s*([0-9]{1,9})MiB\s*"
+    r"\|\s*([0-9]{1,4})\b.*"
+)
+_PROCESS = re.compile(
+    r"\|\s*([0-9]{1,4})\s+(?:(?:N/A|[0-9]+)\s+(?:N/A|[0-9]+)\s+)?[0-9]{1,10}\s+(C|G|C\+G|M\+C|M|G\+C)\s+\S.*"
+)
+_BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
+_COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
+_ELLIPSIS = re.compile(r"\.\.+$")
+_IDLE_MIB = 1024
+"""Memory that the driver and its tools may use on a GPU without a job."""
+_MIB = 1024**2
+
+
+@dataclass(slots=True)
+class _Row:
+    """One GPU of the table."""
+
+    number: int
+    name: str
+    bus_id: str
+    used_mib: int | None = None
+    total_mib: int | None = None
+    computes: bool = False
+    """True if a process that computes on it is listed."""
+    slices: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Memory in MiB and number of multiprocessors of each MIG slice, by its number."""
+
+    @property
+    def in_use(self) -> bool:
+        return self.computes or (self.used_mib or 0) > _IDLE_MIB
+
+    @property
+    def model(self) -> str:
+        """Return its model; nvidia-smi cuts long names."""
+        plain = _ELLIPSIS.sub("", self.name).strip()
+        return model_known(plain) or plain
+
+
+def recognised(text: str) -> bool:
+    """Return True if `text` has the first line of the table that `nvidia-smi` prints."""
+    return _RECOGNISED.search(text) is not None
+
+
+def parse(
+    data: str | bytes,
+    *,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "nvidia-smi",
+    machine: str = "machine0",
+) -> Topology:
+    """Read the GPUs and MIG slices of a machine. pcie_gb_per_s: GB/s assumed for every pair.
+
+    Raises TopologyError naming the line of a GPU that appears twice, or if there is none.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    text = decode.decoded(data, "the table")
+    rows = _rows(text)
+    gpus = tuple(_gpus(rows, machine))
+    whole = [gpu.index for gpu in gpus if gpu.parent is None]
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    links = tuple((u, v, unknown) for v in whole for u in whole if u < v)
+    return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=tuple(_notes(text, rows)))
+
+
+def in_use(data: str | bytes) -> tuple[InUse, ...]:
+    """Return the GPUs that processes use. TopologyError names the fault."""
+    return tuple(InUse(None, row.number) for row in _rows(decode.decoded(data, "the table")) if row.in_use)
+
+
+def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
+    yield "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does."
+    if busy := [f"GPU{row.number}" for row in rows if row.in_use]:
+        yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
+    if (tables := len(_RECOGNISED.findall(text))) > 1:
+        yield f"The text has {tables} tables; the first is read."
+    lines = decode.numbered_lines(_first_table(text))
+    yield from unread.note(lines, lambda _, line: _BORDER.match(line.strip()), _COMMAND)
+
+
+def _gpus(rows: Sequence[_Row], machine: str) -> Iterator[Gpu]:
+    index = 0
+    for row in rows:
+        memory_gb = row.total_mib * _MIB / 1e9 if row.total_mib else None
+        if not row.slices:
+            yield Gpu(index, f"GPU{row.number}", row.model, machine, memory_gb=memory_gb, bus_id=row.bus_id)
+            index += 1
+        for number, (mib, multiprocessors) in sorted(row.slices.items()):
+            fraction = mig.share_of(row.model, multiprocessors, mib / (row.total_mib or mib))
+            yield Gpu(
+                index,
+                f"GPU{row.number}/MIG{number}",
+                row.model,
+                machine,
+                memory_gb=mib * _MIB / 1e9,
+                bus_id=row.bus_id,
+                parent=f"GPU{row.number}",
+                fraction=fraction,
+            )
+            index += 1
+
+
+def _first_table(text: str) -> str:
+    """Return the text up to the second table."""
+    tables = [match.start() for match in _RECOGNISED.finditer(text)]
+    return text[: tables[1]] if len(tables) > 1 else text
+
+
+def _rows(text: str) -> list[_Row]:
+    """Return the GPUs of the first table in `text`, with what the lines below each say of it."""
+    rows: dict[int, _Row] = {}
+    here: _Row | None = None
+    for number, line in decode.numbered_lines(_first_table(text)):
+        plain = line.strip()
+        gpu_line.refuse_elided(number, line)
+        if gpu := _GPU.fullmatch(plain):
+            if int(gpu[1]) in rows:
+                raise TopologyError(f"line {number}: GPU {gpu[1]} appears twice")
+            here = rows[int(gpu[1])] = _Row(int(gpu[1]), gpu[2], gpu[3])
+        elif part := _SLICE.fullmatch(plain):
+            if row := rows.get(int(part[1])):
+                row.slices[int(part[2])] = int(part[3]), int(part[4])
+        elif process := _PROCESS.fullmatch(plain):
+            if (row := rows.get(int(process[1]))) and "C" in process[2]:
+                row.computes = True
+        elif here is not None and here.total_mib is None and (memory := _MEMORY.fullmatch(plain)):
+            here.used_mib, here.total_mib = int(memory[1]), int(memory[2])
+    if not rows:
+        raise TopologyError("the table has no GPU; `nvidia-smi -L` says why")
+    if len(rows) > gpu_line.MAX_GPUS:
+        raise TopologyError(f"more than {gpu_line.MAX_GPUS} GPUs")
+    return list(rows.values())

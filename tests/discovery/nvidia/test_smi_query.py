@@ -1,0 +1,81 @@
+"""`nvidia-smi -q` in text and XML: GPUs, their PCIe links, slices, fabric, and what is in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from topoplace import TopologyError
+from topoplace.discovery.nvidia import smi_query
+
+DATA = Path(__file__).parents[2] / "data"
+LOG = (DATA / "smiquery-2gpu.txt").read_text("utf-8")
+XML = (DATA / "smiquery-mig.xml").read_text("utf-8")
+CLIQUE = "00000000-0000-0000-0000-000000000000.0"
+
+
+def in_use(text: str) -> list[int]:
+    return [one.number for one in smi_query.in_use(text)]
+
+
+def test_gpus_of_one_fabric_meet_in_its_switches() -> None:
+    found = tp.Topology.from_text(LOG)
+    first = found.gpus[0]
+    assert (first.name, first.model, first.bus_id) == ("GPU0", "H100", "00000000:18:00.0")
+    assert first.uuid == "GPU-00000000-0000-4000-8000-000000000001"
+    assert first.memory_gb == pytest.approx(85.52, abs=0.01)
+    assert (found.link(0, 1).kind.name, found.link(0, 1).gb_per_s) == ("NVSWITCH", 450.0)
+    assert f"In the NVLink domain {CLIQUE} (ClusterUUID and CliqueId): GPU0, GPU1." in found.notes
+
+
+@pytest.mark.parametrize("state", ["In Progress", "Completed"])
+def test_a_fabric_that_was_not_joined_is_noted(state: str) -> None:
+    text = LOG.replace(": Completed", f": {state}").replace(": Success", ": Initialization failed")
+    found = tp.Topology.from_text(text)
+    assert (found.link(0, 1).kind.name, found.link(0, 1).gb_per_s) == (
+        "UNKNOWN",
+        31.5,
+    )  # gen 5 x8 is the slower one
+    assert (
+        f"GPU1 has not joined its NVLink fabric: state {state}, status Initialization failed." in found.notes
+    )
+
+
+def test_slices_in_xml() -> None:
+    found = tp.Topology.from_text(XML)
+    assert [(gpu.name, gpu.parent, round(gpu.fraction * 7)) for gpu in found.gpus] == [
+        ("GPU0/MIG0", "GPU0", 3),
+        ("GPU0/MIG1", "GPU0", 1),
+    ]
+    assert found.gpus[0].memory_gb == pytest.approx(21.07, abs=0.01)
+    assert "2 GPUs are attached, and 1 described: the others are missing here." in found.notes
+
+
+def test_which_are_in_use() -> None:
+    assert in_use(LOG) == [0]
+    assert in_use(XML) == [0]
+    assert in_use(LOG.replace(": C\n", ": G\n")) == []
+    assert in_use(LOG.replace(": 0 MiB", ": 70000 MiB")) == [0, 1]
+
+
+def test_the_first_of_several_logs_is_read() -> None:
+    found = tp.Topology.from_text(LOG + LOG)
+    assert found.num_gpus == 2
+    assert "The text has 2 logs; the first is read." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LOG[:120], "the log describes no GPU"),
+        (LOG.replace("GPU 00000000:2A", "GPU 00000000:18"), "GPU 00000000:18:00.0 appears twice"),
+        (LOG.replace("    Fabric\n", "    ...\n"), "marks omitted text"),
+        (XML.replace("</gpu>", ""), "line"),
+        ("<nvidia_smi_log></nvidia_smi_log>", "the log describes no GPU"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        smi_query.parse(text)

@@ -1,0 +1,74 @@
+"""The table of `nvidia-smi`: GPUs, slices, and what is in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from topoplace import TopologyError, discovery
+from topoplace.discovery.nvidia import smi_table
+
+TABLE = (Path(__file__).parents[2] / "data/smitable-2gpu.txt").read_text("utf-8")
+
+
+def in_use(text: str) -> list[int]:
+    return [one.number for one in smi_table.in_use(text)]
+
+
+def test_gpus_and_slices() -> None:
+    found = tp.Topology.from_text(TABLE)
+    assert [(gpu.name, gpu.model, round(gpu.fraction * 7)) for gpu in found.gpus] == [
+        ("GPU0", "A100", 7),
+        ("GPU1/MIG0", "A100", 3),
+        ("GPU1/MIG1", "A100", 2),
+        ("GPU3", "A100", 7),
+    ]
+    assert found.gpus[0].memory_gb == pytest.approx(42.95, abs=0.01)
+    assert found.gpus[3].bus_id == "00000000:47:00.0"
+    assert found.notes == (
+        "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does.",
+        "In use, and free here: GPU0; --busy-from reads which they are from the same text.",
+    )
+
+
+def test_which_are_in_use() -> None:
+    assert in_use(TABLE) == [0]
+    assert in_use(TABLE.replace("      C   python", "      G   python").replace("7001MiB", " 101MiB")) == []
+    assert in_use(TABLE.replace("45MiB", "20045MiB")) == [0, 1]  # by a process that is not listed
+    old = TABLE.replace(
+        "|    3   N/A  N/A            2345      G ", "|    3                       2345    C+G "
+    )
+    assert in_use(old) == [0, 3]
+
+
+def test_the_gpus_of_a_topology_are_found_by_their_numbers() -> None:
+    matrix = "\tGPU0\tGPU1\tGPU3\nGPU0\t X \tNV1\tNV1\nGPU1\tNV1\t X \tNV1\nGPU3\tNV1\tNV1\t X \n"
+    topology = tp.Topology.from_text(matrix, gpu_model="A100")
+    assert discovery.busy_gpus(TABLE.replace("517MiB", "9517MiB"), topology) == (0, 2)
+
+
+def test_the_first_of_several_tables_is_read() -> None:
+    found = tp.Topology.from_text(TABLE + TABLE)
+    assert found.num_gpus == 4
+    assert "The text has 2 tables; the first is read." in found.notes
+
+
+def test_errors_of_the_tool_are_noted() -> None:
+    lost = "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error\n"
+    found = tp.Topology.from_text(lost + TABLE)
+    assert any(lost.strip() in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TABLE[:400], "the table has no GPU"),
+        (TABLE.replace("|   1  NVIDIA", "|   0  NVIDIA"), "GPU 0 appears twice"),
+        (TABLE.replace("| N/A   30C", "[...]\n| N/A   30C"), "marks omitted text"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        smi_table.parse(text)
