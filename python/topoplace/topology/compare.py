@@ -49,7 +49,7 @@ def shown(link: Link) -> str:
     """Return a short description of `link`, such as "2 x NVLINK2, 50 GB/s"."""
     if link == NONE:
         return "no path"
-    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
+    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.label}, {link.gb_per_s:g} GB/s"
 
 
 # ---- differences -----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.topology.fabric import Fabric, Level, numbered
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS
 from topoplace.topology.links.link_catalogue import pcie_gb_per_s as speed_of_pcie
 from topoplace.topology.topology import Topology
@@ -149,12 +149,13 @@ def _unknown_pairs(
 ) -> Iterator[tuple[int, int, Link]]:
     """Yield (u, v, link of kind UNKNOWN) for each pair that may have NVLinks missing from the file.
 
-    The link has the speed of the path between u and v that the file does describe.
+    The link has the speed of the path between u and v that the file does describe. Across sockets that path stays, so
+    that policies do not take such a pair as near.
     """
     unlisted = [i for i, gpu in enumerate(gpus) if gpu.element is None] or sorted(wires.loops)
     for u, v in combinations(unlisted, 2):
         link = topology.link(u, v)
-        if link.kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM):
+        if link.kind in PATH_KINDS and link.kind is not LinkKind.SYSTEM:
             yield u, v, Link(LinkKind.UNKNOWN, 1, link.gb_per_s)
 
 

@@ -15,13 +15,15 @@ from typing import Any
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.text.cpu_list import bits_of, list_of_mask
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Component, ComponentKind, Gpu
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
     PCIE3_X16_GB_PER_S,
     SPEEDS,
     nvlink_of,
     nvlink_of_capability,
+    path,
 )
 from topoplace.topology.topology import Topology
 
@@ -31,7 +33,8 @@ _USUAL_SLICES = 7
 _USUAL_LANE = 25.0
 """GB/s of one NVLink of an unknown generation."""
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # nvmlIntNvLinkDeviceType_t
-_SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
+# nvmlGpuTopologyLevel_t: 0 is two GPUs of one board.
+_PATH_OF_LEVEL = {0: LinkKind.PCIE, **dict(zip((10, 20, 30, 40, 50), PATH_KINDS, strict=True))}
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     ):  # a direct link replaces the path
         if {i, j} <= first.keys() and not {first[i], first[j]} <= switched:
             links[first[i], first[j]] = link
-    return Topology(
+    topology = Topology(
         tuple(gpus),
         tuple((u, v, link) for (u, v), link in links.items()),
         default,
@@ -85,6 +88,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
         notes=tuple(notes),
         assumed=assumed,
     )
+    return with_host_paths(topology)
 
 
 def _assumed(devices: Sequence[_Device], notes: list[str]) -> Iterator[LinkKind]:
@@ -211,13 +215,12 @@ class _Questions:
                 )
 
     def paths(self, devices: Sequence[_Device], gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
-        """Yield (i, j, link) for the PCIe path of each pair of GPUs that NVML knows; `gb_per_s` is the path's speed."""
+        """Yield (i, j, link) for the PCIe path of each pair of GPUs that NVML knows; `gb_per_s` is that of PCIe."""
         for j, second in enumerate(devices):
             for i, first in enumerate(devices[:j]):
                 level = self._try("nvmlDeviceGetTopologyCommonAncestor", first.handle, second.handle)
-                if level is not None:
-                    kind = LinkKind.SYSTEM if level >= _SYSTEM else LinkKind.HOST
-                    yield i, j, Link(kind if level >= _HOST_BRIDGE else LinkKind.PCIE, 1, gb_per_s)
+                if level in _PATH_OF_LEVEL:
+                    yield i, j, path(_PATH_OF_LEVEL[level], gb_per_s)
 
 
 def _text(value: str | bytes) -> str:
