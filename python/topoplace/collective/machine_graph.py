@@ -125,13 +125,15 @@ class _Parts:
             if link.kind is LinkKind.NVSWITCH:
                 rate = link_rates.nvlink_rate(link, rates, topology.gpus[u].model)
                 through_switch.update({gpu: max(rate, through_switch.get(gpu, 0.0)) for gpu in (u, v)})
-            elif link.kind not in _HOST_KINDS and not (told and link.kind is LinkKind.UNKNOWN):
+            elif link.kind not in _NOT_WIRED and not (told and link.kind is LinkKind.UNKNOWN):
                 self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
         for gpu, rate in through_switch.items():
             self.connect(gpu, self.nvswitch(), Wire.NVLINK, rate)
 
 
 _HOST_KINDS = (*PATH_KINDS, LinkKind.NETWORK, LinkKind.NONE)
+_NOT_WIRED = (*_HOST_KINDS, LinkKind.XGMI_RELAYED)
+"""The kinds of links that are paths over other vertices of the graph."""
 _VERTEX_OF = {
     ComponentKind.SOCKET: Vertex.CPU,
     ComponentKind.NUMA_NODE: Vertex.CPU,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topoplace.topology.links.link import Link
     from topoplace.topology.topology import Topology
 
-_INDIRECT: Final = frozenset({*PATH_KINDS, LinkKind.NETWORK, LinkKind.NONE})
+_INDIRECT: Final = frozenset({*PATH_KINDS, LinkKind.XGMI_RELAYED, LinkKind.NETWORK, LinkKind.NONE})
 _DOUBLE_COLOUR: Final = "#1b7837"
 _SINGLE_COLOUR: Final = "#7fbf7b"
 _UNKNOWN_COLOUR: Final = "#d6604d"

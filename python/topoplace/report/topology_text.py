@@ -23,6 +23,7 @@ _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
     LinkKind.C2C: "bright_green",
     LinkKind.XGMI: "green",
+    LinkKind.XGMI_RELAYED: "green",
     LinkKind.ICI: "green",
     LinkKind.PCIE: "yellow",
     LinkKind.PCIE_BRIDGES: "yellow",

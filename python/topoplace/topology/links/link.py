@@ -33,6 +33,8 @@ class LinkKind(enum.Enum):
     """NVLink-C2C, chip to chip."""
     XGMI = "xgmi"
     """AMD Infinity Fabric between GPUs."""
+    XGMI_RELAYED = "xgmi_relayed"
+    """AMD Infinity Fabric by way of other GPUs; the speed is that of its slowest link, which other pairs share."""
     ICI = "ici"
     """Inter-chip interconnect of TPUs."""
     PCIE = "pcie"
