@@ -117,7 +117,10 @@ class _Parts:
         return self._nvswitch
 
     def add_gpu_links(self, topology: Topology, rates: Rates, *, told: bool) -> None:
-        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are told by pairs alone."""
+        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are told by pairs.
+
+        All such pairs of a GPU share its port; where the port is told, too, they are measurements of it.
+        """
         through_switch: dict[int, float] = {}
         for u, v, link in topology.links:
             if not link.gb_per_s:
@@ -128,7 +131,11 @@ class _Parts:
             elif link.kind not in _NOT_WIRED and not (told and link.kind is LinkKind.UNKNOWN):
                 self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
         for gpu, rate in through_switch.items():
-            self.connect(gpu, self.nvswitch(), Wire.NVLINK, rate)
+            switch = self.nvswitch()
+            port = [one for one in self.connections if (one.a, one.b, one.wire) == (gpu, switch, Wire.NVLINK)]
+            self.connections = [one for one in self.connections if one not in port]
+            told_gb_per_s = sum(one.rate for one in port) / UNITS_PER_GB
+            self.connect(gpu, switch, Wire.NVLINK, min(rate, told_gb_per_s or rate))
 
 
 _HOST_KINDS = (*PATH_KINDS, LinkKind.NETWORK, LinkKind.NONE)

@@ -48,6 +48,23 @@ def test_gpus_with_what_hwloc_knows_of_them(switches: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("idle", "believed"), [("1.0", 15.5), ("4.0", 15.5), ("2.0", 15.5), ("3.9", 3.9)])
+def test_an_idle_bridge_is_not_believed(switches: str, idle: str, believed: float) -> None:
+    text = without_matrix(switches).replace('pci_link_speed="7.5"', f'pci_link_speed="{idle}"')
+    topology = hwloc_xml.parse(text)
+    kinds = {(a, b): link.gb_per_s for a, b, link in topology.component_links}
+    assert kinds[3, 7] == believed
+    noted = any("speed of PCIe 1, as idle ones do" in note for note in topology.notes)
+    assert noted == (believed == 15.5)
+
+
+def test_a_slow_accelerator_is_believed(switches: str) -> None:
+    slow = re.sub('pci_link_speed="(15.5|7.5)"', 'pci_link_speed="1.0"', without_matrix(switches))
+    topology = hwloc_xml.parse(slow)
+    assert {link.gb_per_s for _, _, link in topology.component_links if link.kind is PCIE} == {1.0}
+    assert any("no such link is known" in one.why and one.serious for one in topology.check())
+
+
 def test_components_and_the_links_of_pcie(switches: str) -> None:
     topology = hwloc_xml.parse(without_matrix(switches))
     assert [(part.kind, part.name) for part in topology.components] == [

@@ -98,6 +98,13 @@ def test_skeletons_do_not_tell_of_nvlink() -> None:
     assert assumed.notes == ()
 
 
+def test_an_idle_switch_is_not_believed() -> None:
+    idle = SKELETON.replace('"16 GT/s" link_width="16">', '"2.5 GT/s" link_width="16">')
+    topology = system_xml.parse(idle, assume_no_nvlink=True)
+    assert topology.link(0, 2) == system_xml.parse(SKELETON, assume_no_nvlink=True).link(0, 2)
+    assert any(note.startswith("1 PCIe switches show a speed of PCIe 1") for note in topology.notes)
+
+
 def test_devices_without_a_class_need_an_argument() -> None:
     bare = SKELETON.replace(' class="0x030200"', "").replace(' class="0x020700"', "")
     with pytest.raises(tp.TopologyError, match=r"line 5: pci 0002:00:00.0 has no class.*gpu_bus_ids="):

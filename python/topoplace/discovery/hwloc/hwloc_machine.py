@@ -19,7 +19,7 @@ from topoplace.discovery.text import cpu_list
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS, nvlink_of, xgmi_of
+from topoplace.topology.links.link_catalogue import SPEEDS, is_idle_pcie, nvlink_of, xgmi_of
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
@@ -176,7 +176,8 @@ class _Builder:
         self._place = {id(thing): i for i, thing in enumerate(things)}
         self._first_switch = len(things) - len(self._switches)
         self._links: dict[tuple[int, int], Link] = {}
-        self._silent = 0
+        self._silent = self._idle = 0
+        self._fastest = max((gpu.gb_per_s for gpu in self._gpus), default=0.0)
 
     def _accelerators(self, devices: Sequence[Thing]) -> list[Thing]:
         """Return the PCI devices in `devices` that are accelerators, in the order of their PCI addresses."""
@@ -235,7 +236,10 @@ class _Builder:
                 break
             way.append(above)
         if target is not None:
-            known = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            told = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            device = self._fastest if thing.is_port else thing.gb_per_s
+            known = [gb_per_s if not _is_idle(gb_per_s, device) else device for gb_per_s in told]
+            self._idle += sum(_is_idle(gb_per_s, device) for gb_per_s in told)
             self._silent += not known
             gb_per_s = min(known, default=self._assumed.pcie_gb_per_s)
             self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
@@ -315,6 +319,11 @@ class _Builder:
         if self._silent:
             speed = self._assumed.pcie_gb_per_s
             yield f"The speed of {self._silent} PCIe links is not told: {speed:g} GB/s is assumed."
+        if self._idle:
+            yield (
+                f"{self._idle} PCIe bridges show a speed of PCIe 1, as idle ones do, and accelerators a faster one: "
+                "that of the bridges is not believed."
+            )
         if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
             yield f"{nameless} display devices of no known vendor are taken as GPUs."
         if not matrices:
@@ -443,6 +452,11 @@ def _speeds(way: Sequence[Thing]) -> list[float]:
     first = way[0]
     begins_with_root = first.is_port and (first.parent is None or not first.parent.is_port)
     return [thing.gb_per_s for thing in way[begins_with_root::2]]
+
+
+def _is_idle(gb_per_s: float, device: float) -> bool:
+    """Return True if a bridge shows what it has only while nothing uses it, and its device more: an idle link."""
+    return is_idle_pcie(gb_per_s) and gb_per_s < device and not is_idle_pcie(device)
 
 
 def _meetings(gpus: Sequence[Thing]) -> list[Thing]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -225,6 +226,14 @@ def assumed_paths(pcie_gb_per_s: float, kinds: Iterable[LinkKind]) -> str:
     """Return the end of a note on the speeds of `path`, such as "10 (PHB) and 6 (SYS) GB/s are assumed"."""
     *most, last = [f"{path(kind, pcie_gb_per_s).gb_per_s:g} ({kind.label})" for kind in kinds]
     return f"{', '.join(most)} and {last} GB/s are assumed" if most else f"{last} GB/s is assumed"
+
+
+_IDLE_GB_PER_S = tuple(SPEEDS["pcie1"].gb_per_s * width / 16 for width in (1, 2, 4, 8, 16))
+
+
+def is_idle_pcie(gb_per_s: float) -> bool:
+    """Return True if a PCIe link shows a speed of generation 1, to which links fall back when nothing uses them."""
+    return any(math.isclose(gb_per_s, idle, rel_tol=0.005) for idle in _IDLE_GB_PER_S)
 
 
 # Achievable GB/s of a PCIe 3.0 x16 path in one direction; MAPA, table 1.
