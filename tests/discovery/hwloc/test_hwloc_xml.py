@@ -65,6 +65,30 @@ def test_a_slow_accelerator_is_believed(switches: str) -> None:
     assert any("no such link is known" in one.why and one.serious for one in topology.check())
 
 
+@pytest.mark.parametrize(
+    ("pci_type", "name", "is_adapter"),
+    [
+        ("0200 [17db:0501]", "hsn0", True),
+        ("0200 [17db:0501]", "eth3", True),
+        ("0200 [15b3:1013]", "hsn1", True),
+        ("0208 [8086:24f0]", "opa0", True),
+        ("0200 [8086:1521]", "eth0", False),
+    ],
+    ids=["Slingshot", "Slingshot by another name", "by its name", "Omni-Path", "Ethernet"],
+)
+@pytest.mark.parametrize("version", [2, 3])
+def test_fast_adapters_without_an_rdma_device(
+    switches: str, pci_type: str, name: str, is_adapter: bool, version: int
+) -> None:
+    text = re.sub(r'<object type="OSDev"[^>]*name="mlx5_0"[^>]*/>', "", without_matrix(switches))
+    text = text.replace("0207 [15b3:1013]", pci_type).replace('name="ib0"', f'name="{name}"')
+    if version == 2:
+        text = re.sub('<topology version="[^"]*"', '<topology version="2.0"', text)
+        text = text.replace('osdev_type="16"', 'osdev_type="2"').replace('osdev_type="12"', 'osdev_type="5"')
+    expected = [(name, ("PIX", "PIX", "SYS"))] if is_adapter else []
+    assert [(nic.name, nic.paths) for nic in hwloc_xml.parse(text).nics] == expected
+
+
 def test_components_and_the_links_of_pcie(switches: str) -> None:
     topology = hwloc_xml.parse(without_matrix(switches))
     assert [(part.kind, part.name) for part in topology.components] == [

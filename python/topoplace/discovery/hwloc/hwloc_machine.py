@@ -31,7 +31,10 @@ MAX_PORTS = 256
 GPU_MEMORY = "GPUMemory"
 """The subtype of a NUMA node that is the memory of the GPU in its PCIBusID."""
 
-NVIDIA, AMD = 0x10DE, 0x1002
+NVIDIA, AMD, CRAY = 0x10DE, 0x1002, 0x17DB
+_FAST_NETWORKS = (0x0207, 0x0208)
+"""The PCI classes of InfiniBand and of other fabrics, such as Omni-Path."""
+_FAST_INTERFACE = re.compile(r"(?:hsn|ib)[0-9]{1,3}")
 _MAKERS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD}
 _FIXED_XGMI_MBPS = 100_000
 """The value hwloc writes for a pair of AMD GPUs if ROCm SMI reports xGMI between them, directly or not."""
@@ -90,6 +93,8 @@ class Thing:
     is_coprocessor: bool = False
     is_fabric: bool = False
     """True for an OS device that is a port of an RDMA network."""
+    is_network: bool = False
+    """True for an OS device that is a network interface of the system, such as eth0, ib0 or hsn0."""
     memory_bytes: float = 0.0
     """Memory of a NUMA node, 0 if unknown."""
 
@@ -373,13 +378,25 @@ _PARTS = ("package", "node", "memory", "switch", "device", "port")
 
 def _part(thing: Thing) -> str:
     """Return the role of `thing`, one of `_PARTS`: package, node, memory, switch, device or port; "" if it has none."""
-    if thing.is_fabric:
+    if thing.is_fabric or _is_lone_port(thing):
         return "port"
     if thing.type == "NUMANode":
         return "memory" if thing.subtype == GPU_MEMORY else "node"
     if thing.type == "PCIDev":
         return "switch" if thing.subtype == "NVSwitch" else "device"
     return "package" if thing.type == "Package" else ""
+
+
+def _is_lone_port(thing: Thing) -> bool:
+    """Return True if an interface is the only sign of a fast network's port, as those of Slingshot's adapters are.
+
+    They have no RDMA device of OpenFabrics, and the class of Ethernet: maker or name tells them from common Ethernet.
+    """
+    device = thing.parent
+    if not thing.is_network or device is None or any(child.is_fabric for child in device.children):
+        return False
+    is_fast = device.vendor == CRAY or device.pci_class in _FAST_NETWORKS
+    return is_fast or _FAST_INTERFACE.fullmatch(thing.name) is not None
 
 
 def is_needed(type_name: str) -> bool:
