@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import Gpu, written_device
+from topoplace.topology.devices import MISSING_GPU, Gpu, written_device
 from topoplace.topology.links.link import NONE, NVLINKS, PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
 
@@ -183,7 +183,8 @@ def _domains(cluster: Topology) -> Facts:
 def findings(topology: Topology) -> tuple[Finding, ...]:
     """Return faults and unknowns of `topology` that an operator should look at; see `Topology.check`."""
     noted = (note for template in topology.templates for note in template.notes)
-    found = [Finding(topology.name, note, serious=False) for note in dict.fromkeys((*topology.notes, *noted))]
+    notes = dict.fromkeys((*topology.notes, *noted))
+    found = [Finding(topology.name, note, serious=note.startswith(MISSING_GPU)) for note in notes]
     groups = _by_template(topology)
     for template, machines in groups.items():
         where = machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} like it"

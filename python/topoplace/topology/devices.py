@@ -100,6 +100,8 @@ class Component:
 CPUS = tuple(name for name in SPEEDS if name.startswith("socket-"))
 """The makes of CPUs that a component may have."""
 PATH_CLASSES = tuple(PATHS)
+MISSING_GPU = "A GPU is missing: "
+"""The beginning of a note on a GPU that the machine has, or had, and of which the tool says no more."""
 GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
 """The fields of a GPU, without its index, that can be written; the first five always are."""
 NIC_KEYS = tuple(field.name for field in fields(Nic))

@@ -129,6 +129,21 @@ def test_slices_stand_for_their_gpu() -> None:
     assert topo.link(0, 2).kind is LinkKind.HOST
 
 
+def test_a_lost_gpu_is_said_and_the_others_are_read() -> None:
+    library = FakeLibrary("Tesla T4", {}, count=3)
+
+    def name(i: int) -> str:
+        if i == 1:
+            raise library.NVMLError("GPU is lost")
+        return "Tesla T4"
+
+    library.nvmlDeviceGetName = name  # type: ignore[attr-defined]
+    topo = nvml_objects.topology_of(library)
+    assert [gpu.name for gpu in topo.gpus] == ["GPU0", "GPU2"]
+    assert topo.notes[0] == "A GPU is missing: GPU1, of which the driver says 'GPU is lost'."
+    assert any(one.serious and "A GPU is missing" in one.why for one in topo.check())
+
+
 def test_no_gpu_is_refused() -> None:
     with pytest.raises(tp.TopologyError, match="no GPU: the library counts 0"):
         nvml_objects.topology_of(FakeLibrary("", {}, count=0))

@@ -366,6 +366,30 @@ def test_a_container_without_cpus_near_a_gpu_has_an_empty_cell() -> None:
         assert [gpu.socket for gpu in topology.gpus] == [0, 1]
 
 
+LOST = "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error\n"
+
+
+def test_a_lost_gpu_is_said() -> None:
+    hole = "\tGPU0\tGPU2\tCPU Affinity\nGPU0\tX\tPHB\t0-7\nGPU2\tPHB\tX\t0-7\n"
+    gap = "A GPU is missing: GPU1, though GPU2 is there; its tool or the driver has lost it."
+    said = "A GPU is missing: 0000:41:00.0, of which the tool says 'Unknown Error'."
+    whole = hole.replace("GPU2", "GPU1")
+    for text, expected in ((hole, [gap]), (LOST + hole, [said, gap]), (whole + LOST, [said]), (whole, [])):
+        topology = parse(text)
+        missing = [one for one in topology.check() if one.why.startswith("A GPU is missing")]
+        assert [one.why for one in missing] == expected
+        assert all(one.serious for one in missing)
+        assert not any("nothing is read" in note for note in topology.notes)
+    changed = parse(whole).diff(parse(LOST + whole))
+    assert [one.what for one in changed] == ["notes"]
+
+
+def test_a_lost_gpu_is_said_in_a_list() -> None:
+    text = "GPU 0: Tesla T4 (UUID: GPU-a)\n" + LOST + "GPU 2: Tesla T4 (UUID: GPU-b)\n"
+    notes = [note for note in tp.discovery.read(text).notes if note.startswith("A GPU is missing")]
+    assert len(notes) == 2
+
+
 def test_what_is_assumed_is_noted() -> None:
     assert parse(MODERN).notes == (
         "The GPU model is not told: 14.0625 GB/s per NVLink is assumed, as of A6000, A40, A5000 or RTX 3090, "

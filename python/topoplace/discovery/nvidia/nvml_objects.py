@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from topoplace import _checks
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.text.cpu_list import bits_of, list_of_mask
 from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
-from topoplace.topology.devices import Component, ComponentKind, Gpu
+from topoplace.topology.devices import MISSING_GPU, Component, ComponentKind, Gpu
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
     PCIE3_X16_GB_PER_S,
@@ -61,9 +62,10 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     Raises TopologyError if there is no GPU.
     """
     ask = _Questions(library)
-    devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
+    count = library.nvmlDeviceGetCount()
+    devices, lost = ask.devices(count, machine)
     if not devices:
-        raise TopologyError("no GPU: the library counts 0")
+        raise TopologyError(lost[0] if lost else "no GPU: the library counts 0")
     gpus, first = _placed(devices)
     speeds = [device.pcie_gb_per_s for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GB_PER_S)
@@ -85,7 +87,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
         name="nvml",
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
         component_links=tuple(uplinks),
-        notes=tuple(notes),
+        notes=(*lost, *notes),
         assumed=assumed,
     )
     return with_host_paths(topology)
@@ -157,6 +159,17 @@ class _Questions:
             return getattr(self._library, function)(*arguments)
         except (self._library.NVMLError, AttributeError):
             return None
+
+    def devices(self, count: int, machine: str) -> tuple[list[_Device], list[str]]:
+        """Return the GPUs that answer, and a note on each of the others, which the driver has lost."""
+        found: list[_Device] = []
+        lost: list[str] = []
+        for i in range(count):
+            try:
+                found.append(self.device(i, machine))
+            except self._library.NVMLError as error:
+                lost.append(f"{MISSING_GPU}GPU{i}, of which the driver says {_checks.shown(str(error))}.")
+        return found, lost
 
     def device(self, i: int, machine: str) -> _Device:
         library = self._library

@@ -115,6 +115,7 @@ def parse(
     if not has_nvlink and not assume_no_nvlink:
         notes += _hidden(lines, header)
     gpus, repeated = gpu_line.with_distinct_uuids(_gpus(header, rows, models, machine, listed.uuids()))
+    notes += [*filter(None, map(gpu_line.lost_gpu, lines)), *gpu_line.missing_gpus(header.gpus)]
     notes += [*_unread(lines, matrix, listed), *matrix.notes, *_affinity_notes(header, rows)]
     return Topology(
         gpus,
@@ -151,7 +152,8 @@ def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[st
         if wrapped or LEGEND.match(line) or _NIC_NAME.match(line):
             own.add(number)
         wrapped = wrapped and len(line) >= _BREAKABLE
-        if number <= matrix.header.index and not _MESSAGE.search(line):
+        said_before = number <= matrix.header.index and not _MESSAGE.search(line)
+        if said_before or gpu_line.lost_gpu(line):
             own.add(number)
     yield from unread.note(enumerate(lines[: matrix.end], 1), lambda number, _: number in own, _COMMAND)
 
