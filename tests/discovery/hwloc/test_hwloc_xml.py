@@ -194,7 +194,51 @@ def test_xgmi_bandwidths_and_a_model_that_is_not_known(packages: str) -> None:
 
 
 def test_hops_tell_no_links(packages: str) -> None:
-    assert hwloc_xml.parse(homogeneous(packages, "XGMIHops", "0 1 1 0")).links == ()
+    links = hwloc_xml.parse(homogeneous(packages, "XGMIHops", "0 1 1 0")).links
+    assert {link.kind for _, _, link in links} == {tp.LinkKind.HOST_BRIDGES}  # two bridges of one socket
+
+
+class Tree:
+    """hwloc's XML of one package, made of nested bridges and GPUs."""
+
+    def __init__(self) -> None:
+        self.bus = 0
+
+    def _address(self) -> str:
+        self.bus += 1
+        return f"0000:{self.bus:02x}:00.0"
+
+    def gpu(self) -> str:
+        kind = 'pci_type="0302 [10de:20b0] [10de:20b0] a1"'
+        return f'<object type="PCIDev" pci_busid="{self._address()}" {kind} pci_link_speed="31.5"/>'
+
+    def port(self, *below: str) -> str:
+        kind = 'bridge_type="1-1" pci_type="0604 [1000:c010] [0000:0000] 00" pci_link_speed="31.5"'
+        return f'<object type="Bridge" pci_busid="{self._address()}" {kind}>{"".join(below)}</object>'
+
+    def switch(self, *below: str) -> str:
+        """A switch has an upper port, and a lower port for each thing below it."""
+        return self.port(*map(self.port, below))
+
+    def parsed(self, *host_bridges: str) -> tp.Topology:
+        hosts = "".join(f'<object type="Bridge" bridge_type="0-1">{below}</object>' for below in host_bridges)
+        sets = 'cpuset="0x1" nodeset="0x1"'
+        package = f'<object type="Package" os_index="0" {sets}>{hosts}</object>'
+        machine = f'<object type="Machine" os_index="0" {sets}>{package}</object>'
+        return hwloc_xml.parse(f'<topology version="2.0">{machine}</topology>')
+
+
+def test_bridges_on_the_way_are_counted() -> None:
+    tree = Tree()
+    inner = tree.switch(tree.gpu(), tree.gpu())
+    first = tree.port(tree.switch(inner, tree.gpu()))
+    second = tree.port(tree.gpu())
+    topology = tree.parsed(first + second, tree.port(tree.gpu()))
+    found = [topology.link(0, gpu).kind.label for gpu in range(1, 5)]
+    assert found == ["PIX", "PXB", "PHB", "NODE"]
+    apart = Tree()
+    far = apart.parsed(apart.port(apart.switch(apart.switch(apart.gpu()), apart.gpu())))
+    assert far.link(0, 1).kind.label == "PXB"  # the inner switch joins nothing, and is no vertex
 
 
 @pytest.mark.parametrize(

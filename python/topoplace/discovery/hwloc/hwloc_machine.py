@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from types import MappingProxyType
@@ -58,6 +58,8 @@ _SOCKETS_OF_NUMBER = {
 _SLOWEST_SOCKETS = SPEEDS["socket-broadwell"]
 
 
+_PORTS_OF_A_SWITCH = 2
+"""An accelerator and the lower port of its switch; more on the way to a bridge are another switch."""
 _NO_INFOS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -207,7 +209,7 @@ class _Builder:
             self._add(matrix)
         more += [*self._join_switches(), *self._silence(matrices), *self._fixed(matrices)]
         n = len(self._gpus)
-        return Topology(
+        topology = Topology(
             tuple(self._gpu(i, thing) for i, thing in enumerate(self._gpus)),
             tuple((u, v, link) for (u, v), link in self._links.items() if v < n),
             default=self._assumed.pcie_gb_per_s,
@@ -217,6 +219,14 @@ class _Builder:
             component_links=tuple((u, v, link) for (u, v), link in self._links.items() if v >= n),
             notes=tuple(more),
         )
+        return replace(topology, links=(*topology.links, *self._between_bridges(topology)))
+
+    def _between_bridges(self, topology: Topology) -> Iterator[tuple[int, int, Link]]:
+        """Yield (u, v, link) for the path of two accelerators of a package that meet at none of its host bridges."""
+        for u, v in combinations(range(len(self._gpus)), 2):
+            link = topology.link(u, v)
+            if link.kind is LinkKind.HOST and _path(self._gpus[u], self._gpus[v]) != "PHB":
+                yield u, v, replace(link, kind=LinkKind.HOST_BRIDGES)
 
     # ---- links -------------------------------------------------------------------------------------------------
 
@@ -247,7 +257,10 @@ class _Builder:
             self._idle += sum(_is_idle(gb_per_s, device) for gb_per_s in told)
             self._silent += not known
             gb_per_s = min(known, default=self._assumed.pcie_gb_per_s)
-            self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
+            below_a_port = target.is_port and len(way) > _PORTS_OF_A_SWITCH
+            self._link(
+                thing, target, Link(LinkKind.PCIE_BRIDGES if below_a_port else LinkKind.PCIE, 1, gb_per_s)
+            )
 
     def _package(self, thing: Thing) -> Thing | None:
         """Return the package (socket) that `thing` is near; None if the tree does not show which."""
@@ -550,7 +563,7 @@ def _socket_gb_per_s(package: Thing) -> float | None:
 
 
 def _path(nic: Thing, gpu: Thing) -> str:
-    """Return the path class (PIX, PXB, PHB, NODE, SYS) from a network adapter to an accelerator.
+    """Return the path class (PIX, PXB, PHB, NODE, SYS) from a network adapter, or another device, to an accelerator.
 
     It depends on the lowest object of hwloc's tree that is above both.
     """

@@ -67,7 +67,10 @@ def refuse_cut_off(number: int, line: str) -> None:
 def lost_gpu(line: str) -> str | None:
     """Return the note on a GPU that `line` tells to be lost; None for any other line."""
     match = _LOST.fullmatch(line.rstrip()) if len(line) <= _MAX_LINE else None
-    return f"{MISSING_GPU}{match[1]}, of which the tool says {_checks.shown(match[2])}." if match else None
+    if match is None:
+        return None
+    named = f"GPU{match[1]}" if match[1].isdigit() else match[1]
+    return f"{MISSING_GPU}{named}, of which the tool says {_checks.shown(match[2])}."
 
 
 def missing_gpus(names: Iterable[str]) -> Iterator[str]:
