@@ -37,9 +37,9 @@ def read(text: str) -> tp.Topology:
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        (LISTED + LOST, f"Lines from which nothing is read: line 3: '{LOST.strip()}'."),
-        (LOST + LISTED, f"Lines from which nothing is read: line 1: '{LOST.strip()}'."),
-        (LOST + MATRIX, f"Lines from which nothing is read: line 1: '{LOST.strip()}'."),
+        (LISTED + LOST, "A GPU is missing: GPU1, of which the tool says 'Unknown Error'."),
+        (LOST + LISTED, "A GPU is missing: GPU1, of which the tool says 'Unknown Error'."),
+        (LOST + MATRIX, "A GPU is missing: GPU1, of which the tool says 'Unknown Error'."),
         (LISTED + "GP", "Lines from which nothing is read: line 3: 'GP'."),
         (LISTED + f"GPU 2: NVIDIA A100-SXM4-40GB\n{LOST}", "No UUID is told for GPU2."),
         (
@@ -54,7 +54,7 @@ def read(text: str) -> tp.Topology:
             LINKS.replace(UUIDS[1], UUIDS[0]),
             f"One UUID, '{UUIDS[0]}', is given to GPU0, GPU1, and left out.",
         ),
-        (LINKS + LOST, f"Lines from which nothing is read: line 5: '{LOST.strip()}'."),
+        (LINKS + LOST, "A GPU is missing: GPU1, of which the tool says 'Unknown Error'."),
         (
             f"{LISTED}GPU 2: NVIDIA A100-SXM4-40GB (UUID: {UUIDS[2]})\n{MATRIX}",
             "Listed without a row of the matrix, and left out: GPU2.",

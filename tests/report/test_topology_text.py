@@ -59,4 +59,4 @@ def test_guessed_speeds_are_not_called_given(capsys: pytest.CaptureFixture[str])
 
 def test_a_gpu_alone_has_no_wiring() -> None:
     assert topology_text.wiring(tp.Topology.from_links(1, [], 12.0)) == "-"
-    assert topology_text.wiring(MINSKY) == "2 NVLINK1 x2, 4 SYSTEM"
+    assert topology_text.wiring(MINSKY) == "2 NVLINK1 x2, 4 SYS"

@@ -110,6 +110,25 @@ def test_what_is_not_known_is_found_and_notes_are_not_serious() -> None:
     assert [(one.why, one.serious) for one in noted.check()] == [("speeds are assumed", False)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "gb_per_s", "plausible"),
+    [
+        (LinkKind.SYSTEM, 1.0, False),
+        (LinkKind.PCIE, 0.98, False),
+        (LinkKind.HOST, 3.0, True),
+        (LinkKind.HOST, 400.0, False),
+        (LinkKind.NVLINK4, 20.0, True),
+        (LinkKind.NVLINK4, 0.5, False),
+        (LinkKind.NVLINK5, 500.0, False),
+        (LinkKind.XGMI, 24.0, True),
+        (LinkKind.UNKNOWN, 0.1, True),
+    ],
+)
+def test_speeds_that_no_such_link_has_are_found(kind: LinkKind, gb_per_s: float, plausible: bool) -> None:
+    found = Topology.from_links(2, [(0, 1, gb_per_s, kind)], 12.0).check()
+    assert any("no such link is known" in one.why for one in found) != plausible
+
+
 def test_odd_machines_are_found() -> None:
     cluster = Topology.cluster([H100] * 20 + [DGX1])
     assert [one.where for one in cluster.check()] == ["machine20"]

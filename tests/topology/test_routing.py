@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from topoplace import Component, ComponentKind, Gpu, Link, LinkKind, Topology, TopologyError
 from topoplace.topology.routing import Paths
 
-RANKS = [LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN]
-RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 1, ComponentKind.NUMA_NODE: 1}
+RANKS = [
+    LinkKind.PCIE,
+    LinkKind.PCIE_BRIDGES,
+    LinkKind.HOST,
+    LinkKind.HOST_BRIDGES,
+    LinkKind.SYSTEM,
+    LinkKind.UNKNOWN,
+]
+RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 2, ComponentKind.NUMA_NODE: 2}
 N = 3
 
 
@@ -40,7 +47,8 @@ def best_of_all_paths(
             if w == v:
                 used = [link_of[frozenset(step)] for step in pairwise([*path, v])]
                 through = [RANK_OF_COMPONENT[components[c - N].kind] for c in path[1:]]
-                worst = max(*(RANKS.index(one.kind) for one in used), *through)
+                several = any(a == b == 0 for a, b in pairwise(through))  # from one PCIe switch to another
+                worst = max(*(RANKS.index(one.kind) for one in used), *through, int(several))
                 found.append((min(one.gb_per_s for one in used), -worst))
             elif w >= N:
                 walk([*path, w])

@@ -11,7 +11,7 @@ from topoplace import _checks, kernels
 from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
-from topoplace.collective.rates import PathType, Rates, rates_of
+from topoplace.collective.rates import PathType, Rates
 from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
@@ -51,10 +51,10 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     """Return GB/s that the rings through `gpus` carry together: the bus bandwidth of a ring collective.
 
     Rings are searched as NCCL does it: at the rates of its table, over NVLinks alone where they connect all GPUs,
-    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. 0 if they are not connected, or only by links
-    slower than every rate that the table gives a channel: 3 GB/s, and 18 for B200. On several machines, the network
-    ports of the chosen GPUs and the levels of the fabric count, too (`several_machines`). ValueError names a wrong
-    argument.
+    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. Where no rate of the table fits, as over
+    PCIe among GPUs of compute capability 10.0 and more, slower ones are tried. 0 if no ring connects them. On several
+    machines, the network ports of the chosen GPUs and the levels of the fabric count, too (`several_machines`).
+    ValueError names a wrong argument.
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)
@@ -96,10 +96,7 @@ def why_no_rings(topology: Topology, gpus: Collection[int], *, rates: Rates | st
             continue
         if not broadcast_bandwidth(topology, part.gpus, rates=rates):
             return f"there is no path between all of the GPUs {_checks.shown(part.gpus)}"
-        table = rates_of(rates)
-        slowest = table.channels(prepared(part.topology, rates).least_capability(part.local))[-1]
-        channel = f"{slowest:g} GB/s, the slowest channel of {table.name}"
-        return f"no ring of {channel}, fits the links among the GPUs {_checks.shown(part.gpus)}"
+        return f"no ring passes the links among the GPUs {_checks.shown(part.gpus)}"
     return f"there is no path between the machines of the GPUs {_checks.shown(tuple(numbers))}"
 
 

@@ -1,13 +1,14 @@
 """The graph that a collective library sees of a machine: GPUs, PCIe switches, CPUs and one NVSwitch, with rates.
 
-Where the topology has components, they are the graph. Otherwise the host is assumed: each socket is a CPU, its GPUs are
-attached to it, pairs with a PCIe path share a switch, and the CPUs are those usual with that generation of PCIe.
+Where the topology has components, they are the graph. Otherwise the host is assumed: each socket is a CPU, its GPUs
+are attached to it, pairs with a PCIe path share a switch, or have switches below one, and the CPUs are those usual with
+that generation of PCIe.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -15,7 +16,7 @@ from topoplace.collective import link_rates
 from topoplace.collective.rates import Rates
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import ComponentKind
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.topology import Topology
 
 UNITS_PER_GB = 1_000_000
@@ -116,7 +117,10 @@ class _Parts:
         return self._nvswitch
 
     def add_gpu_links(self, topology: Topology, rates: Rates, *, told: bool) -> None:
-        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are told by pairs alone."""
+        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are told by pairs.
+
+        All such pairs of a GPU share its port; where the port is told, too, they are measurements of it.
+        """
         through_switch: dict[int, float] = {}
         for u, v, link in topology.links:
             if not link.gb_per_s:
@@ -124,13 +128,19 @@ class _Parts:
             if link.kind is LinkKind.NVSWITCH:
                 rate = link_rates.nvlink_rate(link, rates, topology.gpus[u].model)
                 through_switch.update({gpu: max(rate, through_switch.get(gpu, 0.0)) for gpu in (u, v)})
-            elif link.kind not in _HOST_KINDS and not (told and link.kind is LinkKind.UNKNOWN):
+            elif link.kind not in _NOT_WIRED and not (told and link.kind is LinkKind.UNKNOWN):
                 self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
         for gpu, rate in through_switch.items():
-            self.connect(gpu, self.nvswitch(), Wire.NVLINK, rate)
+            switch = self.nvswitch()
+            port = [one for one in self.connections if (one.a, one.b, one.wire) == (gpu, switch, Wire.NVLINK)]
+            self.connections = [one for one in self.connections if one not in port]
+            told_gb_per_s = sum(one.rate for one in port) / UNITS_PER_GB
+            self.connect(gpu, switch, Wire.NVLINK, min(rate, told_gb_per_s or rate))
 
 
-_HOST_KINDS = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.NONE)
+_HOST_KINDS = (*PATH_KINDS, LinkKind.NETWORK, LinkKind.NONE)
+_NOT_WIRED = (*_HOST_KINDS, LinkKind.XGMI_RELAYED)
+"""The kinds of links that are paths over other vertices of the graph."""
 _VERTEX_OF = {
     ComponentKind.SOCKET: Vertex.CPU,
     ComponentKind.NUMA_NODE: Vertex.CPU,
@@ -186,14 +196,10 @@ def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
     sockets = dict.fromkeys(gpu.socket for gpu in topology.gpus)
     cpu_of = {socket: parts.add(Vertex.CPU, cpu_make) for socket in sockets}
     if pcie:
-        for group in _switch_groups(topology):
-            cpu = cpu_of[topology.gpus[group[0]].socket]
-            above = cpu
-            if len(group) > 1:
-                above = parts.add(Vertex.SWITCH)
-                parts.connect(above, cpu, Wire.PCIE, pcie)
-            for gpu in group:
-                parts.connect(gpu, above, Wire.PCIE, pcie)
+        for group in _switch_groups(
+            topology, range(topology.num_gpus), (LinkKind.PCIE, LinkKind.PCIE_BRIDGES)
+        ):
+            _attach(parts, topology, group, cpu_of[topology.gpus[group[0]].socket], pcie)
     for a, b in combinations(cpu_of.values(), 2):
         parts.connect(a, b, Wire.SYSTEM, link_rates.rate_between(cpu_make, rates))
     vertex = [parts.nvswitch() if part.kind is ComponentKind.NVSWITCH else -1 for part in topology.components]
@@ -204,11 +210,29 @@ def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
     return parts
 
 
-def _switch_groups(topology: Topology) -> Iterator[list[int]]:
-    """Yield the GPUs in groups whose pairs have a PCIe path that stays below the host bridge; most are alone."""
-    left = list(range(topology.num_gpus))
+def _attach(parts: _Parts, topology: Topology, group: Sequence[int], cpu: int, pcie: float) -> None:
+    """Attach GPUs to their CPU: alone, by one switch, or by a switch over switches if some pairs pass several."""
+    inner = list(_switch_groups(topology, group, (LinkKind.PCIE,)))
+    top = cpu
+    if len(inner) > 1:
+        top = parts.add(Vertex.SWITCH)
+        parts.connect(top, cpu, Wire.PCIE, pcie)
+    for gpus in inner:
+        above = top
+        if len(group) > 1:
+            above = parts.add(Vertex.SWITCH)
+            parts.connect(above, top, Wire.PCIE, pcie)
+        for gpu in gpus:
+            parts.connect(gpu, above, Wire.PCIE, pcie)
+
+
+def _switch_groups(
+    topology: Topology, gpus: Sequence[int], kinds: Collection[LinkKind]
+) -> Iterator[list[int]]:
+    """Yield `gpus` in groups whose pairs have a path of one of `kinds`, below the host bridge; most are alone."""
+    left = list(gpus)
     while left:
         first, *others = left
-        near = [gpu for gpu in others if topology.link(first, gpu).kind is LinkKind.PCIE]
+        near = [gpu for gpu in others if topology.link(first, gpu).kind in kinds]
         yield [first, *near]
         left = [gpu for gpu in others if gpu not in near]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from topoplace import _checks
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, machine_graph
-from topoplace.collective.rates import PRESETS, PathType, Rates, rates_of
+from topoplace.collective.rates import PRESETS, SLOW_CHANNELS, PathType, Rates, rates_of
 from topoplace.collective.routes import AMD_CPU, ring_network
 from topoplace.kernels import (
     MAX_LEVEL,
@@ -47,6 +47,8 @@ class Prepared:
     """The CUDA compute capability of each GPU, times ten; 0 if it is unknown."""
     rules_of: dict[int, ChannelRules]
     """How channels are searched among GPUs of a least compute capability."""
+    slow_rules_of: dict[int, ChannelRules]
+    """How channels are searched that are slower than all of the table, where no other is found."""
     same_rules: ChannelRules | None
     """The rules, if all GPUs have one compute capability."""
     achieved: Mapping[int, float]
@@ -75,11 +77,17 @@ class Prepared:
     def channels(self, gpus: Sequence[int]) -> tuple[Channels, float]:
         """Return the channels among `gpus`, and GB/s that one of them carries."""
         found = best_channels(self.network, gpus, self.rules(gpus))
+        if not found.num_rings:
+            found = best_channels(self.network, gpus, self._slow_rules(gpus))
         return found, found.rate / UNITS_PER_GB * self.achieved.get(found.level, 1.0)
+
+    def _slow_rules(self, gpus: Iterable[int]) -> ChannelRules:
+        return self.slow_rules_of[self.least_capability(gpus)]
 
     def _rated(self, gpus: tuple[int, ...]) -> float:
         if not self.achieved:
-            return channel_rate(self.network, gpus, self.rules(gpus)) / UNITS_PER_GB
+            rate = channel_rate(self.network, gpus, self.rules(gpus))
+            return (rate or channel_rate(self.network, gpus, self._slow_rules(gpus))) / UNITS_PER_GB
         found, gb_per_s = self.channels(gpus)
         return found.num_rings * gb_per_s
 
@@ -147,7 +155,8 @@ def one_machine(topology: Topology, gpus: Collection[int]) -> tuple[Topology, Se
 def _prepare(topology: Topology, rates: Rates) -> Prepared:
     graph = machine_graph(topology, rates)
     capabilities = tuple(_capabilities(topology))
-    rules_of = {least: _rules(graph, rates, least) for least in set(capabilities)}
+    rules_of = {least: _rules(graph, rates.channels(least), least) for least in set(capabilities)}
+    slow = {least: [rate for rate in SLOW_CHANNELS if rate < rates.channels(least)[-1]] for least in rules_of}
     arcs = [arc for one in graph.connections for arc in ((one.a, one.b, one.rate), (one.b, one.a, one.rate))]
     return Prepared(
         graph,
@@ -155,6 +164,7 @@ def _prepare(topology: Topology, rates: Rates) -> Prepared:
         TerminalGraph(len(graph.vertices), graph.num_gpus, arcs),
         capabilities,
         rules_of,
+        {least: _rules(graph, steps, least) for least, steps in slow.items()},
         next(iter(rules_of.values())) if len(rules_of) == 1 else None,
         {int(PathType[name]): share for name, share in rates.achieved.items()},
     )
@@ -171,8 +181,8 @@ def _capabilities(topology: Topology) -> Iterable[int]:
         yield gpu.capability or of_model or of_links.get(gpu.index, 0)
 
 
-def _rules(graph: MachineGraph, rates: Rates, capability: int) -> ChannelRules:
-    """Return how NCCL looks for ring channels among GPUs of this compute capability.
+def _rules(graph: MachineGraph, steps: Sequence[float], capability: int) -> ChannelRules:
+    """Return how NCCL looks for ring channels of these GB/s among GPUs of this compute capability.
 
     Channels of 25 GB/s and more are split, but above compute capability 8.0 not if there are more than four of less
     than 50 GB/s. Across the sockets of AMD's CPUs all channels are the same ring. GPUs that NVLinks join in exactly two
@@ -181,7 +191,7 @@ def _rules(graph: MachineGraph, rates: Rates, capability: int) -> ChannelRules:
     first_cpu = next(iter(graph.cpus.values()), None)
     keeps_whole = capability > _AMPERE
     return ChannelRules(
-        [round(rate * UNITS_PER_GB) for rate in rates.channels(capability)],
+        [round(rate * UNITS_PER_GB) for rate in steps],
         max_channels=_MAX_CHANNELS,
         split_rate=_SPLIT_GB_PER_S * UNITS_PER_GB,
         whole_rate=_WHOLE_GB_PER_S * UNITS_PER_GB if keeps_whole else 0,

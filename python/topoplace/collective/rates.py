@@ -87,6 +87,31 @@ class Rates:
         return self.channel_gb_per_s[max(least for least in self.channel_gb_per_s if least <= capability)]
 
 
+SLOW_CHANNELS = (
+    15.0,
+    12.0,
+    10.0,
+    9.0,
+    8.0,
+    7.0,
+    6.0,
+    5.0,
+    4.0,
+    3.0,
+    2.4,
+    1.2,
+    0.6,
+    0.24,
+    0.12,
+    0.06,
+    0.01,
+    0.001,
+)
+"""GB/s of channels where a path exists and no channel of the table fits, as over PCIe among GPUs of NVLink's tables.
+
+NCCL then takes the GPUs in simple order and calls it .1 GB/s, which says nothing of what they carry. The steps are
+those of NCCL's tables of older GPUs, and below them those of its tables between machines.
+"""
 _ACHIEVABLE = {name: speed.achievable_gb_per_s for name, speed in SPEEDS.items() if speed.achievable_gb_per_s}
 _SM90_FROM_2_21 = (60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0)
 _SM100 = (90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from topoplace.errors import TopologyError
 from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
 from topoplace.report import figures
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link import PATH_KINDS, LinkKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topoplace.topology.links.link import Link
     from topoplace.topology.topology import Topology
 
-_INDIRECT: Final = frozenset({LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE})
+_INDIRECT: Final = frozenset({*PATH_KINDS, LinkKind.XGMI_RELAYED, LinkKind.NETWORK, LinkKind.NONE})
 _DOUBLE_COLOUR: Final = "#1b7837"
 _SINGLE_COLOUR: Final = "#7fbf7b"
 _UNKNOWN_COLOUR: Final = "#d6604d"
@@ -172,7 +172,7 @@ def _draw_links(
         style = {DOUBLE_NVLINK: (_DOUBLE_COLOUR, 3.4), SINGLE_NVLINK: (_SINGLE_COLOUR, 1.8)}
         colour, width = style.get(int(classes[u, v]), (_PCIE_COLOUR, 1.0))
         lanes = f"{link.lanes} x " if link.lanes > 1 else ""
-        label = f"{lanes}{link.kind.name} ({link.gb_per_s:g} GB/s)"
+        label = f"{lanes}{link.kind.label} ({link.gb_per_s:g} GB/s)"
         drawn[label] = (label, colour, width)
         axes.add_patch(_arc(positions[u], positions[v], positions, colour, width))
     _draw_unknown(axes, topo, positions, drawn)

@@ -23,9 +23,12 @@ _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
     LinkKind.C2C: "bright_green",
     LinkKind.XGMI: "green",
+    LinkKind.XGMI_RELAYED: "green",
     LinkKind.ICI: "green",
     LinkKind.PCIE: "yellow",
+    LinkKind.PCIE_BRIDGES: "yellow",
     LinkKind.HOST: "bright_black",
+    LinkKind.HOST_BRIDGES: "bright_black",
     LinkKind.SYSTEM: "bright_black",
     LinkKind.NETWORK: "blue",
     LinkKind.NONE: "red",
@@ -68,7 +71,7 @@ def _pairs_by_link(topology: Topology) -> list[tuple[Link, int]]:
 
 
 def _label(link: Link) -> str:
-    return "none" if link == NONE else link.kind.name + (f" x{link.lanes}" if link.lanes > 1 else "")
+    return "none" if link == NONE else link.kind.label + (f" x{link.lanes}" if link.lanes > 1 else "")
 
 
 def _show_machine(topology: Topology) -> None:

@@ -1,22 +1,48 @@
-"""Assemble machines into a cluster: collect the machines, and their domains in each level of the fabric."""
+"""Assemble machines into a cluster: collect the machines, and their domains in each level of the fabric.
+
+A machine, too, is assembled here from what a text tells: its links, and the sockets and NUMA nodes of its GPUs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, SupportsIndex, cast
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology.cluster_topology import ClusterTopology
+from topoplace.topology.devices import path_kind
 from topoplace.topology.fabric import MAX_MACHINES, Fabric, Level, checked_names, numbered
 from topoplace.topology.links.distance import DistanceWeights
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S, path
 from topoplace.topology.topology import MAX_GPUS, Topology
 
 Machines = Topology | Sequence[Topology] | Mapping[str, Topology]
 Racks = SupportsIndex | Sequence[str | None]
+
+
+def with_host_paths(topology: Topology) -> Topology:
+    """Return a topology whose source tells no paths over PCIe, with those that its sockets and NUMA nodes imply.
+
+    Every pair of one machine that has only the default link gets the path between their places, at the speed of its
+    class; `default` is that of PCIe. A pair with a link of kind UNKNOWN at that speed, which is then assumed, gets it
+    only across sockets: whatever joins them, policies must not take them as near. Readers call this last, so that
+    places count the same in every format.
+    """
+    if not topology.default:
+        return topology
+    told = {(u, v): link for u, v, link in topology.links}
+    unknown = Link(LinkKind.UNKNOWN, 1, topology.default)
+    for u, v in combinations(range(topology.num_gpus), 2):
+        a, b = topology.gpus[u], topology.gpus[v]
+        link, kind = topology.link(u, v), path_kind(a, b)
+        ruled = (u, v) not in told and link == topology.default_link(u, v)
+        if a.machine == b.machine and (ruled or (link == unknown and kind is LinkKind.SYSTEM)):
+            told[u, v] = path(kind, topology.default)
+    return replace(topology, links=tuple((u, v, link) for (u, v), link in told.items()))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import Gpu, written_device
-from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
+from topoplace.topology.devices import MISSING_GPU, Gpu, written_device
+from topoplace.topology.links.link import NONE, NVLINKS, PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.link_catalogue import SPEEDS
 
 if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 _WIRED = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI, LinkKind.C2C, LinkKind.ICI}
 _MAX_GPUS = 1024
 """Limit on GPUs of a topology that is compared pair by pair; clusters may be larger."""
+
+_LEAST_PCIE = 1.5
+"""GB/s below which a path over PCIe is one lane, an idle link or a mistake; four lanes of PCIe 2 carry more."""
+_LEAST_SHARE, _MOST_SHARE = 0.1, 2.0
+"""The share of the catalogue's nominal speeds that is still believed, such as of a measurement."""
 
 Facts = Mapping[str, tuple[str, float]]
 """For each subject, such as a GPU or a pair: a text that describes it, and a number that falls if it gets worse."""
@@ -49,7 +55,7 @@ def shown(link: Link) -> str:
     """Return a short description of `link`, such as "2 x NVLINK2, 50 GB/s"."""
     if link == NONE:
         return "no path"
-    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
+    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.label}, {link.gb_per_s:g} GB/s"
 
 
 # ---- differences -----------------------------------------------------------------------------------------------
@@ -177,7 +183,8 @@ def _domains(cluster: Topology) -> Facts:
 def findings(topology: Topology) -> tuple[Finding, ...]:
     """Return faults and unknowns of `topology` that an operator should look at; see `Topology.check`."""
     noted = (note for template in topology.templates for note in template.notes)
-    found = [Finding(topology.name, note, serious=False) for note in dict.fromkeys((*topology.notes, *noted))]
+    notes = dict.fromkeys((*topology.notes, *noted))
+    found = [Finding(topology.name, note, serious=note.startswith(MISSING_GPU)) for note in notes]
     groups = _by_template(topology)
     for template, machines in groups.items():
         where = machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} like it"
@@ -206,6 +213,8 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
     unknown = sum(link.kind is LinkKind.UNKNOWN for link in links.values())
     if unknown:
         yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs have an unknown connection")
+    for why in _implausible([*links.values(), *(link for _, _, link in machine.component_links)]):
+        yield Finding(where, why)
     lanes = _lanes(links, machine.num_gpus)
     usual = _most_lanes(machine, lanes)
     for gpu in machine.gpus:
@@ -215,6 +224,23 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
                 f"{where}: {gpu.name}",
                 f"has {lanes[gpu.index]} links, but most GPUs of its model have {most}",
             )
+
+
+def _implausible(links: Sequence[Link]) -> Iterator[str]:
+    """Yield what is odd about the speeds of `links`, by kind and speed: too slow or too fast for any of their kind."""
+    counted = Counter(link for link in links if link != NONE and not _is_plausible(link))
+    for link, count in sorted(counted.items(), key=lambda item: (item[0].kind.value, item[0].gb_per_s)):
+        yield f"{count} links or paths of {shown(link)} each: no such link is known; measure them with --measured"
+
+
+def _is_plausible(link: Link) -> bool:
+    """Return True if a link of its kind may have its speed: one lane to twice the fastest that the catalogue has."""
+    kinds = (LinkKind.PCIE,) if link.kind in PATH_KINDS else (link.kind,)
+    known = [speed for speed in SPEEDS.values() if speed.kind in kinds]
+    if not known:
+        return True
+    least = _LEAST_PCIE if link.kind in PATH_KINDS else _LEAST_SHARE * min(speed.gb_per_s for speed in known)
+    return least <= link.gb_per_s / link.lanes <= _MOST_SHARE * max(speed.gb_per_s for speed in known)
 
 
 def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:

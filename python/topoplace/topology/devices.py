@@ -10,6 +10,7 @@ from typing import Any
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
+from topoplace.topology.links.link import PATHS, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
 
 
@@ -98,7 +99,9 @@ class Component:
 
 CPUS = tuple(name for name in SPEEDS if name.startswith("socket-"))
 """The makes of CPUs that a component may have."""
-PATH_CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS")
+PATH_CLASSES = tuple(PATHS)
+MISSING_GPU = "A GPU is missing: "
+"""The beginning of a note on a GPU that the machine has, or had, and of which the tool says no more."""
 GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
 """The fields of a GPU, without its index, that can be written; the first five always are."""
 NIC_KEYS = tuple(field.name for field in fields(Nic))
@@ -185,6 +188,19 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
 def _number(value: object, what: str) -> int | None:
     """Return `value`, such as the number of a socket or rail, checked to be in range; None stays None."""
     return None if value is None else _checks.integer(value, what, TopologyError, low=0, high=_MAX_NUMBER)
+
+
+def path_kind(a: Gpu, b: Gpu) -> LinkKind:
+    """Return the kind of the path over CPUs between two GPUs of a machine, by their sockets and NUMA nodes.
+
+    NUMA nodes count as sockets if a socket is unknown; HOST if both GPUs are near the same CPUs, or if that is unknown.
+    """
+    apart = a.numa_node is not None and b.numa_node is not None and a.numa_node != b.numa_node
+    if a.socket is None or b.socket is None:
+        return LinkKind.SYSTEM if apart else LinkKind.HOST
+    if a.socket != b.socket:
+        return LinkKind.SYSTEM
+    return LinkKind.HOST_BRIDGES if apart else LinkKind.HOST
 
 
 def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:

@@ -1,9 +1,10 @@
 """The best path between two GPUs without a direct link, through the switches and CPUs of their machine.
 
 A path runs over `Component`s, never through another GPU. It is as fast as its slowest link, and a pair of GPUs has the
-fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a socket or NUMA
-node HOST, a link between sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths, the one with the
-best kind counts; PCIE is the best and UNKNOWN the worst.
+fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a link between
+two of them PCIE_BRIDGES, a socket or NUMA node HOST, a link between NUMA nodes of one socket HOST_BRIDGES, one between
+sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths, the one with the best kind counts; PCIE is the
+best and UNKNOWN the worst.
 
 NVSwitches work side by side: a GPU spreads its traffic over all of them. NVSwitches joined by links form a plane, and
 those links are assumed to be wide enough. Over one plane a pair has the smaller of its two GPUs' links into the plane;
@@ -18,18 +19,22 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.topology.devices import Component, ComponentKind
-from topoplace.topology.links.link import Link, LinkKind, rounded
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Entries = Sequence[tuple[int, int, Link]]
 Edge = tuple[int, float, int]
-"""(vertex it leads to, GB/s, rank of the worst part): ranks 0 to 3 stand for the kinds in `_WORST_LAST`."""
+"""(vertex it leads to, GB/s, rank of the worst part): ranks from 0 stand for the kinds in `_WORST_LAST`."""
 
-_WORST_LAST = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN)
+_WORST_LAST = (*PATH_KINDS, LinkKind.UNKNOWN)
 _RANK_OF_KIND = {kind: rank for rank, kind in enumerate(_WORST_LAST)}
-_RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 1, ComponentKind.NUMA_NODE: 1}
+_RANK_OF_COMPONENT = {
+    ComponentKind.PCIE_SWITCH: _RANK_OF_KIND[LinkKind.PCIE],
+    ComponentKind.SOCKET: _RANK_OF_KIND[LinkKind.HOST],
+    ComponentKind.NUMA_NODE: _RANK_OF_KIND[LinkKind.HOST],
+}
 
 
 def nvswitches(num_gpus: int, components: Sequence[Component]) -> set[int]:
@@ -48,8 +53,7 @@ class Paths:
         self._edges: list[list[Edge]] = [[] for _ in range(num_gpus + len(components))]
         for a, b, link in links:
             if switches.isdisjoint((a, b)):
-                parts = (components[v - num_gpus].kind for v in (a, b) if v >= num_gpus)
-                rank = max(_RANK_OF_KIND.get(link.kind, 0), *(_RANK_OF_COMPONENT[kind] for kind in parts))
+                rank = _rank(link, [components[v - num_gpus].kind for v in (a, b) if v >= num_gpus])
                 self._edges[a].append((b, link.gb_per_s, rank))
                 self._edges[b].append((a, link.gb_per_s, rank))
         self._reached: dict[int, list[dict[int, float]]] = {}
@@ -98,8 +102,7 @@ class Paths:
     def _widths(self, gpu: int, worst: int) -> dict[int, float]:
         """Return GB/s of the fastest path from `gpu` to each component it can reach, by vertex.
 
-        Only links and components of rank `worst` or below are used. Ranks are 0 for PCIe switches, 1 for sockets and
-        NUMA nodes, 2 for links between sockets, 3 for links of unknown kind.
+        Only links and components of rank `worst` or below are used.
         """
         widths: dict[int, float] = {}
         waiting = [(-gb_per_s, c) for c, gb_per_s, rank in self._edges[gpu] if rank <= worst]
@@ -113,6 +116,13 @@ class Paths:
                 if rank <= worst and other >= self._num_gpus and other not in widths:
                     heapq.heappush(waiting, (max(slowest, -gb_per_s), other))
         return widths
+
+
+def _rank(link: Link, parts: Sequence[ComponentKind]) -> int:
+    """Return the rank of a link that has the components `parts` at its ends, or at its one end that is no GPU."""
+    rank = max(_RANK_OF_KIND.get(link.kind, 0), *map(_RANK_OF_COMPONENT.__getitem__, parts))
+    between_switches = list(parts) == [ComponentKind.PCIE_SWITCH] * 2
+    return max(rank, _RANK_OF_KIND[LinkKind.PCIE_BRIDGES]) if between_switches else rank
 
 
 def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology import level_ports
-from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind, rounded
-from topoplace.topology.links.link_catalogue import SPEEDS, LinkSpeed, nvlink_of, xgmi_of
+from topoplace.topology.links.link import NONE, NVLINKS, PATH_KINDS, Link, LinkKind, rounded
+from topoplace.topology.links.link_catalogue import SPEEDS, LinkSpeed, nvlink_of, path, xgmi_of
 from topoplace.topology.routing import nvswitches
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 def basis(topology: Topology) -> str:
     """Return which column of the link catalogue all direct links match: "nominal", "achievable" or, for none, "given".
 
-    Paths through the host are ignored.
+    Paths through the host are ignored; if there is nothing else, and all have the speed that is assumed of their class,
+    return "assumed".
     """
     levels = topology.fabric.levels if topology.fabric else ()
     if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
@@ -45,7 +46,15 @@ def basis(topology: Topology) -> str:
         ]
         if found and all(found):
             return column
-    return "given"
+    return "assumed" if all(map(_is_assumed, topology.templates)) else "given"
+
+
+def _is_assumed(machine: Topology) -> bool:
+    """Return True if a machine has links without components, all at the speed assumed of an unknown or a host path."""
+    speeds = {kind: path(kind, machine.default) for kind in PATH_KINDS if machine.default}
+    speeds[LinkKind.UNKNOWN] = Link(LinkKind.UNKNOWN, 1, machine.default)
+    links = {link for _, _, link in machine.links}
+    return bool(links) and not machine.components and all(link == speeds.get(link.kind) for link in links)
 
 
 def changed(topology: Topology, speeds: Speeds) -> Topology:

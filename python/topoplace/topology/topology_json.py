@@ -33,6 +33,7 @@ _SPEED_KEY = "gbps"
 """The key for `gb_per_s` in both versions of the format, which are older than the field's name."""
 _LEVEL_KEYS = ("name", _SPEED_KEY, "oversubscription", "kind", "rail", "domains", "domain_of")
 _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
+_EXTRA_WEIGHTS = ("pcie_bridges", "host_bridges")
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------
@@ -85,6 +86,8 @@ def _remarks(topology: Topology) -> dict[str, Any]:
     record: dict[str, Any] = {"notes": topology.notes} if topology.notes else {}
     if topology.distances != DISTANCES["sc17"]:
         weights = {key: getattr(topology.distances, key) for key in _WEIGHTS}
+        extra = {key: getattr(topology.distances, key) for key in _EXTRA_WEIGHTS}
+        weights |= {key: weight for key, weight in extra.items() if weight is not None}
         record["distances"] = weights | {"levels": dict(topology.distances.levels)}
     return record
 
@@ -178,7 +181,9 @@ def _component(value: object, what: str) -> Component:
 def _read_distances(record: Mapping[str, Any]) -> dict[str, DistanceWeights]:
     if "distances" not in record:
         return {}
-    return {"distances": DistanceWeights(**_record(record["distances"], "distances", _WEIGHTS, ()))}
+    return {
+        "distances": DistanceWeights(**_record(record["distances"], "distances", _WEIGHTS, _EXTRA_WEIGHTS))
+    }
 
 
 def _read_cluster(value: dict[str, Any]) -> Topology:

@@ -78,6 +78,16 @@ def test_gpus_with_what_the_driver_knows_of_them() -> None:
     assert [part.name for part in topology.components] == ["NUMA0", "NUMA1", "NUMA2"]
 
 
+def test_a_way_over_another_gpu_is_xgmi() -> None:
+    files = TREE | links_of(
+        4, (0, PCIE, 20, 312, 32000), (3, XGMI, 15, 50000, 100000), (5, XGMI, 15, 50000, 50000)
+    )
+    files |= links_of(5, (2, PCIE, 20, 0, 0), (4, XGMI, 15, 50000, 50000))
+    topology = kfd.parse(files)
+    assert topology.link(0, 2) == tp.Link(tp.LinkKind.XGMI_RELAYED, 1, 50.0)
+    assert any(note.startswith("1 of 3 pairs have no direct link") for note in topology.notes)
+
+
 def test_links_over_xgmi_pcie_and_processors() -> None:
     topology = kfd.parse(TREE, pcie_gb_per_s=10.0)
     assert topology.links == ((0, 1, tp.Link(tp.LinkKind.XGMI, 2, 100.0)),)
@@ -87,12 +97,12 @@ def test_links_over_xgmi_pcie_and_processors() -> None:
         (0, 3): (tp.LinkKind.PCIE, 32.0),
         (1, 3): (tp.LinkKind.PCIE, 32.0),
         (2, 5): (tp.LinkKind.PCIE, 10.0),
-        (3, 4): (tp.LinkKind.HOST, 16.0),
+        (3, 4): (tp.LinkKind.HOST_BRIDGES, 16.0),
         (3, 5): (tp.LinkKind.SYSTEM, 16.0),
         (4, 5): (tp.LinkKind.SYSTEM, 16.0),
     }
     assert topology.notes == (
-        "1 links of kind host have no speed: 16 GB/s is assumed.",
+        "1 links of kind host_bridges have no speed: 16 GB/s is assumed.",
         "1 links of kind pcie have no speed: 10 GB/s is assumed.",
         "2 links of kind system have no speed: 16 GB/s is assumed.",
     )

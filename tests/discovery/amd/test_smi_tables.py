@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import topoplace as tp
 from topoplace.discovery.amd import smi_tables
 
 XGMI, HOST, SYSTEM = tp.LinkKind.XGMI, tp.LinkKind.HOST, tp.LinkKind.SYSTEM
+RELAYED = tp.LinkKind.XGMI_RELAYED
 
 TYPES = """\
 ====== Link Type between two GPUs ======
@@ -43,21 +45,26 @@ def test_numa_nodes_of_some_gpus_are_those_of_these_gpus() -> None:
     assert [(gpu.name, gpu.numa_node) for gpu in topology.gpus] == [("GPU0", 0), ("GPU10", 1)]
 
 
-def test_weights_decide_and_hops_do_not(text: str) -> None:
+def test_weights_decide_what_is_direct_and_what_is_relayed(text: str) -> None:
     topology = smi_tables.parse(text, "MI250X", pcie_gb_per_s=24.0)
     assert pairs(topology) == {
         (0, 1): (XGMI, 1, 50.0),
         (1, 2): (XGMI, 1, 50.0),
-        (0, 2): (SYSTEM, 1, 24.0),  # weight 30 and another NUMA node: xGMI by way of GPU 1
-        (0, 3): (SYSTEM, 1, 24.0),
-        (1, 3): (SYSTEM, 1, 24.0),
-        (2, 3): (HOST, 1, 24.0),
+        (0, 2): (RELAYED, 1, 50.0),  # weight 30: by way of GPU 1, whatever the NUMA nodes
+        (0, 3): (SYSTEM, 1, 12.0),
+        (1, 3): (SYSTEM, 1, 12.0),
+        (2, 3): (HOST, 1, 20.0),
     }
     assert [(gpu.name, gpu.numa_node, gpu.socket, gpu.model) for gpu in topology.gpus][1:3] == [
         ("GPU1", 0, 0, "MI250X"),
         ("GPU2", 1, 1, "MI250X"),
     ]
-    assert topology.notes == ("1 of 6 pairs have no direct link: xGMI by way of other GPUs is not counted.",)
+    assert topology.notes == (
+        "1 of 6 pairs have no direct link: xGMI by way of other GPUs, at the speed of its slowest link, "
+        "which other pairs share.",
+        "The speed of PCIe is not told: 20 (PHB) and 12 (SYS) GB/s are assumed.",
+    )
+    assert topology.assumed == ()
 
 
 def test_weights_tell_sockets_where_no_numa_node_is_told(text: str) -> None:
@@ -80,7 +87,8 @@ def test_bandwidths_tell_direct_links_and_their_lanes(repository: Path) -> None:
         (0, 2): (XGMI, 1, 50.0),
         (1, 3): (XGMI, 2, 100.0),
     }
-    assert found[0, 3] == found[1, 2] == (HOST, 1, 12.0)
+    # By way of another GPU; of the two ways the fastest: 200 and 50, or 50 and 200; 200 and 100, or 50 and 200.
+    assert found[0, 3] == found[1, 2] == (RELAYED, 1, 100.0)
 
 
 def test_all_tables_of_amd_smi(repository: Path) -> None:
@@ -115,9 +123,104 @@ def test_types_alone_are_taken_as_direct_links_with_a_note() -> None:
 
 def test_numa_nodes_alone_tell_no_kind_of_link() -> None:
     topology = smi_tables.parse(NUMA, pcie_gb_per_s=20.0)
-    assert pairs(topology) == {(0, 1): (tp.LinkKind.UNKNOWN, 1, 20.0)}
+    assert pairs(topology) == {(0, 1): (SYSTEM, 1, 10.0)}
     assert [(gpu.numa_node, gpu.socket) for gpu in topology.gpus] == [(0, 0), (1, 1)]
+    near = smi_tables.parse(NUMA.replace("Affinity: 1", "Affinity: 0"), pcie_gb_per_s=20.0)
+    assert pairs(near) == {(0, 1): (tp.LinkKind.UNKNOWN, 1, 20.0)}
     assert "xGMI is not told" in topology.notes[0]
+
+
+def table(title: str, *rows: str) -> str:
+    names = [f"GPU{i}" for i in range(len(rows))]
+    return "\n".join(
+        [title, " ".join(names), *(f"{name} {row}" for name, row in zip(names, rows, strict=True)), ""]
+    )
+
+
+NEAR_AND_FAR = table("== Link Type between two GPUs ==", "0 PCIE PCIE", "PCIE 0 PCIE", "PCIE PCIE 0")
+
+
+@pytest.mark.parametrize(
+    ("weights", "hops", "nodes"),
+    [
+        (("0 40 60", "40 0 60", "60 60 0"), (), ()),
+        (("0 40 52", "40 0 52", "52 52 0"), ("0 2 3", "2 0 3", "3 3 0"), ()),
+        ((), ("0 2 3", "2 0 3", "3 3 0"), (0, 0, 0)),
+        (("0 40 40", "40 0 40", "40 40 0"), ("0 2 2", "2 0 2", "2 2 0"), (0, 0, 1)),
+        (("0 40 72", "40 0 72", "72 72 0"), (), (0, 0, 0)),
+    ],
+    ids=["weights", "weights and hops", "hops", "nodes", "weights against nodes"],
+)
+def test_weights_hops_and_nodes_tell_what_is_far(
+    weights: tuple[str, ...], hops: tuple[str, ...], nodes: tuple[int, ...]
+) -> None:
+    text = NEAR_AND_FAR
+    text += table("== Weight between two GPUs ==", *weights) if weights else ""
+    text += table("HOPS TABLE:", *hops) if hops else ""
+    text += "".join(f"GPU[{i}] : (Topology) Numa Node: {node}\n" for i, node in enumerate(nodes))
+    topology = smi_tables.parse(text)
+    assert pairs(topology) == {(0, 1): (HOST, 1, 10.0), (0, 2): (SYSTEM, 1, 6.0), (1, 2): (SYSTEM, 1, 6.0)}
+    assert [topology.distance(0, gpu) for gpu in (1, 2)] == [1.0, 20.0]
+
+
+@pytest.mark.parametrize("weight", [30, 45])
+def test_a_multiple_of_a_links_weight_is_a_way_over_others(weight: int) -> None:
+    weights = table("== Weight between two GPUs ==", f"0 15 {weight}", "15 0 15", f"{weight} 15 0")
+    assert pairs(smi_tables.parse(weights, "MI250"))[0, 2] == (RELAYED, 1, 50.0)
+    apart = table("== Weight between two GPUs ==", f"0 15 {weight + 15}", "15 0 60", f"{weight + 15} 60 0")
+    assert pairs(smi_tables.parse(apart, "MI250"))[0, 2][0] is SYSTEM
+
+
+def test_hops_alone() -> None:
+    topology = smi_tables.parse(table("HOPS TABLE:", "0 1 3", "1 0 3", "3 3 0"), "MI100")
+    assert pairs(topology) == {(0, 1): (XGMI, 1, 46.0), (0, 2): (SYSTEM, 1, 6.0), (1, 2): (SYSTEM, 1, 6.0)}
+    assert any("Hops alone do not tell direct links" in note for note in topology.notes)
+
+
+@pytest.mark.parametrize(
+    "rows", [("0 1 1==", "1 0 1", "1 1 0"), ("0 1 1", "1 0 1"), ("0 x 1", "1 0 1", "1 1 0")]
+)
+def test_damaged_hops_cost_only_the_hops(rows: tuple[str, ...]) -> None:
+    weights = table("== Weight between two GPUs ==", "0 15 60", "15 0 60", "60 60 0")
+    hops = "== Hops between two GPUs ==\n GPU0 GPU1 GPU2\n" + "".join(
+        f"GPU{i} {row}\n" for i, row in enumerate(rows)
+    )
+    topology = smi_tables.parse(weights + hops, "MI210")
+    whole = smi_tables.parse(weights, "MI210")
+    assert pairs(topology) == pairs(whole)
+    assert any(note.startswith("The table of hops is left out:") for note in topology.notes)
+
+
+FACTS = {
+    "Card series": "AMD Instinct MI250X",
+    "VRAM Total Memory (B)": "68702699520",
+    "Unique ID": "0x77a1b2c3d4e5f607",
+    "PCI Bus": "0000:C1:00.0",
+}
+
+
+def test_model_memory_and_address_are_kept_from_lines_and_json() -> None:
+    lines = "".join(f"GPU[{i}]\t\t: {name}: {value}\n" for i in range(2) for name, value in FACTS.items())
+    lines = lines.replace("GPU[1]\t\t: Unique ID: 0x77", "GPU[1]\t\t: Unique ID: 0x78")
+    lines = lines.replace("GPU[1]\t\t: PCI Bus: 0000:C1", "GPU[1]\t\t: PCI Bus: 0000:C6")
+    cards = {
+        f"card{i}": {**FACTS, "Unique ID": f"0x7{7 + i}a1b2c3d4e5f607", "PCI Bus": f"0000:C{1 + 5 * i}:00.0"}
+        for i in range(2)
+    }
+    pair = "between DRM devices 0 and 1"
+    system = {f"(Topology) Weight {pair}": "15", f"(Topology) Link type {pair}": "XGMI"}
+    for text in (
+        TYPES + table("WEIGHT TABLE:", "0 15", "15 0") + lines,
+        json.dumps({**cards, "system": system}),
+    ):
+        topology = smi_tables.parse(text)
+        assert [(gpu.model, gpu.uuid, gpu.bus_id) for gpu in topology.gpus] == [
+            ("AMD Instinct MI250X", "GPU-77a1b2c3d4e5f607", "0000:C1:00.0"),
+            ("AMD Instinct MI250X", "GPU-78a1b2c3d4e5f607", "0000:C6:00.0"),
+        ]
+        assert topology.gpus[0].memory_gb == 68.70269952
+        assert (topology.link(0, 1), topology.assumed) == (tp.Link(XGMI, 1, 50.0), ())
+        assert not any("nothing is read" in note for note in topology.notes)
 
 
 def test_an_unknown_numa_node_leaves_all_sockets_unknown() -> None:
@@ -129,7 +232,7 @@ def test_an_unknown_numa_node_leaves_all_sockets_unknown() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nothing", "=== Hops between two GPUs ===\n  GPU0 GPU1\nGPU0 0 1\nGPU1 1 0\n"],
+    ["", "nothing", "=== Link accessibility ===\n"],
 )
 def test_text_without_a_table_is_refused(text: str) -> None:
     with pytest.raises(tp.TopologyError, match=r"^no GPU: the text has neither a table of weights"):
@@ -166,7 +269,10 @@ def test_json_of_amd_smi(listed: str) -> None:
     assert [gpu.bus_id for gpu in topology.gpus] == ["0000:11:00.0", "0000:21:00.0", "0000:31:00.0"]
     assert topology.link(0, 1) == tp.Link(tp.LinkKind.XGMI, 2, 64.0)
     assert topology.link(0, 2).kind is topology.link(1, 2).kind is tp.LinkKind.SYSTEM
-    assert topology.notes == ("2 of 3 pairs have no peer access.",)
+    assert topology.notes == (
+        "2 of 3 pairs have no peer access.",
+        "The speed of PCIe is not told: 6 (SYS) GB/s is assumed.",
+    )
 
 
 def test_json_of_older_versions() -> None:

@@ -48,6 +48,47 @@ def test_gpus_with_what_hwloc_knows_of_them(switches: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("idle", "believed"), [("1.0", 15.5), ("4.0", 15.5), ("2.0", 15.5), ("3.9", 3.9)])
+def test_an_idle_bridge_is_not_believed(switches: str, idle: str, believed: float) -> None:
+    text = without_matrix(switches).replace('pci_link_speed="7.5"', f'pci_link_speed="{idle}"')
+    topology = hwloc_xml.parse(text)
+    kinds = {(a, b): link.gb_per_s for a, b, link in topology.component_links}
+    assert kinds[3, 7] == believed
+    noted = any("speed of PCIe 1, as idle ones do" in note for note in topology.notes)
+    assert noted == (believed == 15.5)
+
+
+def test_a_slow_accelerator_is_believed(switches: str) -> None:
+    slow = re.sub('pci_link_speed="(15.5|7.5)"', 'pci_link_speed="1.0"', without_matrix(switches))
+    topology = hwloc_xml.parse(slow)
+    assert {link.gb_per_s for _, _, link in topology.component_links if link.kind is PCIE} == {1.0}
+    assert any("no such link is known" in one.why and one.serious for one in topology.check())
+
+
+@pytest.mark.parametrize(
+    ("pci_type", "name", "is_adapter"),
+    [
+        ("0200 [17db:0501]", "hsn0", True),
+        ("0200 [17db:0501]", "eth3", True),
+        ("0200 [15b3:1013]", "hsn1", True),
+        ("0208 [8086:24f0]", "opa0", True),
+        ("0200 [8086:1521]", "eth0", False),
+    ],
+    ids=["Slingshot", "Slingshot by another name", "by its name", "Omni-Path", "Ethernet"],
+)
+@pytest.mark.parametrize("version", [2, 3])
+def test_fast_adapters_without_an_rdma_device(
+    switches: str, pci_type: str, name: str, is_adapter: bool, version: int
+) -> None:
+    text = re.sub(r'<object type="OSDev"[^>]*name="mlx5_0"[^>]*/>', "", without_matrix(switches))
+    text = text.replace("0207 [15b3:1013]", pci_type).replace('name="ib0"', f'name="{name}"')
+    if version == 2:
+        text = re.sub('<topology version="[^"]*"', '<topology version="2.0"', text)
+        text = text.replace('osdev_type="16"', 'osdev_type="2"').replace('osdev_type="12"', 'osdev_type="5"')
+    expected = [(name, ("PIX", "PIX", "SYS"))] if is_adapter else []
+    assert [(nic.name, nic.paths) for nic in hwloc_xml.parse(text).nics] == expected
+
+
 def test_components_and_the_links_of_pcie(switches: str) -> None:
     topology = hwloc_xml.parse(without_matrix(switches))
     assert [(part.kind, part.name) for part in topology.components] == [
@@ -153,7 +194,51 @@ def test_xgmi_bandwidths_and_a_model_that_is_not_known(packages: str) -> None:
 
 
 def test_hops_tell_no_links(packages: str) -> None:
-    assert hwloc_xml.parse(homogeneous(packages, "XGMIHops", "0 1 1 0")).links == ()
+    links = hwloc_xml.parse(homogeneous(packages, "XGMIHops", "0 1 1 0")).links
+    assert {link.kind for _, _, link in links} == {tp.LinkKind.HOST_BRIDGES}  # two bridges of one socket
+
+
+class Tree:
+    """hwloc's XML of one package, made of nested bridges and GPUs."""
+
+    def __init__(self) -> None:
+        self.bus = 0
+
+    def _address(self) -> str:
+        self.bus += 1
+        return f"0000:{self.bus:02x}:00.0"
+
+    def gpu(self) -> str:
+        kind = 'pci_type="0302 [10de:20b0] [10de:20b0] a1"'
+        return f'<object type="PCIDev" pci_busid="{self._address()}" {kind} pci_link_speed="31.5"/>'
+
+    def port(self, *below: str) -> str:
+        kind = 'bridge_type="1-1" pci_type="0604 [1000:c010] [0000:0000] 00" pci_link_speed="31.5"'
+        return f'<object type="Bridge" pci_busid="{self._address()}" {kind}>{"".join(below)}</object>'
+
+    def switch(self, *below: str) -> str:
+        """A switch has an upper port, and a lower port for each thing below it."""
+        return self.port(*map(self.port, below))
+
+    def parsed(self, *host_bridges: str) -> tp.Topology:
+        hosts = "".join(f'<object type="Bridge" bridge_type="0-1">{below}</object>' for below in host_bridges)
+        sets = 'cpuset="0x1" nodeset="0x1"'
+        package = f'<object type="Package" os_index="0" {sets}>{hosts}</object>'
+        machine = f'<object type="Machine" os_index="0" {sets}>{package}</object>'
+        return hwloc_xml.parse(f'<topology version="2.0">{machine}</topology>')
+
+
+def test_bridges_on_the_way_are_counted() -> None:
+    tree = Tree()
+    inner = tree.switch(tree.gpu(), tree.gpu())
+    first = tree.port(tree.switch(inner, tree.gpu()))
+    second = tree.port(tree.gpu())
+    topology = tree.parsed(first + second, tree.port(tree.gpu()))
+    found = [topology.link(0, gpu).kind.label for gpu in range(1, 5)]
+    assert found == ["PIX", "PXB", "PHB", "NODE"]
+    apart = Tree()
+    far = apart.parsed(apart.port(apart.switch(apart.switch(apart.gpu()), apart.gpu())))
+    assert far.link(0, 1).kind.label == "PXB"  # the inner switch joins nothing, and is no vertex
 
 
 @pytest.mark.parametrize(

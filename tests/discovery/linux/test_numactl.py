@@ -49,7 +49,7 @@ def test_joining_sets_sockets_and_cpus(text: str) -> None:
         (1, "4-7,12-15"),
         (None, None),
     ]
-    assert joined.link(0, 2).kind is tp.LinkKind.HOST
+    assert joined.link(0, 2).kind is tp.LinkKind.HOST_BRIDGES
     assert joined.link(0, 1).kind is tp.LinkKind.SYSTEM
     assert joined.notes == (
         "The NUMA nodes of 1 GPUs are not told: their sockets and CPUs are as they were.",

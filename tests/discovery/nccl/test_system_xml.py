@@ -89,13 +89,20 @@ def test_pcie_speeds_as_written_or_assumed() -> None:
 
 def test_skeletons_do_not_tell_of_nvlink() -> None:
     topology = system_xml.parse(SKELETON)
-    assert pairs(topology) == {(LinkKind.UNKNOWN, 1, 31.5): 1, (LinkKind.UNKNOWN, 1, 7.875): 2}
-    assert "PCIe path: 3; assume_no_nvlink=True" in topology.notes[-1]
+    assert pairs(topology) == {(LinkKind.UNKNOWN, 1, 31.5): 1, (LinkKind.SYSTEM, 1, 7.875): 2}
+    assert "PCIe path: 1; assume_no_nvlink=True" in topology.notes[-1]
     assert [gpu.bus_id for gpu in topology.gpus] == ["0001:00:00.0", "0002:00:00.0", "000a:00:00.0"]
     assert topology.nics == (tp.Nic("0101:00:00.0", ("PIX", "PIX", "SYS")),)
     assumed = system_xml.parse(SKELETON, assume_no_nvlink=True)
     assert pairs(assumed) == {(LinkKind.PCIE, 1, 31.5): 1, (LinkKind.SYSTEM, 1, 7.875): 2}
     assert assumed.notes == ()
+
+
+def test_an_idle_switch_is_not_believed() -> None:
+    idle = SKELETON.replace('"16 GT/s" link_width="16">', '"2.5 GT/s" link_width="16">')
+    topology = system_xml.parse(idle, assume_no_nvlink=True)
+    assert topology.link(0, 2) == system_xml.parse(SKELETON, assume_no_nvlink=True).link(0, 2)
+    assert any(note.startswith("1 PCIe switches show a speed of PCIe 1") for note in topology.notes)
 
 
 def test_devices_without_a_class_need_an_argument() -> None:
@@ -108,7 +115,7 @@ def test_devices_without_a_class_need_an_argument() -> None:
 
 def test_loops_are_reported_and_not_counted() -> None:
     topology = system_xml.parse(SELF_LOOPS)
-    assert pairs(topology) == {(LinkKind.UNKNOWN, 1, 12.0): 1}
+    assert pairs(topology) == {(LinkKind.SYSTEM, 1, 12.0): 1}  # on two sockets
     assert topology.notes[0].startswith("Links from GPU0 to itself (12, line 5) are not counted")
     assert pairs(system_xml.parse(SELF_LOOPS, assume_no_nvlink=True)) == {(LinkKind.SYSTEM, 1, 12.0): 1}
 

@@ -76,6 +76,13 @@ def test_the_speed_is_guessed_and_marked(name: str) -> None:
     assert topology.notes[0].startswith(f"The GPU model is not told: {gb_per_s:g} GB/s per NVLink is assumed")
 
 
+def test_two_gpus_near_each_of_two_cpus_are_a_tray() -> None:
+    rows = [f"GPU{i} {' '.join('X' if i == j else 'NV18' for j in range(4))} {i // 2}\n" for i in range(4)]
+    tray = parse("GPU0 GPU1 GPU2 GPU3 NUMA Affinity\n" + "".join(rows))
+    assert {link.gb_per_s for _, _, link in tray.links} == {900.0}
+    assert "as of GB200 or GB300, by 4 GPUs" in tray.notes[0]
+
+
 PAIR = matrix(2, everywhere("NV4"), ["0-31", "0-31"])
 
 

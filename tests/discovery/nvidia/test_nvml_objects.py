@@ -88,7 +88,7 @@ def test_direct_links_and_pcie_paths() -> None:
     )
     topo = nvml_objects.topology_of(library)
     assert topo.link(0, 1) == Link(LinkKind.NVLINK1, 2, 40.0)
-    assert topo.link(0, 2) == Link(LinkKind.SYSTEM, 1, 15.75)
+    assert topo.link(0, 2) == Link(LinkKind.SYSTEM, 1, 7.875)
     assert [gpu.socket for gpu in topo.gpus] == [0, 0, 1, 1]
     assert (topo.gpus[2].cpus, topo.gpus[2].uuid, topo.gpus[2].memory_gb) == ("4-7", "GPU-2", 80.0)
     assert [gpu.healthy for gpu in topo.gpus] == [True, True, True, False]
@@ -97,7 +97,7 @@ def test_direct_links_and_pcie_paths() -> None:
 
 def test_pcie_switches_without_nvlink() -> None:
     topo = nvml_objects.topology_of(FakeLibrary("Tesla T4", {}, count=4))
-    assert topo.link(0, 1) == Link(LinkKind.PCIE, 1, 12.0)
+    assert topo.link(0, 1) == Link(LinkKind.PCIE_BRIDGES, 1, 11.0)
     assert topo.notes == ("The PCIe speed of some GPUs is not told: 12 GB/s is assumed.",)
 
 
@@ -127,6 +127,21 @@ def test_slices_stand_for_their_gpu() -> None:
     assert [round(gpu.fraction, 3) for gpu in topo.gpus] == [0.429, 0.571, 1.0]
     assert [gpu.parent for gpu in topo.gpus] == ["GPU0", "GPU0", None]
     assert topo.link(0, 2).kind is LinkKind.HOST
+
+
+def test_a_lost_gpu_is_said_and_the_others_are_read() -> None:
+    library = FakeLibrary("Tesla T4", {}, count=3)
+
+    def name(i: int) -> str:
+        if i == 1:
+            raise library.NVMLError("GPU is lost")
+        return "Tesla T4"
+
+    library.nvmlDeviceGetName = name  # type: ignore[attr-defined]
+    topo = nvml_objects.topology_of(library)
+    assert [gpu.name for gpu in topo.gpus] == ["GPU0", "GPU2"]
+    assert topo.notes[0] == "A GPU is missing: GPU1, of which the driver says 'GPU is lost'."
+    assert any(one.serious and "A GPU is missing" in one.why for one in topo.check())
 
 
 def test_no_gpu_is_refused() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.discovery.nvidia import topo_matrix
+from topoplace.topology.links.link import PATHS
 
 parse = tp.Topology.from_nvidia_smi
 LinkKind = tp.LinkKind
@@ -56,22 +57,56 @@ def links(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
 def test_modern_text() -> None:
     topology = parse(MODERN, "NVIDIA A100-SXM4-40GB", name="box", machine="node7")
     assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
-    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
-    assert topology.link(2, 3) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 6.0)
+    assert topology.link(2, 3) == tp.Link(LinkKind.HOST_BRIDGES, 1, 8.0)
     assert topology.gpus[3] == tp.Gpu(3, "GPU3", "A100", "node7", 1, numa_node=1, cpus="16-31,48-63")
     assert topology.nics == (
         tp.Nic("mlx5_0", ("PIX", "PXB", "SYS", "SYS")),
         tp.Nic("mlx5_bond_1", ("SYS", "SYS", "PHB", "NODE")),
     )
     assert topology.name == "box"
-    assert [link.kind for _, _, link in topology.links] == [LinkKind.NVLINK3]
 
 
 def test_blanks_old_labels_and_unknown_numa() -> None:
     topology = parse(BLANKS, pcie_gb_per_s=6.0)
     assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1]
     assert topology.link(0, 1) == tp.Link(LinkKind.PCIE, 1, 6.0)
-    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 6.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 3.0)
+
+
+def test_the_five_paths_differ_in_kind_and_speed() -> None:
+    labels = ("PIX", "PXB", "PHB", "NODE", "SYS")
+    header = "\t" + "\t".join(f"GPU{i}" for i in range(6))
+    first = "\t".join(["GPU0", "X", *labels])
+    others = [
+        "\t".join([f"GPU{i}", labels[i - 1], *("X" if i == j else "SYS" for j in range(1, 6))])
+        for i in range(1, 6)
+    ]
+    topology = parse("\n".join([header, first, *others]), pcie_gb_per_s=24.0)
+    found = [topology.link(0, i) for i in range(1, 6)]
+    assert [(link.kind.label, link.gb_per_s) for link in found] == [
+        ("PIX", 24.0),
+        ("PXB", 22.0),
+        ("PHB", 20.0),
+        ("NODE", 16.0),
+        ("SYS", 12.0),
+    ]
+    assert [topology.distance(0, i) for i in range(1, 6)] == [1.0, 1.0, 1.0, 1.0, 20.0]
+    classes = topology.with_distances("classes")
+    assert [classes.distance(0, i) for i in range(1, 6)] == [2.0, 3.0, 4.0, 5.0, 20.0]
+    assert tp.Topology.from_json(classes.to_json()) == classes
+
+
+def test_without_affinities_the_paths_tell_the_sockets() -> None:
+    text = """
+        GPU0  GPU1  GPU2  GPU3
+    GPU0 X    SYS   PXB   SYS
+    GPU1 SYS  X     SYS   NODE
+    GPU2 PXB  SYS   X     SYS
+    GPU3 SYS  NODE  SYS   X
+    """
+    assert [gpu.socket for gpu in parse(text).gpus] == [0, 1, 0, 1]
+    assert [gpu.socket for gpu in parse(text.replace("SYS", "NV4")).gpus] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -215,7 +250,7 @@ SAMPLES = [
     *("litgpt-2x3090-48", "litgpt-4gpu-nv12-44", "litgpt-4gpu-nv1pairs-45", "litgpt-4gpu-phb-46"),
     *("litgpt-8xA100-10nic-47", "traverse-ac922-50"),
 ]
-KIND_OF = {"PIX": "PCIE", "PXB": "PCIE", "PHB": "HOST", "NODE": "HOST", "SYS": "SYSTEM", "SOC": "SYSTEM"}
+KIND_OF = {label: kind.name for label, kind in PATHS.items()} | {"SOC": "SYSTEM"}
 
 
 def expected_of(index: str) -> tuple[int, int, Counter[tuple[str, int]]]:
@@ -299,7 +334,7 @@ def test_the_pci_only_matrix_hides_nvlinks() -> None:
     ):
         parse(PCI_ONLY)
     topology = parse(PCI_ONLY, assume_no_nvlink=True)
-    assert topology.link(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology.link(0, 1) == tp.Link(LinkKind.HOST, 1, 10.0)
     assert topology == parse(PCI_ONLY + "  NV#  = Connection traversing a bonded set of # NVLinks\n")
     assert topology == parse(PCI_ONLY + "  NV1 = Connected via NVLink with 1 hop\n")
     no_legend = parse(PCI_ONLY.split("Legend")[0])
@@ -311,7 +346,7 @@ def test_drivers_older_than_nvlink_have_none_to_hide() -> None:
     old = "  PHB = Path traverses a PCIe host bridge"
     topology = parse(PCI_ONLY.split("  PHB ")[0].replace("0-15\t0", "0-15") + old)
     assert topology.link(0, 1).kind is LinkKind.HOST
-    assert topology.notes == ("The speed of PCIe is not told: 12 GB/s is assumed.",)
+    assert topology.notes == ("The speed of PCIe is not told: 10 (PHB) GB/s is assumed.",)
 
 
 def test_an_underlined_header_may_have_lost_its_escape_characters() -> None:
@@ -331,11 +366,35 @@ def test_a_container_without_cpus_near_a_gpu_has_an_empty_cell() -> None:
         assert [gpu.socket for gpu in topology.gpus] == [0, 1]
 
 
+LOST = "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error\n"
+
+
+def test_a_lost_gpu_is_said() -> None:
+    hole = "\tGPU0\tGPU2\tCPU Affinity\nGPU0\tX\tPHB\t0-7\nGPU2\tPHB\tX\t0-7\n"
+    gap = "A GPU is missing: GPU1, though GPU2 is there; its tool or the driver has lost it."
+    said = "A GPU is missing: 0000:41:00.0, of which the tool says 'Unknown Error'."
+    whole = hole.replace("GPU2", "GPU1")
+    for text, expected in ((hole, [gap]), (LOST + hole, [said, gap]), (whole + LOST, [said]), (whole, [])):
+        topology = parse(text)
+        missing = [one for one in topology.check() if one.why.startswith("A GPU is missing")]
+        assert [one.why for one in missing] == expected
+        assert all(one.serious for one in missing)
+        assert not any("nothing is read" in note for note in topology.notes)
+    changed = parse(whole).diff(parse(LOST + whole))
+    assert [one.what for one in changed] == ["notes"]
+
+
+def test_a_lost_gpu_is_said_in_a_list() -> None:
+    text = "GPU 0: Tesla T4 (UUID: GPU-a)\n" + LOST + "GPU 2: Tesla T4 (UUID: GPU-b)\n"
+    notes = [note for note in tp.discovery.read(text).notes if note.startswith("A GPU is missing")]
+    assert len(notes) == 2
+
+
 def test_what_is_assumed_is_noted() -> None:
     assert parse(MODERN).notes == (
         "The GPU model is not told: 14.0625 GB/s per NVLink is assumed, as of A6000, A40, A5000 or RTX 3090, "
         "by pairs with 4 NVLinks.",
-        "The speed of PCIe is not told: 12 GB/s is assumed.",
+        "The speed of PCIe is not told: 8 (NODE) and 6 (SYS) GB/s are assumed.",
     )
     assert parse(SWITCHED, "A100").notes == ()
 

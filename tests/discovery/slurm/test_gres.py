@@ -30,7 +30,7 @@ def test_links_are_in_the_order_of_pci(links: str) -> None:
     topology = parse(links, pcie_gb_per_s=20.0)
     assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
     assert topology.link(2, 3) == tp.Link(LinkKind.NVLINK3, 8, 200.0)
-    assert topology.link(1, 2) == tp.Link(LinkKind.SYSTEM, 1, 20.0)
+    assert topology.link(1, 2) == tp.Link(LinkKind.SYSTEM, 1, 10.0)
     assert [gpu.name for gpu in topology.gpus] == ["nvidia0", "nvidia1", "nvidia2", "nvidia3"]
     assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1, 1]
     assert {gpu.model for gpu in topology.gpus} == {"a100"}
@@ -78,6 +78,14 @@ def test_the_machine_has_to_be_chosen(nodes: str) -> None:
     assert topology.link(0, 1).kind is LinkKind.UNKNOWN
     assert any("has no Links" in note for note in topology.notes)
     assert parse(nodes, node="gpu9", assume_no_nvlink=True).link(0, 1).kind is LinkKind.HOST
+
+
+def test_cores_alone_tell_what_is_near() -> None:
+    text = "Name=gpu File=/dev/nvidia[0-1] Cores=0-3\nName=gpu File=/dev/nvidia[2-3] Cores=4-7\n"
+    topology = parse(text, pcie_gb_per_s=24.0)
+    assert topology.link(2, 3) == tp.Link(LinkKind.UNKNOWN, 1, 24.0)
+    assert topology.link(1, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
+    assert (topology.distance(2, 3), topology.distance(1, 2)) == (1.0, 20.0)
 
 
 def test_machines_that_are_alike() -> None:

@@ -11,6 +11,7 @@ import topoplace as tp
 from samples import Expected
 from topoplace.discovery.nccl import system_xml
 from topoplace.discovery.nvidia import nvlink_status, topo_p2p
+from topoplace.topology.links.link import PATHS
 
 LinkKind = tp.LinkKind
 
@@ -31,7 +32,7 @@ def kinds(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
 
 # ---- NCCL and RCCL ---------------------------------------------------------------------------------------------
 
-SLOW = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM)
+SLOW = tuple(PATHS.values())
 
 
 def system(
@@ -120,10 +121,7 @@ NCCL = {
 
 # ---- nvidia-smi topo -m ----------------------------------------------------------------------------------------
 
-KIND_OF_LABEL = {
-    **{"PIX": LinkKind.PCIE, "PXB": LinkKind.PCIE, "PHB": LinkKind.HOST, "NODE": LinkKind.HOST},
-    **{"SYS": LinkKind.SYSTEM, "SOC": LinkKind.SYSTEM},
-}
+KIND_OF_LABEL = {**PATHS, "SOC": LinkKind.SYSTEM}
 
 
 def matrix(gpus: int, nics: int, pairs: str, *, numa: str = "", switch: bool = False) -> Expected:

@@ -1,10 +1,10 @@
 """Reader of the topology that AMD's kernel driver shows below /sys/class/kfd/kfd/topology.
 
 There is a directory nodes/N per NUMA node and per GPU, with a file `properties` of a name and a number per line. Each
-link has such a file in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs. Links of
-type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link. p2p_links only
-repeat the io_links on their way, and are not used. location_id, the PCI address, may appear twice: a partitioned GPU is
-several nodes.
+link has such a file in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs. Links
+of type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link. p2p_links
+only repeat the io_links on their way, and are not used: xGMI by way of other GPUs follows from the direct links.
+location_id, the PCI address, may appear twice: a partitioned GPU is several nodes.
 """
 
 from __future__ import annotations
@@ -71,14 +71,21 @@ def parse(
     near = _near(links, place, len(gpus))
     sockets = _sockets(links, [node.id for node in cpus])
     inside, outside = _parted(joined, len(gpus))
+    relayed = tuple(_relayed(inside))
+    notes = (
+        *strays,
+        *silent,
+        *amd.relay_notes(len(relayed), len(gpus) * (len(gpus) - 1) // 2),
+        *_shared(gpus),
+    )
     return Topology(
         tuple(_gpus(gpus, near, sockets, machine)),
-        inside,
+        (*inside, *relayed),
         default=pcie_gb_per_s,
         name=name,
         components=tuple(Component(ComponentKind.NUMA_NODE, f"NUMA{i}") for i in range(len(cpus))),
         component_links=outside,
-        notes=(*strays, *silent, *_shared(gpus)),
+        notes=notes,
     )
 
 
@@ -248,6 +255,14 @@ def _parted(joined: Sequence[Entry], num_gpus: int) -> tuple[tuple[Entry, ...], 
     return inside, tuple(link for link in joined if link[1] >= num_gpus)
 
 
+def _relayed(inside: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the links of pairs without one in `inside` that xGMI by way of other GPUs joins."""
+    known = {pair[:2] for pair in inside}
+    for u, v, _, gb_per_s in amd.relays(inside):
+        if (u, v) not in known:
+            yield u, v, Link(LinkKind.XGMI_RELAYED, 1, gb_per_s)
+
+
 def _value(properties: Properties, key: str, path: str) -> int:
     value = properties.get(key)
     if value is None or value > _MAX_MBPS:
@@ -272,7 +287,9 @@ def _links_by_place(
     for (a, b), found in links.items():
         if a not in models and b not in models:
             link = Link(
-                LinkKind.HOST if found.weight <= amd.NEAR_WEIGHT else LinkKind.SYSTEM, 1, between_gb_per_s
+                LinkKind.HOST_BRIDGES if found.weight <= amd.NEAR_WEIGHT else LinkKind.SYSTEM,
+                1,
+                between_gb_per_s,
             )
         elif found.kind == _XGMI:
             speed = xgmi_of(models.get(a) or models.get(b) or "") or amd.SLOWEST_XGMI

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
@@ -33,6 +34,7 @@ MODEL_OF_DEVICE: Mapping[int, str] = {
 }
 
 _MAX_LANES = 16
+Entry = tuple[int, int, Link]
 
 
 def xgmi_link(least_mb_per_s: int, most_mb_per_s: int) -> Link:
@@ -42,3 +44,36 @@ def xgmi_link(least_mb_per_s: int, most_mb_per_s: int) -> Link:
     """
     lanes, rest = divmod(most_mb_per_s, least_mb_per_s) if least_mb_per_s else (1, 0)
     return Link(LinkKind.XGMI, lanes if 1 <= lanes <= _MAX_LANES and not rest else 1, most_mb_per_s / 1000)
+
+
+def relays(links: Iterable[Entry]) -> Iterator[tuple[int, int, int, float]]:
+    """Yield (u, v, steps, gb_per_s) of the way between two GPUs without a link, u < v, over the xGMI links in `links`.
+
+    Of the ways of the fewest steps it is the fastest, as fast as its slowest link.
+    """
+    near: dict[int, dict[int, float]] = {}
+    for u, v, link in links:
+        if link.kind is LinkKind.XGMI:
+            near.setdefault(u, {})[v] = near.setdefault(v, {})[u] = link.gb_per_s
+    for start in sorted(near):
+        reached, border, steps = {start: math.inf}, {start: math.inf}, 0
+        while border:
+            steps += 1
+            fresh: dict[int, float] = {}
+            for vertex, width in border.items():
+                for other, gb_per_s in near[vertex].items():
+                    if other not in reached:
+                        fresh[other] = max(fresh.get(other, 0.0), min(width, gb_per_s))
+            reached |= fresh
+            border = fresh
+            if steps > 1:
+                yield from ((start, other, steps, width) for other, width in fresh.items() if start < other)
+
+
+def relay_notes(relayed: int, pairs: int) -> Iterator[str]:
+    """Yield a note if any of `pairs` pairs of GPUs are relayed."""
+    if relayed:
+        yield (
+            f"{relayed} of {pairs} pairs have no direct link: xGMI by way of other GPUs, "
+            "at the speed of its slowest link, which other pairs share."
+        )

@@ -15,15 +15,22 @@ from topoplace.discovery.text.yaml_tree import Fields, Items
 from topoplace.errors import TopologyError
 
 _WHAT = "the topology"
-_LINKS = {"weight": "weight", "link_type": "type", "bandwidth": "bandwidth", "link_status": "access"}
+_LINKS = {
+    "weight": "weight",
+    "link_type": "type",
+    "bandwidth": "bandwidth",
+    "num_hops": "hops",
+    "link_status": "access",
+}
 _OLD = {
     "weight": "weight",
     "link_type": "type",
     "numa_bandwidth": "bandwidth",
+    "hops": "hops",
     "link_accessibility": "access",
 }
-_PAIRS = {"Weight": "weight", "Link type": "type", "Link accessibility": "access"}
-_SELF = {"weight": "0", "type": "0", "bandwidth": "N/A", "access": "True"}
+_PAIRS = {"Weight": "weight", "Link type": "type", "Hops": "hops", "Link accessibility": "access"}
+_SELF = {"weight": "0", "type": "0", "bandwidth": "N/A", "hops": "0", "access": "True"}
 
 _RECOGNISED = re.compile(
     r'"(?:link_type|link_accessibility|numa_bandwidth|bdf|gpu_[0-9]{1,3}|\(Topology\) [^"]{1,60})"\s*:'
@@ -36,6 +43,8 @@ Cell = tuple[str, str, str, str]
 """One cell of a table: subject of the table, GPU of the row, GPU of the column, and content."""
 Node = tuple[str, str, str]
 """(GPU, "Node" or "Affinity", number): a NUMA node that rocm-smi states for a GPU."""
+Fact = tuple[str, str, str]
+"""(GPU, name, value) of anything else that rocm-smi states for a GPU."""
 
 
 def recognised(text: str) -> bool:
@@ -43,16 +52,18 @@ def recognised(text: str) -> bool:
     return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text[:65536]) is not None
 
 
-def read(text: str) -> tuple[list[Cell], list[Node]]:
-    """Return the cells of all tables, by rows, and the NUMA nodes, all as text."""
+def read(text: str) -> tuple[list[Cell], list[Node], list[Fact]]:
+    """Return the cells of all tables, by rows, the NUMA nodes, and the other facts about GPUs, all as text."""
     (root,) = yaml_tree.documents(text, _WHAT)
     if isinstance(root, Items):
-        return [
-            cell for i, item in enumerate(root) for cell in _row(yaml_tree.fields(item, f"entry {i}"), i)
-        ], []
+        return (
+            [cell for i, item in enumerate(root) for cell in _row(yaml_tree.fields(item, f"entry {i}"), i)],
+            [],
+            [],
+        )
     root = yaml_tree.fields(root, _WHAT)
     cells = sorted(_pairs(yaml_tree.fields(root.get("system"), "system")), key=lambda cell: _number(cell[1]))
-    return cells, list(_nodes(root))
+    return cells, list(_nodes(root)), list(_facts(root))
 
 
 def _row(entry: Fields, i: int) -> Iterator[Cell]:
@@ -105,6 +116,15 @@ def _nodes(root: Fields) -> Iterator[Node]:
             for word in ("Node", "Affinity"):
                 if number := yaml_tree.scalar(values, f"(Topology) Numa {word}"):
                     yield f"GPU{int(match[1])}", word, number
+
+
+def _facts(root: Fields) -> Iterator[Fact]:
+    for card in root:
+        if match := _CARD.fullmatch(card):
+            values = yaml_tree.fields(root[card], card)
+            for name, value in values.items():
+                if isinstance(value, str) and not name.startswith("(Topology)"):
+                    yield f"GPU{int(match[1])}", name, value
 
 
 def _number(gpu: str) -> int:

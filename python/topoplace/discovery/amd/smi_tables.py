@@ -2,10 +2,11 @@
 
 Each table has a title, a header of GPUs (GPU0 or a PCI address) and a row per GPU. The connection of two GPUs follows
 from the first of these that is present:
-- the weight: 15 is one xGMI link, 30 is xGMI through another GPU, more is PCIe and the sockets on the way;
+- the weight: 15 is one xGMI link, 15 more is another GPU on the way, 40 and more is PCIe and the sockets on the way;
 - the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" means no direct link;
-- the link type, which is XGMI for a way through other GPUs too.
-Hops are not used, being 1 for all pairs of a hive. NUMA lines alone imply no link.
+- the link type, which is XGMI for a way through other GPUs too;
+- the hops: 1 for all pairs of a hive, 2 through one CPU, 3 across sockets.
+A path over PCIe is across sockets if its weight, its hops or the NUMA nodes of its GPUs say so.
 The JSON of both tools has the same tables; see `smi_json`.
 """
 
@@ -13,18 +14,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import combinations
 
 from topoplace import _checks
-from topoplace.discovery.amd import models, smi_json
+from topoplace.discovery.amd import smi_json, smi_links
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, LinkSpeed, xgmi_of
 from topoplace.topology.topology import Topology
 
@@ -38,6 +38,8 @@ _SUBJECTS = {
     "LINK TYPE": "type",
     "Bandwidth": "bandwidth",
     "NUMA BW": "bandwidth",
+    "Hops between two GPUs": "hops",
+    "HOPS": "hops",
     "Link accessibility between two GPUs": "access",
     "ACCESS": "access",
 }
@@ -45,6 +47,7 @@ _CELLS = {
     "weight": re.compile(r"[0-9]{1,6}|N/A"),
     "type": re.compile(r"XGMI|PCIE|SELF|0|N/A"),
     "bandwidth": re.compile(r"[0-9]{1,9}-[0-9]{1,9}|N/A"),
+    "hops": re.compile(r"[0-9]{1,3}|N/A"),
     "access": re.compile(r"ENABLED|DISABLED|True|False|N/A"),
 }
 _WITHOUT_PLACE = {
@@ -66,6 +69,17 @@ _LEGEND = re.compile(
 _COMMAND = re.compile(r"\b(?:rocm|amd)-smi\s.*$")
 _NODE = re.compile(r"-?[0-9]{1,10}")
 _MAX_NODE = 1 << 16
+_SPARE = ("hops", "access")
+"""The tables that only add to the others; a text of which such a table is damaged is read without it."""
+_FACT = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*([A-Za-z() ]{1,40}?)\s*:\s*(\S(?:.*\S)?)\s*")
+_FACTS = {
+    **dict.fromkeys(("Card Series", "Card series", "Card Model", "Card model", "Device Name"), "model"),
+    "VRAM Total Memory (B)": "memory",
+    "Unique ID": "uuid",
+    "PCI Bus": "bus",
+}
+"""What rocm-smi tells of a GPU, by its words, and the key of it in `_Found.facts`."""
+_UNIQUE = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
 def recognised(text: str) -> bool:
@@ -93,16 +107,26 @@ def parse(
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     speed = None if gpu_model is None else _known_model(gpu_model)
     text = decode.decoded(data)
-    tables, numa = _read_json(text) if smi_json.recognised(text) else _read(text)
-    names = _devices(tables, numa)
-    gpus = tuple(_gpus(names, [numa.get(device) for device in names], gpu_model, machine))
-    links, notes, told = _links(names, tables, speed, pcie_gb_per_s)
-    assumed = () if told else (LinkKind.XGMI,)
+    is_json = smi_json.recognised(text)
+    found = _read_json(text) if is_json else _read(text)
+    gpus = tuple(_gpus(found, gpu_model, machine))
+    models = {gpu.model for gpu in gpus}
+    speed = speed or min(filter(None, (xgmi_of(model or "") for model in models)), key=_lane, default=None)
+    columns = found.columns()
+    links, notes = smi_links.read(gpus, columns, speed, pcie_gb_per_s)
+    notes += found.notes
     if unused := [what for what, pattern in _WITHOUT_PLACE.items() if pattern.search(text)]:
         notes.append(f"A topology has no place for {', '.join(unused)} of links: left out.")
-    if not smi_json.recognised(text):
+    if not is_json:
         notes += _unread(text)
-    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes), assumed=assumed)
+    assumed = smi_links.assumed(links, columns, speed)
+    return with_host_paths(
+        Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes), assumed=assumed)
+    )
+
+
+def _lane(speed: LinkSpeed) -> float:
+    return speed.gb_per_s
 
 
 def _unread(text: str) -> Iterator[str]:
@@ -115,17 +139,28 @@ def _unread(text: str) -> Iterator[str]:
 
 
 def _is_read(_: int, line: str) -> object:
-    return _title(line) or _NUMA_START.match(line) or _LEGEND.match(line) or _DEVICE.match(line.lstrip())
+    known = _title(line) or _NUMA_START.match(line) or _fact(line)
+    return known or _LEGEND.match(line) or _DEVICE.match(line.lstrip())
 
 
-def _gpus(
-    names: Sequence[str], nodes: Sequence[int | None], model: str | None, machine: str
-) -> Iterator[Gpu]:
+def _gpus(found: _Found, model: str | None, machine: str) -> Iterator[Gpu]:
+    names = found.devices()
+    nodes = [found.numa.get(device) for device in names]
     number = {node: i for i, node in enumerate(sorted(node for node in {*nodes} if node is not None))}
     for i, (device, node) in enumerate(zip(names, nodes, strict=True)):
-        socket = None if node is None or None in nodes else number[node]
-        address = device if ":" in device else None
-        yield Gpu(i, device, model, machine, socket, bus_id=address, numa_node=node)
+        facts = found.facts.get(device, {})
+        memory, unique = facts.get("memory", ""), facts.get("uuid", "")
+        yield Gpu(
+            i,
+            device,
+            model or facts.get("model"),
+            machine,
+            socket=None if node is None or None in nodes else number[node],
+            memory_gb=int(memory) / 1e9 if memory.isascii() and memory.isdigit() and int(memory) else None,
+            uuid=f"GPU-{int(unique, 16):016x}" if _UNIQUE.fullmatch(unique) else None,
+            bus_id=device if ":" in device else facts.get("bus"),
+            numa_node=node,
+        )
 
 
 def _known_model(gpu_model: str) -> LinkSpeed:
@@ -198,9 +233,58 @@ def _title(line: str) -> str:
     return text.removesuffix(" TABLE:") if text.endswith(" TABLE:") else ""
 
 
-def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """Return the tables in `text` by subject, such as "weight", and the NUMA node of each GPU by the GPU's name."""
-    tables: dict[str, _Table] = {}
+@dataclass(slots=True)
+class _Found:
+    """What a text of the tools contains."""
+
+    tables: dict[str, _Table] = field(default_factory=dict[str, _Table])
+    """By subject, such as "weight"."""
+    numa: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
+    """The NUMA node of each GPU, by the GPU's name."""
+    facts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """What is told of a GPU: model, memory in bytes, unique number, PCI address; by the GPU's name."""
+    broken: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a table is left out, by subject."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Return notes on the tables that are left out."""
+        return [f"The table of {subject} is left out: {why}." for subject, why in self.broken.items()]
+
+    def devices(self) -> list[str]:
+        """Return the GPUs in the order of the tables; TopologyError if there are none."""
+        if not self.tables and not self.numa and self.broken:
+            raise TopologyError(next(iter(self.broken.values())))
+        needed = {subject: table for subject, table in self.tables.items() if subject not in _SPARE}
+        names = _devices(needed or self.tables, self.numa)
+        for subject, table in self.tables.items():
+            with self.spared(subject):
+                _check_devices(table, names)
+        return names
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the cells of each table by pair of GPUs; a damaged table that others do not need is left out."""
+        columns: dict[str, list[str]] = {}
+        for subject, table in self.tables.items():
+            if subject not in self.broken:
+                with self.spared(subject):
+                    columns[subject] = table.pairs()
+        return columns
+
+    @contextmanager
+    def spared(self, subject: str) -> Iterator[None]:
+        """Leave the table `subject` out if reading it fails, unless the links need it."""
+        try:
+            yield
+        except TopologyError as error:
+            if subject not in _SPARE:
+                raise
+            self.broken.setdefault(subject, str(error))
+
+
+def _read(text: str) -> _Found:
+    """Return what the lines of `text` contain."""
+    found = _Found()
     nodes: dict[tuple[str, str], int] = {}
     subject = ""
     for number, line in decode.numbered_lines(text):
@@ -208,42 +292,64 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
             continue
         if title := _title(line):
             subject = _SUBJECTS.get(title, "")
-            if subject in tables:
-                raise TopologyError(
-                    f"line {number}: a second {subject} table, first in {tables[subject].where}"
-                )
+            if subject in found.tables:
+                where = found.tables[subject].where
+                raise TopologyError(f"line {number}: a second {subject} table, first in {where}")
         elif _NUMA_START.match(line):
             _add_node(nodes, number, line)
-        elif subject:
-            _add_line(tables, subject, number, line.split(None, MAX_GPUS + 1))
-    return tables, _nodes_by_gpu(nodes)
+        elif fact := _fact(line):
+            found.facts.setdefault(fact[0], {}).setdefault(fact[1], fact[2])
+        elif subject and subject not in found.broken:
+            with found.spared(subject):
+                _add_line(found.tables, subject, number, line.split(None, MAX_GPUS + 1))
+    for subject in found.broken:
+        found.tables.pop(subject, None)
+    found.numa = _nodes_by_gpu(nodes)
+    return found
 
 
-def _read_json(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """Return the tables by subject, and the NUMA node by GPU, of a JSON text.
+def _fact(line: str) -> tuple[str, str, str] | None:
+    """Return (GPU, key in `_FACTS`, value) of a line such as `GPU[0] : Card Series: AMD Instinct MI210`, or None."""
+    match = _FACT.fullmatch(line)
+    key = _FACTS.get(match[2]) if match else None
+    return (f"GPU{int(match[1])}", key, match[3]) if match and key and _is_told(key, match[3]) else None
 
-    The GPUs of a table are those with a row.
-    """
-    cells, numa = smi_json.read(text)
+
+def _is_told(key: str, value: str) -> bool:
+    return value not in ("", "N/A") and not (key == "model" and value.startswith("0x"))
+
+
+def _read_json(text: str) -> _Found:
+    """Return what a JSON text contains; the GPUs of a table are those with a row."""
+    found = _Found()
+    cells, numa, facts = smi_json.read(text)
     rows: dict[str, dict[str, dict[str, str]]] = {}
     for subject, row, column, cell in cells:
         rows.setdefault(subject, {}).setdefault(row, {})[column] = cell
-    tables: dict[str, _Table] = {}
-    for subject, found in rows.items():
-        where = f"the JSON, {subject}"
-        tables[subject] = table = _Table(subject, where, _checked_devices(list(found), where))
-        for device, columns in found.items():
-            if columns.keys() != found.keys():
-                raise TopologyError(
-                    f"{where}: row {device} is of {len(columns)} GPUs, and {len(found)} have rows"
-                )
-            table.add(where, device, [columns[other] for other in found])
+    for subject, listed in rows.items():
+        with found.spared(subject):
+            found.tables[subject] = _table_of_json(subject, listed)
     nodes: dict[tuple[str, str], int] = {}
     for gpu, word, number in numa:
         if not _NODE.fullmatch(number):
             raise TopologyError(f"{gpu}: NUMA {word.lower()} {_checks.shown(number)} is not a number")
         nodes[gpu, word] = int(number)
-    return tables, _nodes_by_gpu(nodes)
+    found.numa = _nodes_by_gpu(nodes)
+    for gpu, name, value in facts:
+        key = _FACTS.get(name)
+        if key and _is_told(key, value):
+            found.facts.setdefault(gpu, {}).setdefault(key, value)
+    return found
+
+
+def _table_of_json(subject: str, rows: Mapping[str, Mapping[str, str]]) -> _Table:
+    where = f"the JSON, {subject}"
+    table = _Table(subject, where, _checked_devices(list(rows), where))
+    for device, columns in rows.items():
+        if columns.keys() != rows.keys():
+            raise TopologyError(f"{where}: row {device} is of {len(columns)} GPUs, and {len(rows)} have rows")
+        table.add(where, device, [columns[other] for other in rows])
+    return table
 
 
 def _nodes_by_gpu(nodes: Mapping[tuple[str, str], int]) -> dict[str, int | None]:
@@ -287,6 +393,11 @@ def _node(node: int | None, affinity: int | None) -> int | None:
     return next((value for value in (node, affinity) if value is not None and 0 <= value < _MAX_NODE), None)
 
 
+def _check_devices(table: _Table, names: Sequence[str]) -> None:
+    if table.devices != names:
+        raise TopologyError(f"{table.where}: the {table.subject} table has other GPUs than the first table")
+
+
 def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> list[str]:
     """Return the GPUs in the order of the tables, which must all have the same GPUs."""
     first = next(iter(tables.values()), None)
@@ -295,106 +406,11 @@ def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> li
         raise TopologyError(f"NUMA nodes of {len(names)} GPUs, more than {MAX_GPUS}")
     if not names:
         raise TopologyError(
-            "no GPU: the text has neither a table of weights, types or bandwidths nor NUMA nodes"
+            "no GPU: the text has neither a table of weights, types, bandwidths or hops nor NUMA nodes"
         )
     for table in tables.values():
-        if table.devices != names:
-            raise TopologyError(
-                f"{table.where}: the {table.subject} table has other GPUs than the first table"
-            )
+        _check_devices(table, names)
     for gpu in numa:
         if gpu not in names:
             raise TopologyError(f"{gpu} has a NUMA node, but the GPUs are {names[0]} to {names[-1]}")
     return names
-
-
-# ---- links -----------------------------------------------------------------------------------------------------
-
-Cell = tuple[str, str, str]
-"""Weight, type and bandwidth of a pair, as printed; N/A if missing."""
-
-
-def _links(
-    names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gb_per_s: float
-) -> tuple[list[tuple[int, int, Link]], list[str], bool]:
-    """Return the link of every pair that the tables describe, notes, and whether the speeds of xGMI are told."""
-    pairs = list(combinations(range(len(names)), 2))
-    columns = {subject: table.pairs() for subject, table in tables.items()}
-    if not {"weight", "type", "bandwidth"} & columns.keys():
-        link = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
-        note = f"Neither weights nor types nor bandwidths: xGMI is not told, every pair has {pcie_gb_per_s:g} GB/s."
-        return [(u, v, link) for u, v in pairs], [note], True
-    unknown = ["N/A"] * len(pairs)
-    cells = [columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")]
-    link_of = cache(_link_reader(speed, pcie_gb_per_s))
-    links = [
-        (u, v, found)
-        for (u, v), *cell in zip(pairs, *cells, strict=True)
-        if (found := link_of((cell[0], cell[1], cell[2])))
-    ]
-    count = Counter(zip(*cells, strict=True))
-    told = speed is not None or not _number(count, _is_silent)
-    return links, [*_notes(count, speed), *_more_notes(columns)], told
-
-
-def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
-    """Return a function from the cell of a pair of GPUs to the link of this pair.
-
-    The function returns None if the cell shows neither a direct link nor a path.
-    """
-    lane = speed or models.SLOWEST_XGMI
-
-    def link_of(cell: Cell) -> Link | None:
-        weight, kind, bandwidth = cell
-        if _is_direct(cell):
-            least, _, most = bandwidth.partition("-")
-            if most.isdigit() and int(most):
-                return models.xgmi_link(int(least), int(most))
-            return Link(LinkKind.XGMI, 1, lane.gb_per_s)
-        if weight == "N/A" or kind == "XGMI":
-            return None
-        far = int(weight) >= 2 * models.PCIE_WEIGHT + models.SOCKETS_WEIGHT
-        return Link(LinkKind.SYSTEM if far else LinkKind.HOST, 1, pcie_gb_per_s)
-
-    return link_of
-
-
-def _is_direct(cell: Cell) -> bool:
-    """Return True if `cell` shows an xGMI link that joins its two GPUs without another GPU between them."""
-    weight, kind, bandwidth = cell
-    if kind == "PCIE":
-        return False
-    if weight != "N/A":
-        return int(weight) <= models.XGMI_WEIGHT
-    if bandwidth != "N/A":
-        return not bandwidth.endswith("-0")
-    return kind == "XGMI"
-
-
-def _is_silent(cell: Cell) -> bool:
-    """Return True if `cell` shows an xGMI link without its bandwidth."""
-    return _is_direct(cell) and cell[2].endswith(("N/A", "-0"))
-
-
-def _notes(count: Counter[Cell], speed: LinkSpeed | None) -> Iterator[str]:
-    """Yield notes about links that were assumed and links that are missing."""
-    direct = _number(count, _is_direct)
-    silent = _number(count, _is_silent)
-    relayed = _number(count, lambda cell: not _is_direct(cell) and ("XGMI" in cell or cell[2] == "0-0"))
-    if silent and speed is None:
-        gb_per_s = models.SLOWEST_XGMI.gb_per_s
-        yield f"{silent} of {direct} xGMI links have no speed: {gb_per_s:g} GB/s is assumed; see gpu_model."
-    if relayed:
-        yield f"{relayed} of {count.total()} pairs have no direct link: xGMI by way of other GPUs is not counted."
-
-
-def _number(count: Counter[Cell], which: Callable[[Cell], bool]) -> int:
-    return sum(number for cell, number in count.items() if which(cell))
-
-
-def _more_notes(columns: Mapping[str, list[str]]) -> Iterator[str]:
-    if columns.keys() & {"weight", "type", "bandwidth"} == {"type"} and "XGMI" in columns["type"]:
-        yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
-    access = columns.get("access", [])
-    if closed := sum(cell in ("DISABLED", "False") for cell in access):
-        yield f"{closed} of {len(access)} pairs have no peer access."

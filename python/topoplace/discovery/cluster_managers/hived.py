@@ -21,6 +21,7 @@ from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.links.link import Link, LinkKind
@@ -280,7 +281,7 @@ class _Templates:
         link = Link(LinkKind.UNKNOWN, 1, self._pcie_gb_per_s)
         links = [(u, v, link) for v in range(len(gpus)) for u in range(v)]
         notes = ("Cells do not tell how the GPUs of a node are connected.",) if links else ()
-        return Topology(gpus, links, default=self._pcie_gb_per_s, name=name, notes=notes)
+        return with_host_paths(Topology(gpus, links, default=self._pcie_gb_per_s, name=name, notes=notes))
 
 
 def _fabric(machines: tuple[str, ...], above: Sequence[switch_tree.Switch], name: str) -> Fabric:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from topoplace.discovery.text import cpu_list
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS, nvlink_of, xgmi_of
+from topoplace.topology.links.link_catalogue import SPEEDS, is_idle_pcie, nvlink_of, xgmi_of
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
@@ -31,7 +31,10 @@ MAX_PORTS = 256
 GPU_MEMORY = "GPUMemory"
 """The subtype of a NUMA node that is the memory of the GPU in its PCIBusID."""
 
-NVIDIA, AMD = 0x10DE, 0x1002
+NVIDIA, AMD, CRAY = 0x10DE, 0x1002, 0x17DB
+_FAST_NETWORKS = (0x0207, 0x0208)
+"""The PCI classes of InfiniBand and of other fabrics, such as Omni-Path."""
+_FAST_INTERFACE = re.compile(r"(?:hsn|ib)[0-9]{1,3}")
 _MAKERS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD}
 _FIXED_XGMI_MBPS = 100_000
 """The value hwloc writes for a pair of AMD GPUs if ROCm SMI reports xGMI between them, directly or not."""
@@ -55,6 +58,8 @@ _SOCKETS_OF_NUMBER = {
 _SLOWEST_SOCKETS = SPEEDS["socket-broadwell"]
 
 
+_PORTS_OF_A_SWITCH = 2
+"""An accelerator and the lower port of its switch; more on the way to a bridge are another switch."""
 _NO_INFOS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -90,6 +95,8 @@ class Thing:
     is_coprocessor: bool = False
     is_fabric: bool = False
     """True for an OS device that is a port of an RDMA network."""
+    is_network: bool = False
+    """True for an OS device that is a network interface of the system, such as eth0, ib0 or hsn0."""
     memory_bytes: float = 0.0
     """Memory of a NUMA node, 0 if unknown."""
 
@@ -176,7 +183,8 @@ class _Builder:
         self._place = {id(thing): i for i, thing in enumerate(things)}
         self._first_switch = len(things) - len(self._switches)
         self._links: dict[tuple[int, int], Link] = {}
-        self._silent = 0
+        self._silent = self._idle = 0
+        self._fastest = max((gpu.gb_per_s for gpu in self._gpus), default=0.0)
 
     def _accelerators(self, devices: Sequence[Thing]) -> list[Thing]:
         """Return the PCI devices in `devices` that are accelerators, in the order of their PCI addresses."""
@@ -201,7 +209,7 @@ class _Builder:
             self._add(matrix)
         more += [*self._join_switches(), *self._silence(matrices), *self._fixed(matrices)]
         n = len(self._gpus)
-        return Topology(
+        topology = Topology(
             tuple(self._gpu(i, thing) for i, thing in enumerate(self._gpus)),
             tuple((u, v, link) for (u, v), link in self._links.items() if v < n),
             default=self._assumed.pcie_gb_per_s,
@@ -211,6 +219,14 @@ class _Builder:
             component_links=tuple((u, v, link) for (u, v), link in self._links.items() if v >= n),
             notes=tuple(more),
         )
+        return replace(topology, links=(*topology.links, *self._between_bridges(topology)))
+
+    def _between_bridges(self, topology: Topology) -> Iterator[tuple[int, int, Link]]:
+        """Yield (u, v, link) for the path of two accelerators of a package that meet at none of its host bridges."""
+        for u, v in combinations(range(len(self._gpus)), 2):
+            link = topology.link(u, v)
+            if link.kind is LinkKind.HOST and _path(self._gpus[u], self._gpus[v]) != "PHB":
+                yield u, v, replace(link, kind=LinkKind.HOST_BRIDGES)
 
     # ---- links -------------------------------------------------------------------------------------------------
 
@@ -235,10 +251,16 @@ class _Builder:
                 break
             way.append(above)
         if target is not None:
-            known = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            told = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            device = self._fastest if thing.is_port else thing.gb_per_s
+            known = [gb_per_s if not _is_idle(gb_per_s, device) else device for gb_per_s in told]
+            self._idle += sum(_is_idle(gb_per_s, device) for gb_per_s in told)
             self._silent += not known
             gb_per_s = min(known, default=self._assumed.pcie_gb_per_s)
-            self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
+            below_a_port = target.is_port and len(way) > _PORTS_OF_A_SWITCH
+            self._link(
+                thing, target, Link(LinkKind.PCIE_BRIDGES if below_a_port else LinkKind.PCIE, 1, gb_per_s)
+            )
 
     def _package(self, thing: Thing) -> Thing | None:
         """Return the package (socket) that `thing` is near; None if the tree does not show which."""
@@ -315,6 +337,11 @@ class _Builder:
         if self._silent:
             speed = self._assumed.pcie_gb_per_s
             yield f"The speed of {self._silent} PCIe links is not told: {speed:g} GB/s is assumed."
+        if self._idle:
+            yield (
+                f"{self._idle} PCIe bridges show a speed of PCIe 1, as idle ones do, and accelerators a faster one: "
+                "that of the bridges is not believed."
+            )
         if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
             yield f"{nameless} display devices of no known vendor are taken as GPUs."
         if not matrices:
@@ -364,13 +391,25 @@ _PARTS = ("package", "node", "memory", "switch", "device", "port")
 
 def _part(thing: Thing) -> str:
     """Return the role of `thing`, one of `_PARTS`: package, node, memory, switch, device or port; "" if it has none."""
-    if thing.is_fabric:
+    if thing.is_fabric or _is_lone_port(thing):
         return "port"
     if thing.type == "NUMANode":
         return "memory" if thing.subtype == GPU_MEMORY else "node"
     if thing.type == "PCIDev":
         return "switch" if thing.subtype == "NVSwitch" else "device"
     return "package" if thing.type == "Package" else ""
+
+
+def _is_lone_port(thing: Thing) -> bool:
+    """Return True if an interface is the only sign of a fast network's port, as those of Slingshot's adapters are.
+
+    They have no RDMA device of OpenFabrics, and the class of Ethernet: maker or name tells them from common Ethernet.
+    """
+    device = thing.parent
+    if not thing.is_network or device is None or any(child.is_fabric for child in device.children):
+        return False
+    is_fast = device.vendor == CRAY or device.pci_class in _FAST_NETWORKS
+    return is_fast or _FAST_INTERFACE.fullmatch(thing.name) is not None
 
 
 def is_needed(type_name: str) -> bool:
@@ -443,6 +482,11 @@ def _speeds(way: Sequence[Thing]) -> list[float]:
     first = way[0]
     begins_with_root = first.is_port and (first.parent is None or not first.parent.is_port)
     return [thing.gb_per_s for thing in way[begins_with_root::2]]
+
+
+def _is_idle(gb_per_s: float, device: float) -> bool:
+    """Return True if a bridge shows what it has only while nothing uses it, and its device more: an idle link."""
+    return is_idle_pcie(gb_per_s) and gb_per_s < device and not is_idle_pcie(device)
 
 
 def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
@@ -519,7 +563,7 @@ def _socket_gb_per_s(package: Thing) -> float | None:
 
 
 def _path(nic: Thing, gpu: Thing) -> str:
-    """Return the path class (PIX, PXB, PHB, NODE, SYS) from a network adapter to an accelerator.
+    """Return the path class (PIX, PXB, PHB, NODE, SYS) from a network adapter, or another device, to an accelerator.
 
     It depends on the lowest object of hwloc's tree that is above both.
     """

@@ -31,9 +31,9 @@ _MAX_MASK_WORDS = 2048  # of 32 CPUs each
 _MAX_OBJECTS = 1 << 8  # of a matrix
 _MAX_MBPS = 1 << 40
 _UNKNOWN_INDEX = (1 << 32) - 1
-# The types of OS devices that are co-processors and RDMA ports: a number until hwloc 2, bits in hwloc 3.
-_COPROCESSOR_2, _FABRIC_2 = 5, 3
-_COPROCESSOR_3, _FABRIC_3 = 8, 32
+# The types of OS devices that are co-processors, RDMA ports and interfaces: a number until hwloc 2, bits in hwloc 3.
+_COPROCESSOR_2, _FABRIC_2, _NETWORK_2 = 5, 3, 2
+_COPROCESSOR_3, _FABRIC_3, _NETWORK_3 = 8, 32, 16
 _OLD_TYPES = {"Socket": "Package"}
 
 
@@ -116,8 +116,10 @@ def _type(element: Element) -> str:
 def _add_kind(thing: Thing, kind: int, version: int) -> None:
     if version < 3:
         thing.is_coprocessor, thing.is_fabric = kind == _COPROCESSOR_2, kind == _FABRIC_2
+        thing.is_network = kind == _NETWORK_2
     else:
         thing.is_coprocessor, thing.is_fabric = bool(kind & _COPROCESSOR_3), bool(kind & _FABRIC_3)
+        thing.is_network = bool(kind & _NETWORK_3)
 
 
 def _index(element: Element, name: str) -> int | None:

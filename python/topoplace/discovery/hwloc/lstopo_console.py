@@ -169,6 +169,7 @@ def _thing(number: int, line: str, word: str, kinds: set[str], path: list[Thing]
         thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
     thing.is_coprocessor = not _COPROCESSORS.isdisjoint(kinds)
     thing.is_fabric = "OpenFabrics" in kinds
+    thing.is_network = not kinds.isdisjoint(("Net", "Network"))
     thing.is_port = word == "PCIBridge"
     if found := _NAME.search(line):
         thing.name = found[1]

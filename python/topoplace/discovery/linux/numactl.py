@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from topoplace import _checks
 from topoplace.discovery.text import cpu_list, decode, unread
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.topology import Topology
 
 MAX_NODES = 1024
@@ -267,9 +268,8 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
     known = sum(gpu.numa_node is not None for gpu in topology.gpus)
     missing = topology.num_gpus - known
     note = f"The NUMA nodes of {missing} GPUs are not told: their sockets and CPUs are as they were."
-    return replace(
-        topology, gpus=tuple(gpus), notes=(*topology.notes, *numa.notes, *([note] if missing else []))
-    )
+    notes = (*topology.notes, *numa.notes, *([note] if missing else []))
+    return with_host_paths(replace(topology, gpus=tuple(gpus), notes=notes))
 
 
 def _sockets(numa: NumaNodes, limit: int) -> list[int]:

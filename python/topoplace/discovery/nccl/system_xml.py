@@ -24,8 +24,8 @@ from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.topology.fabric import Fabric, Level, numbered
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, is_idle_pcie
 from topoplace.topology.links.link_catalogue import pcie_gb_per_s as speed_of_pcie
 from topoplace.topology.topology import Topology
 
@@ -149,12 +149,13 @@ def _unknown_pairs(
 ) -> Iterator[tuple[int, int, Link]]:
     """Yield (u, v, link of kind UNKNOWN) for each pair that may have NVLinks missing from the file.
 
-    The link has the speed of the path between u and v that the file does describe.
+    The link has the speed of the path between u and v that the file does describe. Across sockets that path stays, so
+    that policies do not take such a pair as near.
     """
     unlisted = [i for i, gpu in enumerate(gpus) if gpu.element is None] or sorted(wires.loops)
     for u, v in combinations(unlisted, 2):
         link = topology.link(u, v)
-        if link.kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM):
+        if link.kind in PATH_KINDS and link.kind is not LinkKind.SYSTEM:
             yield u, v, Link(LinkKind.UNKNOWN, 1, link.gb_per_s)
 
 
@@ -299,15 +300,33 @@ def _pcie_links(
     devices = [(i, gpu.device) for i, gpu in enumerate(gpus)]
     devices += ((vertex[name], device) for name, device in tree.switches.items())
     assumed = 0
+    awake = _awake(gpus, tree)
     for at, device in devices:
         up = vertex[device.above[-1]] if device.above else len(gpus) + device.cpu
-        gb_per_s = _pcie_gb_per_s(device.element)
+        gb_per_s = awake.get(device.name) or _pcie_gb_per_s(device.element)
         assumed += gb_per_s is None
         yield (at, up), Link(LinkKind.PCIE, 1, gb_per_s or assumed_gb_per_s)
     if assumed:
         tree.notes.append(
             f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gb_per_s:g} GB/s is assumed."
         )
+
+
+def _awake(gpus: Sequence[PlacedGpu], tree: Tree) -> dict[str, float]:
+    """Return GB/s, those of the fastest GPU, by name of each switch that shows a speed of PCIe 1, and note them."""
+    fastest = max((_pcie_gb_per_s(gpu.device.element) or 0.0 for gpu in gpus), default=0.0)
+    if not fastest or is_idle_pcie(fastest):
+        return {}
+    shown = {name: _pcie_gb_per_s(switch.element) or 0.0 for name, switch in tree.switches.items()}
+    idle = {
+        name: fastest for name, gb_per_s in shown.items() if is_idle_pcie(gb_per_s) and gb_per_s < fastest
+    }
+    if idle:
+        tree.notes.append(
+            f"{len(idle)} PCIe switches show a speed of PCIe 1, as idle ones do, and GPUs {fastest:g} GB/s: "
+            "that of the switches is not believed."
+        )
+    return idle
 
 
 def _pcie_gb_per_s(pci: Element) -> float | None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import Gpu
+from topoplace.topology.devices import MISSING_GPU, Gpu
 
 _LINE = re.compile(
     r"GPU ([0-9]{1,4}): ([^()]{1,100}?(?: \(nvgpu\))?)(?: \(UUID: ([^()\s]{1,100})\)(?:\s+(?:NVML:|Device\b).*)?)?"
+)
+_LOST = re.compile(
+    r"\s*Unable to determine the device handle for gpu\s*([0-9a-f:.]{1,40}?)\s*:\s+(\S.{0,200})",
+    re.IGNORECASE,
 )
 _MAX_LINE = 400
 _BEGUN = re.compile(r"\s*GPU [0-9]{1,4}\s*(?::.*)?")
@@ -58,6 +62,24 @@ def refuse_cut_off(number: int, line: str) -> None:
             f"line {number}: {_checks.shown(line.strip(), 80)} is cut off, or not as `nvidia-smi` prints it; "
             "give the complete line"
         )
+
+
+def lost_gpu(line: str) -> str | None:
+    """Return the note on a GPU that `line` tells to be lost; None for any other line."""
+    match = _LOST.fullmatch(line.rstrip()) if len(line) <= _MAX_LINE else None
+    if match is None:
+        return None
+    named = f"GPU{match[1]}" if match[1].isdigit() else match[1]
+    return f"{MISSING_GPU}{named}, of which the tool says {_checks.shown(match[2])}."
+
+
+def missing_gpus(names: Iterable[str]) -> Iterator[str]:
+    """Yield a note if the numbers in `names`, such as GPU0 and GPU2, leave some out."""
+    numbers = {int(match[1]) for name in names if (match := re.fullmatch("GPU([0-9]{1,4})", name))}
+    gaps = [number for number in range(max(numbers, default=0)) if number not in numbers]
+    if gaps and len(gaps) <= MAX_GPUS:
+        listed = ", ".join(f"GPU{number}" for number in gaps)
+        yield f"{MISSING_GPU}{listed}, though GPU{max(numbers)} is there; its tool or the driver has lost it."
 
 
 def with_distinct_uuids(gpus: Sequence[Gpu]) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:

@@ -139,8 +139,12 @@ def _notes(data: str | bytes, listed: Sequence[ListedGpu]) -> Iterator[str]:
     read_lines = {
         line for entry in listed for line in (entry.gpu.line, *(part.line for part in entry.slices))
     }
-    lines = decode.numbered_lines(decode.decoded(data))
-    yield from unread.note(lines, lambda number, _: number in read_lines, _COMMAND)
+    lines = list(decode.numbered_lines(decode.decoded(data)))
+    yield from filter(None, (gpu_line.lost_gpu(line) for _, line in lines))
+    yield from gpu_line.missing_gpus(entry.gpu.name for entry in listed)
+    yield from unread.note(
+        lines, lambda number, line: number in read_lines or gpu_line.lost_gpu(line), _COMMAND
+    )
 
 
 def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:

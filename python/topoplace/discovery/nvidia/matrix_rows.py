@@ -15,16 +15,8 @@ from functools import cached_property
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link import PATHS
 
-PATHS = {
-    "PIX": LinkKind.PCIE,
-    "PXB": LinkKind.PCIE,
-    "PHB": LinkKind.HOST,
-    "NODE": LinkKind.HOST,
-    "SYS": LinkKind.SYSTEM,
-}
-"""The labels of paths that are not NVLinks, nearest first, and the kind of link that each becomes."""
 SELF = "X"
 NVLINKS = re.compile(r"NV([1-9][0-9]{0,2})")
 """The label of a number of NVLinks."""

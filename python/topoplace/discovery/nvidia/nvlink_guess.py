@@ -7,11 +7,12 @@ environment. If it is not, numbers of links, CPUs and adapters fit some machines
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NVLINKS, Header, Row
+from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NUMA, NVLINKS, Header, Row
 from topoplace.topology.links.link_catalogue import SPEEDS, models_in, nvlink_of
 
 _NAMED = re.compile(
@@ -73,6 +74,8 @@ class _Facts:
     old_label: bool
     memory_nodes: bool
     management_ports: bool
+    per_node: Sequence[int]
+    """The numbers of GPUs near each NUMA node, in the order of their first GPU."""
 
     @property
     def per_gpu(self) -> set[int]:
@@ -124,6 +127,11 @@ _RULES: Sequence[_Rule] = (
         "GB200, B200 or B300, by 18 NVLinks and 72 CPUs",
     ),
     (
+        lambda facts: facts.per_pair == {18} and list(facts.per_node) == [2, 2],
+        "nvlink5",
+        "GB200 or GB300, by 4 GPUs with 18 NVLinks, two near each CPU",
+    ),
+    (
         lambda facts: facts.per_pair == {18} and facts.management_ports,
         "nvlink5",
         "B200, by 18 NVLinks and four adapters in one place, near no GPU",
@@ -140,6 +148,7 @@ def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> _Fa
         any(_OLD_LABEL in lines[row.line - 1] for row in rows.values()),
         _has_memory_nodes(header, rows),
         _has_management_ports(header, rows),
+        list(Counter(rows[gpu].affinity.get(NUMA, "") for gpu in header.gpus).values()),
     )
 
 

@@ -158,6 +158,7 @@ def parse(
         *_only_states(links, speeds, paired=bool(only)),
         f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
         *repeated,
+        *gpu_line.missing_gpus(gpu.name for gpu in gpus),
         *_unread(data),
     ]
     return Topology(
@@ -225,7 +226,11 @@ def _check_numbers(links: GpuLinks) -> None:
 
 def _unread(data: str | bytes) -> Iterator[str]:
     """Yield a note on lines that are about neither a GPU nor a link."""
-    yield from unread.note(decode.numbered_lines(decode.decoded(data)), _is_read, _COMMAND)
+    lines = list(decode.numbered_lines(decode.decoded(data)))
+    yield from filter(None, (gpu_line.lost_gpu(line) for _, line in lines))
+    yield from unread.note(
+        lines, lambda number, line: _is_read(number, line) or gpu_line.lost_gpu(line), _COMMAND
+    )
 
 
 def _is_read(number: int, line: str) -> object:

@@ -12,16 +12,19 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from topoplace import _checks
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.text.cpu_list import bits_of, list_of_mask
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import Component, ComponentKind, Gpu
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.assemble import with_host_paths
+from topoplace.topology.devices import MISSING_GPU, Component, ComponentKind, Gpu
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
     PCIE3_X16_GB_PER_S,
     SPEEDS,
     nvlink_of,
     nvlink_of_capability,
+    path,
 )
 from topoplace.topology.topology import Topology
 
@@ -31,7 +34,8 @@ _USUAL_SLICES = 7
 _USUAL_LANE = 25.0
 """GB/s of one NVLink of an unknown generation."""
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # nvmlIntNvLinkDeviceType_t
-_SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
+# nvmlGpuTopologyLevel_t: 0 is two GPUs of one board.
+_PATH_OF_LEVEL = {0: LinkKind.PCIE, **dict(zip((10, 20, 30, 40, 50), PATH_KINDS, strict=True))}
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,10 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     Raises TopologyError if there is no GPU.
     """
     ask = _Questions(library)
-    devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
+    count = library.nvmlDeviceGetCount()
+    devices, lost = ask.devices(count, machine)
     if not devices:
-        raise TopologyError("no GPU: the library counts 0")
+        raise TopologyError(lost[0] if lost else "no GPU: the library counts 0")
     gpus, first = _placed(devices)
     speeds = [device.pcie_gb_per_s for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GB_PER_S)
@@ -75,16 +80,17 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     ):  # a direct link replaces the path
         if {i, j} <= first.keys() and not {first[i], first[j]} <= switched:
             links[first[i], first[j]] = link
-    return Topology(
+    topology = Topology(
         tuple(gpus),
         tuple((u, v, link) for (u, v), link in links.items()),
         default,
         name="nvml",
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
         component_links=tuple(uplinks),
-        notes=tuple(notes),
+        notes=(*lost, *notes),
         assumed=assumed,
     )
+    return with_host_paths(topology)
 
 
 def _assumed(devices: Sequence[_Device], notes: list[str]) -> Iterator[LinkKind]:
@@ -154,6 +160,17 @@ class _Questions:
         except (self._library.NVMLError, AttributeError):
             return None
 
+    def devices(self, count: int, machine: str) -> tuple[list[_Device], list[str]]:
+        """Return the GPUs that answer, and a note on each of the others, which the driver has lost."""
+        found: list[_Device] = []
+        lost: list[str] = []
+        for i in range(count):
+            try:
+                found.append(self.device(i, machine))
+            except self._library.NVMLError as error:
+                lost.append(f"{MISSING_GPU}GPU{i}, of which the driver says {_checks.shown(str(error))}.")
+        return found, lost
+
     def device(self, i: int, machine: str) -> _Device:
         library = self._library
         handle = library.nvmlDeviceGetHandleByIndex(i)
@@ -211,13 +228,12 @@ class _Questions:
                 )
 
     def paths(self, devices: Sequence[_Device], gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
-        """Yield (i, j, link) for the PCIe path of each pair of GPUs that NVML knows; `gb_per_s` is the path's speed."""
+        """Yield (i, j, link) for the PCIe path of each pair of GPUs that NVML knows; `gb_per_s` is that of PCIe."""
         for j, second in enumerate(devices):
             for i, first in enumerate(devices[:j]):
                 level = self._try("nvmlDeviceGetTopologyCommonAncestor", first.handle, second.handle)
-                if level is not None:
-                    kind = LinkKind.SYSTEM if level >= _SYSTEM else LinkKind.HOST
-                    yield i, j, Link(kind if level >= _HOST_BRIDGE else LinkKind.PCIE, 1, gb_per_s)
+                if level in _PATH_OF_LEVEL:
+                    yield i, j, path(_PATH_OF_LEVEL[level], gb_per_s)
 
 
 def _text(value: str | bytes) -> str:

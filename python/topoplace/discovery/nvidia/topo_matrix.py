@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 
 from topoplace import _checks
 from topoplace.discovery.nvidia import (
@@ -31,7 +31,6 @@ from topoplace.discovery.nvidia.matrix_rows import (
     LEGEND,
     NUMA,
     NVLINKS,
-    PATHS,
     Header,
     Matrix,
     Row,
@@ -40,13 +39,15 @@ from topoplace.discovery.nvidia.nvlink_guess import Guess
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu, Nic
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link import PATHS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
     NVLINK_MODELS,
     PCIE3_X16_GB_PER_S,
     LinkSpeed,
+    assumed_paths,
     model_known,
     nvlink_of,
+    path,
 )
 from topoplace.topology.topology import Topology
 
@@ -93,7 +94,7 @@ def parse(
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink. None takes the model that
     lines beside the matrix name, as `nvidia-smi -L` does; without such lines the speed is guessed (see `nvlink_guess`),
     and `assumed` has the kind of these links.
-    pcie_gb_per_s: GB/s assumed for every path that is not an NVLink.
+    pcie_gb_per_s: GB/s assumed of PCIe, for a path PIX; see `link_catalogue.path` for those that are slower.
     assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
     (its legend has no NV#) is refused, because it omits NVLinks.
     Raises TopologyError naming the line and the cell.
@@ -114,6 +115,7 @@ def parse(
     if not has_nvlink and not assume_no_nvlink:
         notes += _hidden(lines, header)
     gpus, repeated = gpu_line.with_distinct_uuids(_gpus(header, rows, models, machine, listed.uuids()))
+    notes += [*filter(None, map(gpu_line.lost_gpu, lines)), *gpu_line.missing_gpus(header.gpus)]
     notes += [*_unread(lines, matrix, listed), *matrix.notes, *_affinity_notes(header, rows)]
     return Topology(
         gpus,
@@ -150,7 +152,8 @@ def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[st
         if wrapped or LEGEND.match(line) or _NIC_NAME.match(line):
             own.add(number)
         wrapped = wrapped and len(line) >= _BREAKABLE
-        if number <= matrix.header.index and not _MESSAGE.search(line):
+        said_before = number <= matrix.header.index and not _MESSAGE.search(line)
+        if said_before or gpu_line.lost_gpu(line):
             own.add(number)
     yield from unread.note(enumerate(lines[: matrix.end], 1), lambda number, _: number in own, _COMMAND)
 
@@ -232,10 +235,11 @@ def _guess_notes(guess: Guess | None, models: Sequence[str | None]) -> Iterator[
 
 
 def _notes(header: Header, rows: Mapping[str, Row], pcie_gb_per_s: float) -> list[str]:
-    labels = {label for gpu in header.gpus for label in rows[gpu].labels}
+    columns = [header.column[gpu] for gpu in header.gpus]
+    labels = {rows[gpu].labels[column] for gpu in header.gpus for column in columns}
     notes: list[str] = []
-    if labels & PATHS.keys():
-        notes.append(f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.")
+    if kinds := [kind for label, kind in PATHS.items() if label in labels]:
+        notes.append(f"The speed of PCIe is not told: {assumed_paths(pcie_gb_per_s, kinds)}.")
     if missing := [nic for nic in header.nics if nic not in rows]:
         notes.append(f"Network adapters with a column and no row: {', '.join(missing)}.")
     return notes
@@ -267,7 +271,7 @@ def _gpus(
     uuids: Mapping[str, str],
 ) -> tuple[Gpu, ...]:
     affinities = [rows[gpu].affinity for gpu in header.gpus]
-    sockets = _sockets(affinities)
+    sockets = _sockets(affinities) or _sockets_of_paths(header, rows)
     gpus: list[Gpu] = []
     for i, (gpu, affinity) in enumerate(zip(header.gpus, affinities, strict=True)):
         cpus, node = affinity.get(CPUS, ""), affinity.get(NUMA, "")
@@ -318,17 +322,32 @@ def _cells(header: Header, rows: Mapping[str, Row], title: str, which: Callable[
     return ", ".join(f"{gpu} {cell}" for gpu, cell in cells if cell != "N/A" and which(cell))
 
 
-def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
+def _sockets(affinities: Sequence[Mapping[str, str]]) -> Sequence[int | None]:
     """Return the socket of each GPU: one number, from 0, for each distinct NUMA affinity, or else CPU affinity.
 
-    All are None if a GPU has neither.
+    Return () if a GPU has neither.
     """
     for title in (NUMA, CPUS):
         cells = [affinity.get(title, "N/A") for affinity in affinities]
         if "N/A" not in cells and (title == NUMA or all(map(matrix_rows.is_cpu_list, cells))):
             number = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
             return [number[cell] for cell in cells]
-    return [None] * len(affinities)
+    return ()
+
+
+def _sockets_of_paths(header: Header, rows: Mapping[str, Row]) -> Sequence[int | None]:
+    """Return the socket of each GPU by the paths: only those of different sockets have SYS.
+
+    All are None if no pair has SYS or all have it, as in some virtual machines, and if NVLinks hide paths.
+    """
+    columns = [header.column[gpu] for gpu in header.gpus]
+    labels = [[rows[gpu].labels[column] for column in columns] for gpu in header.gpus]
+    near = [{j for j, label in enumerate(row) if label != "SYS"} for row in labels]
+    number: dict[frozenset[int], int] = {}
+    sockets = [number.setdefault(frozenset(group), len(number)) for group in near]
+    alike = all(sockets[i] == sockets[j] for i, group in enumerate(near) for j in group)
+    told = alike and 1 < len(number) < len(near) and not any(map(_lanes, chain(*labels)))
+    return sockets if told else [None] * len(near)
 
 
 def _links(
@@ -350,7 +369,7 @@ def _links(
 def _link(where: str, label: str, switched: bool, port: LinkSpeed, pcie_gb_per_s: float) -> Link:
     width = _lanes(label)
     if not width:
-        return Link(PATHS[label], 1, pcie_gb_per_s)
+        return path(PATHS[label], pcie_gb_per_s)
     if width > port.most_links:
         raise TopologyError(f"{where} is {label}, more than the {port.most_links} NVLinks of a GPU")
     return Link(LinkKind.NVSWITCH if switched else port.kind, width, width * port.gb_per_s)

@@ -16,7 +16,7 @@ from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, path
 from topoplace.topology.topology import Topology
 
 MAX_MACHINES = 100_000
@@ -43,7 +43,7 @@ def parse(
     """Read all machines that `data` describes as one topology.
 
     direct: the link of a pair with distance 1.
-    pcie_gb_per_s: GB/s of every pair without such a link.
+    pcie_gb_per_s: GB/s of PCIe; every pair without such a link has what a path across sockets carries of it.
     Raises TopologyError naming the machine, the field and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -134,7 +134,7 @@ def _links(
             if there == _DIRECT:
                 yield first + v, first + u, direct
             elif u != v:
-                yield first + v, first + u, Link(LinkKind.SYSTEM, 1, pcie_gb_per_s)
+                yield first + v, first + u, path(LinkKind.SYSTEM, pcie_gb_per_s)
 
 
 def _distance(row: Mapping[str, Any], u: int, v: int, where: str) -> int:

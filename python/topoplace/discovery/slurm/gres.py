@@ -20,6 +20,7 @@ from topoplace.discovery.slurm import conf_records
 from topoplace.discovery.slurm.conf_records import Record
 from topoplace.discovery.text import decode, host_list
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
@@ -72,8 +73,8 @@ def parse(
     node: the machine to read, if the lines describe different ones.
     gpu_model: such as "V100"; it sets the speed of the links, which otherwise follows from Type.
     assume_no_nvlink: only for a file in which no line has Links. If True, the GPUs have no NVLinks; if False, every
-    pair has a link of kind `LinkKind.UNKNOWN`.
-    pcie_gb_per_s: GB/s assumed for every pair without links.
+    pair of one socket, or of unknown sockets, has a link of kind `LinkKind.UNKNOWN`.
+    pcie_gb_per_s: GB/s assumed of PCIe, for pairs without links; see `link_catalogue.path` for those across sockets.
     GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, of contradictory
     links, of links of unknown speed, and of GPUs that only AutoDetect could list or count.
     """
@@ -95,7 +96,9 @@ def parse(
         whole = [gpu.index for gpu in gpus if gpu.fraction == 1.0]
         links += _unknown_links(devices, whole, pcie_gb_per_s, notes)
     notes.append("gres.conf tells no speed of PCIe.")
-    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(dict.fromkeys(notes)))
+    return with_host_paths(
+        Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(dict.fromkeys(notes)))
+    )
 
 
 # ---- lines and nodes -------------------------------------------------------------------------------------------
@@ -361,7 +364,9 @@ def _unknown_links(
     if len(whole) < 2 or any("links" in device.line.record.values for device in devices):
         return []
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
-    notes.append("The file has no Links: whether GPUs are joined by NVLink is not told.")
+    notes.append(
+        "The file has no Links: whether GPUs are joined by NVLink is not told; Cores alone tell what is near."
+    )
     return [(u, v, unknown) for v in whole for u in whole if u < v]
 
 

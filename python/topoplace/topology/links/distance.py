@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,10 @@ class DistanceWeights:
     """The weights that define the distance between two GPUs; larger means farther apart.
 
     Inside a machine the distance is the weight of the pair's link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI,
-    unknown), `pcie`, `host` or `system`. Between machines it is the sum over all network levels up to the first that
-    the two machines share. A level's weight is that of its name in `levels`, or `network`. Machines that share no level
-    have the sum over all levels plus `network`. GPUs that meet at an NVSwitch level have only its weight: that in
-    `levels`, or `direct`.
+    unknown), `pcie`, `pcie_bridges`, `host`, `host_bridges` or `system`. Between machines it is the sum over all
+    network levels up to the first that the two machines share. A level's weight is that of its name in `levels`, or
+    `network`. Machines that share no level have the sum over all levels plus `network`. GPUs that meet at an NVSwitch
+    level have only its weight: that in `levels`, or `direct`.
 
     The defaults are those of SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of
     a machine. SC'17 gives no number for the network; 400 continues the same ratio. TopologyError for a weight that is
@@ -33,11 +33,16 @@ class DistanceWeights:
     system: float = 20.0
     network: float = 400.0
     levels: Mapping[str, float] = field(default_factory=dict[str, float])
+    pcie_bridges: float | None = None
+    """None means that of `pcie`."""
+    host_bridges: float | None = None
+    """None means that of `host`."""
 
     def __post_init__(self) -> None:
-        for key in ("direct", "pcie", "host", "system", "network"):
-            weight = _checks.real(getattr(self, key), f"distances.{key}", TopologyError)
-            object.__setattr__(self, key, weight)
+        for key in (*_ALWAYS, *_OPTIONAL):
+            weight = getattr(self, key)
+            if weight is not None or key in _ALWAYS:
+                object.__setattr__(self, key, _checks.real(weight, f"distances.{key}", TopologyError))
         _checks.instance(self.levels, Mapping, "distances.levels", TopologyError)
         checked = {
             _checks.text(name, "a level of distances", TopologyError): _checks.real(
@@ -48,11 +53,11 @@ class DistanceWeights:
         object.__setattr__(self, "levels", MappingProxyType(checked))
 
     def __hash__(self) -> int:
-        return hash((self.direct, self.pcie, self.host, self.system, self.network))
+        return hash(tuple(getattr(self, key) for key in (*_ALWAYS, *_OPTIONAL)))
 
     def __reduce__(self) -> tuple[type[DistanceWeights], tuple[object, ...]]:
-        plain = (self.direct, self.pcie, self.host, self.system, self.network)
-        return type(self), (*plain, dict(self.levels))
+        plain, optional = ([getattr(self, key) for key in keys] for keys in (_ALWAYS, _OPTIONAL))
+        return type(self), (*plain, dict(self.levels), *optional)
 
     def of(self, link: Link) -> float:
         """Return the distance between the two ends of `link`: its weight, 0 for SELF, infinity if there is no path."""
@@ -61,11 +66,24 @@ class DistanceWeights:
             return 0.0
         if kind is LinkKind.NONE:
             return math.inf
-        if kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK):
+        if kind is LinkKind.PCIE_BRIDGES:
+            return self.pcie if self.pcie_bridges is None else self.pcie_bridges
+        if kind is LinkKind.HOST_BRIDGES:
+            return self.host if self.host_bridges is None else self.host_bridges
+        if kind in (*PATH_KINDS, LinkKind.NETWORK):
             weight: float = getattr(self, kind.value)
             return weight
         return self.direct
 
 
-DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType({"sc17": DistanceWeights()})
-"""Presets of distance weights, by name."""
+_ALWAYS = ("direct", "pcie", "host", "system", "network")
+_OPTIONAL = ("pcie_bridges", "host_bridges")
+
+DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType(
+    {
+        "sc17": DistanceWeights(),
+        # One more for each class of nvidia-smi's matrix; across sockets and machines as in SC'17.
+        "classes": DistanceWeights(pcie=2.0, pcie_bridges=3.0, host=4.0, host_bridges=5.0),
+    }
+)
+"""Presets of distance weights, by name: that of SC'17, and one in which PIX, PXB, PHB and NODE differ, too."""

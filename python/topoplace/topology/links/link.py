@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from topoplace.errors import warn_deprecated
 
@@ -31,20 +33,46 @@ class LinkKind(enum.Enum):
     """NVLink-C2C, chip to chip."""
     XGMI = "xgmi"
     """AMD Infinity Fabric between GPUs."""
+    XGMI_RELAYED = "xgmi_relayed"
+    """AMD Infinity Fabric by way of other GPUs; the speed is that of its slowest link, which other pairs share."""
     ICI = "ici"
     """Inter-chip interconnect of TPUs."""
     PCIE = "pcie"
-    """PCIe switches or bridges only; the host bridge is not crossed."""
+    """At most one PCIe switch or bridge: PIX of `nvidia-smi topo -m`."""
+    PCIE_BRIDGES = "pcie_bridges"
+    """Several PCIe switches or bridges; the host bridge is not crossed: PXB."""
     HOST = "host"
-    """Through the host bridge, inside one socket or where sockets are unknown."""
+    """Through the host bridge of one CPU: PHB. Also the path inside one socket, or where sockets are unknown."""
+    HOST_BRIDGES = "host_bridges"
+    """Between the host bridges of one NUMA node, or between the NUMA nodes of one socket: NODE."""
     SYSTEM = "system"
-    """Across the CPU sockets of one machine."""
+    """Across the CPU sockets of one machine: SYS."""
     NETWORK = "network"
     """Between two machines."""
     NONE = "none"
     """No path at all."""
     UNKNOWN = "unknown"
     """Unknown connection; the speed is that of the path that is known to exist."""
+
+    @property
+    def label(self) -> str:
+        """Return the kind's label in tables and pictures: PIX, PXB, PHB, NODE or SYS for a path, else its name."""
+        return _LABELS.get(self, self.name)
+
+
+PATHS: Mapping[str, LinkKind] = MappingProxyType(
+    {
+        "PIX": LinkKind.PCIE,
+        "PXB": LinkKind.PCIE_BRIDGES,
+        "PHB": LinkKind.HOST,
+        "NODE": LinkKind.HOST_BRIDGES,
+        "SYS": LinkKind.SYSTEM,
+    }
+)
+"""The paths over PCIe and CPUs inside a machine, nearest first, by their labels in `nvidia-smi topo -m`."""
+PATH_KINDS = tuple(PATHS.values())
+"""The kinds of `PATHS`, nearest first."""
+_LABELS = {kind: label for label, kind in PATHS.items()}
 
 
 @dataclass(frozen=True, slots=True)

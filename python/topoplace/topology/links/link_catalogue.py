@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link import Link, LinkKind, rounded
 
 Latency = Literal["package", "direct", "bus", "socket", "network"]
 """Latency class of a link, lowest first."""
@@ -197,6 +198,42 @@ def pcie_gb_per_s(gigatransfers: float, width: int) -> float | None:
     """Return nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
     generation = _PCIE_GENERATIONS.get(gigatransfers)
     return SPEEDS[generation].gb_per_s * width / 16 if generation else None
+
+
+_TWELFTHS: Mapping[LinkKind, int] = MappingProxyType(
+    {
+        # PCIe of both GPUs carries it; NCCL takes width x rate / 80.
+        LinkKind.PCIE: 12,
+        # Between its neighbours: no figure is published, and NCCL takes that of PIX.
+        LinkKind.PCIE_BRIDGES: 11,
+        # NCCL divides by 1.2 between two GPUs through the host bridge of an Intel CPU.
+        LinkKind.HOST: 10,
+        # Between its neighbours: no figure is published, and NCCL takes that of PHB.
+        LinkKind.HOST_BRIDGES: 8,
+        # NCCL's sockets carry .46 (Sapphire Rapids) to .83 (Skylake) of their PCIe, and half on Broadwell.
+        LinkKind.SYSTEM: 6,
+    }
+)
+"""What a path of a class carries of its PCIe, in twelfths, where a text tells no speed; docs/decisions/15 says why."""
+
+
+def path(kind: LinkKind, pcie_gb_per_s: float) -> Link:
+    """Return the path of a kind in `PATH_KINDS` between two GPUs, at the speed assumed with PCIe of `pcie_gb_per_s`."""
+    return Link(kind, 1, rounded(pcie_gb_per_s * _TWELFTHS[kind] / 12))
+
+
+def assumed_paths(pcie_gb_per_s: float, kinds: Iterable[LinkKind]) -> str:
+    """Return the end of a note on the speeds of `path`, such as "10 (PHB) and 6 (SYS) GB/s are assumed"."""
+    *most, last = [f"{path(kind, pcie_gb_per_s).gb_per_s:g} ({kind.label})" for kind in kinds]
+    return f"{', '.join(most)} and {last} GB/s are assumed" if most else f"{last} GB/s is assumed"
+
+
+_IDLE_GB_PER_S = tuple(SPEEDS["pcie1"].gb_per_s * width / 16 for width in (1, 2, 4, 8, 16))
+
+
+def is_idle_pcie(gb_per_s: float) -> bool:
+    """Return True if a PCIe link shows a speed of generation 1, to which links fall back when nothing uses them."""
+    return any(math.isclose(gb_per_s, idle, rel_tol=0.005) for idle in _IDLE_GB_PER_S)
 
 
 # Achievable GB/s of a PCIe 3.0 x16 path in one direction; MAPA, table 1.
