@@ -297,14 +297,15 @@ def test_sample_without_a_model_is_placed_as_the_built_in_machine(shared: Path) 
         for topology in (sample, tp.machines.get("dgx1-v100"))
     ]
     assert placements[0].gpus == placements[1].gpus
-    assert placements[0].scores == placements[1].scores
+    for score in ("aggregated_bandwidth", "bottleneck_bandwidth"):
+        assert placements[0].scores[score] == placements[1].scores[score]
 
 
 def test_sample_of_a_dgx1_is_the_built_in_machine(shared: Path) -> None:
     sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text("utf-8"), "V100")
     built_in = tp.machines.get("dgx1-v100")
-    assert sample.links == built_in.links
-    assert (sample.bandwidth_matrix() == built_in.bandwidth_matrix()).all()
+    nvlinks = [(u, v, link) for u, v, link in sample.links if link.kind is LinkKind.NVLINK2]
+    assert tuple(nvlinks) == built_in.links
     assert [gpu.socket for gpu in sample.gpus] == [gpu.socket for gpu in built_in.gpus]
 
 

@@ -17,6 +17,7 @@ from topoplace.discovery.networks import ibnetdiscover, netq
 from topoplace.discovery.slurm import gres, topology_conf
 from topoplace.discovery.text import host_list
 from topoplace.topology.fabric import Fabric
+from topoplace.topology.links.link import PATH_KINDS
 
 
 def refused(parse: Callable[..., Any], data: bytes, reason: str, **options: Any) -> None:
@@ -35,7 +36,8 @@ def noted(described: Fabric | Topology, words: str) -> bool:
 
 
 def lanes(topology: Topology) -> dict[tuple[int, int], int]:
-    return {(u, v): link.lanes for u, v, link in topology.links if link.kind is not LinkKind.UNKNOWN}
+    slow = (LinkKind.UNKNOWN, *PATH_KINDS)
+    return {(u, v): link.lanes for u, v, link in topology.links if link.kind not in slow}
 
 
 # ---- gres.conf -------------------------------------------------------------------------------------------------
@@ -48,7 +50,7 @@ def gres_a100(data: bytes) -> None:
         ("nvidia0", "a100", 0),
         ("nvidia1", "a100", 1),
     ]
-    assert topology.link(0, 1).kind is LinkKind.UNKNOWN
+    assert topology.link(0, 1).kind is LinkKind.SYSTEM
     assert not noted(topology, "AutoDetect")
 
 
