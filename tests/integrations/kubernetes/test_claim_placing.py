@@ -19,6 +19,7 @@ from kubernetes_objects import (
     every,
     exactly,
     node_json,
+    nodes_outside,
     pod_json,
 )
 from topoplace.engine.policy import Policy
@@ -43,6 +44,8 @@ def state_of(count: int = 1, machine: str = "dgx1-v100", *, offered: int = 0) ->
     found = tp.machines.get(machine)
     names = [f"n{i}" for i in range(count)]
     made = ClusterState(tp.Topology.cluster(found, count, names=names))
+    for outside in nodes_outside():
+        made.set_node(node(outside))
     for name in names:
         made.set_node(node(node_json(name, offered)))
         for one in resource_slices(name, found, DRIVER):
@@ -107,7 +110,10 @@ def test_selectors_of_claim_and_class_choose_devices() -> None:
     add(state, "c", exactly("r", 3, f"{OWN}.socket == 1"))
     assert {int(one[-1]) for one in given(seated(state, "c"))["r"]} < {4, 5, 6, 7}
     add(state, "none", exactly("r", 1, f'{OWN}.model == "A100"'))
-    assert why(state, "none") == "0 of 2 nodes: 2 claim default/none, request r: too few devices"
+    assert why(state, "none") == (
+        "0 of 5 nodes: 2 too little cpu, 1 taint node-role.kubernetes.io/control-plane, "
+        "2 claim default/none, request r: too few devices"
+    )
     add(state, "bad", exactly("r", 1, f'{OWN}.nothing == "A100"'))
     assert "claim default/bad, request r: the expression" in why(state, "bad")
     add(state, "classless", exactly("r", deviceClassName="gone"))

@@ -52,7 +52,11 @@ def test_a_pod_waits_until_gpus_are_free_and_says_why() -> None:
         api.store.add("pods", pod_json("a", 8))
         until(lambda: all_bound(api))
         api.store.add("pods", pod_json("b", 2))
-        until(lambda: running.reasons() == ["0 of 1 nodes: 1 too little nvidia.com/gpu"])
+        no_gpus = (
+            "0 of 4 nodes: 2 too little cpu, 1 taint node-role.kubernetes.io/control-plane, "
+            "1 too little nvidia.com/gpu"
+        )
+        until(lambda: running.reasons() == [no_gpus])
         until(lambda: any(event["reason"] == "FailedScheduling" for event in api.store.events))
         api.store.finish("a")
         until(lambda: all_bound(api) and where(api, "b") == "n0")

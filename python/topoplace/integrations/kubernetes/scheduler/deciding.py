@@ -46,11 +46,12 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
 def _seat(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
     if pod.claims:
         return seat_with_claims(policy, state, pod)
-    mask = state.eligible(pod)
+    if not pod.requests.gpus:
+        rows = state.eligible(pod)
+        return (Seat(pod, for_no_gpu(state, rows), ()),) if rows.any() else no_node(state, pod)
+    mask = state.eligible_machines(pod)
     if not mask.any():
         return no_node(state, pod)
-    if not pod.requests.gpus:
-        return (Seat(pod, for_no_gpu(state, mask), ()),)
     job = job_graph([pod])
     asked = request_of(pod.annotations)
     num_nodes = int(np.count_nonzero(mask))
@@ -74,7 +75,7 @@ def are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
 def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | None:
     """Return the seats of equal pods, placed as one job; None if that is not possible."""
     first = pods[0]
-    mask = state.eligible(first)
+    mask = state.eligible_machines(first)
     asked = request_of(first.annotations)
     num_nodes = int(np.count_nonzero(mask))
     gpus = placed(policy, state.focus(mask), job_graph(pods), num_nodes, asked.get("min_bandwidth"))

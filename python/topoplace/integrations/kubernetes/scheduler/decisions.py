@@ -91,7 +91,7 @@ class Decisions:
         (node,) = nodes
         if any(self._state.cluster.owner(gpu) is not None for gpu in gpus) or pod.refused:
             return None
-        return Seat(pod, node, gpus) if self._state.eligible(pod)[self._state.table.row(node)] else None
+        return Seat(pod, node, gpus) if self._state.may_run_on(pod, node) else None
 
     def _note(self, pod: Pod, stage: Stage, why: str) -> None:
         if self._journal is None or not pod.requests.gpus:

@@ -29,7 +29,7 @@ from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.intake import Intake
 from topoplace.integrations.kubernetes.scheduler.preempting import room_for
-from topoplace.integrations.kubernetes.scheduler.seats import Seat, Seats
+from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
 from topoplace.placement import Refusal
 from topoplace.state import Journal
@@ -316,12 +316,10 @@ class Scheduler:
             if not is_there:
                 self._log("reservation_ended", unit=key)
             elif all(
-                pod is not None and self._may_sit(pod, seat) for pod, seat in zip(pods, seats, strict=True)
+                pod is not None and self.state.may_run_on(pod, seat.node)
+                for pod, seat in zip(pods, seats, strict=True)
             ):
                 self._start(seats)
-
-    def _may_sit(self, pod: Pod, seat: Seat) -> bool:
-        return bool(self.state.eligible(pod)[self.state.table.row(seat.node)])
 
 
 def _evict(pod: Pod, connection: Connection) -> None:

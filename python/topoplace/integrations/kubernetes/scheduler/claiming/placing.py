@@ -192,9 +192,7 @@ def _on_gpus(
     job = job_graph([pod], count)
     min_bandwidth = request_of(pod.annotations).get("min_bandwidth")
     by_row = {offer.row: offer for offer in offers}
-    mask = np.zeros(len(state.table.nodes), np.bool_)
-    mask[list(by_row)] = True
-    with state.only({row: offer.gpus for row, offer in by_row.items()}, mask) as cluster:
+    with state.only({row: offer.gpus for row, offer in by_row.items()}) as cluster:
         gpus = placed(policy, cluster, job, len(offers), min_bandwidth)
     if isinstance(gpus, Refusal):
         return gpus
