@@ -339,7 +339,6 @@ def test_the_choice_is_valid_and_none_is_better(seed: int) -> None:
     value = random_claim(draw)
     state.set_claim(claim(value))
     one = state.claims.claims["default", "c"]
-    state.claims.begin_decision()
     sets = sorted({*valid_sets(state, one, ("n0", "n1"))}, key=lambda each: (each[0], sorted(each[1])))
     found = seat(state, "c")
     assert isinstance(found, Refusal) == (not sets), found

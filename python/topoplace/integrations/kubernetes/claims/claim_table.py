@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from topoplace.engine.memo import Memo
-from topoplace.errors import KubernetesError, require_package
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.claims.assignment import TooManyChoicesError
 from topoplace.integrations.kubernetes.claims.claim import Allocation, Claim, DeviceClass, Request
 from topoplace.integrations.kubernetes.claims.device import Device, DeviceId
 from topoplace.integrations.kubernetes.claims.matching import gpu_numbers
 from topoplace.integrations.kubernetes.claims.pools import Pools, Slice
+from topoplace.integrations.kubernetes.claims.selecting import Selecting
 from topoplace.integrations.kubernetes.objects.taints import untolerated
 from topoplace.topology.topology import Topology
 
-MOST_ALL_STEPS: Final = 200_000
-"""Steps of expressions, of about 20 µs, for one decision; those for nodes that were looked at before count no more."""
+_SEARCH_S: Final = (0.3, 1e-4)
+"""How long the search of one decision may take, and how much longer for each node."""
+_USUAL_S: Final = (0.02, 2e-5)
+"""How long a search usually takes at most, in the same way: what it takes more counts against a namespace."""
 _MOST_QUESTIONS: Final = 64
 """Requests whose answers are kept for each node."""
 
@@ -52,7 +59,9 @@ class ClaimTable:
         self.claims: dict[tuple[str, str], Claim] = {}
         self.is_served = True
         """False if the API server does not tell about claims."""
-        self._steps = [0]
+        self.selecting = Selecting()
+        self._namespace = ""
+        self._end = math.inf
         self._holders: dict[DeviceId, set[str]] = {}
         self._of_pool: dict[tuple[str, str], set[tuple[str, str]]] = {}
         """The claims that hold devices of a pool."""
@@ -94,15 +103,35 @@ class ClaimTable:
             self._nodes[node] = found
         return found
 
-    def begin_decision(self) -> None:
-        """Allow as many steps of expressions as one decision may take."""
-        self._steps[0] = MOST_ALL_STEPS
+    @contextmanager
+    def decision(self, namespace: str, num_nodes: int) -> Generator[None]:
+        """Decide for a pod of a namespace, against which it counts if that takes long.
+
+        NotYetError if the claims of the namespace have taken too long already.
+        """
+        self.selecting.check_time(namespace)
+        begin = time.monotonic()
+        most_s, usual_s = (base_s + node_s * num_nodes for base_s, node_s in (_SEARCH_S, _USUAL_S))
+        self._namespace, self._end = namespace, begin + most_s
+        try:
+            yield
+        finally:
+            asked_s = self._end - begin - most_s
+            search_s = time.monotonic() - begin - asked_s
+            self.selecting.allowances.spend(namespace, max(0.0, search_s - usual_s))
+            self._namespace, self._end = "", math.inf
+
+    def check_time(self) -> None:
+        """Raise TooManyChoicesError if a decision takes too long: it keeps others waiting."""
+        if time.monotonic() > self._end:
+            raise TooManyChoicesError("its claims have too many choices of devices to search in time")
 
     def matching(self, node: str, request: Request) -> Matches:
         """Return the devices of a node that match a request, free or not, in the order of their names.
 
-        KubernetesError if its class is not there, or an expression has no answer.
+        KubernetesError if its class is not there, or an expression has no answer; NotYetError if it has none yet.
         """
+        self.check_time()
         known = self.classes.get(request.device_class)
         if known is None:
             raise KubernetesError(f"there is no DeviceClass {request.device_class}")
@@ -110,7 +139,11 @@ class ClaimTable:
         there = self.on(node)
 
         def find() -> Matches:
-            accepted = _accepted(there.devices, selectors, self._steps)
+            begin = time.monotonic()
+            try:
+                accepted = self.selecting.accepted(there.devices, selectors, self._namespace)
+            finally:
+                self._end += time.monotonic() - begin  # that has limits of its own
             tolerated = [one for one in accepted if not untolerated(one.taints, request.tolerations)]
             unsupported = next((one.unsupported for one in tolerated if one.unsupported), "")
             return Matches([one for one in tolerated if not one.unsupported], unsupported)
@@ -185,20 +218,6 @@ class ClaimTable:
     def is_assumed(self, claim: Claim) -> bool:
         """Return True if the API server has not yet shown the allocation of a claim."""
         return claim.uid in self._assumed
-
-
-def _accepted(devices: Iterable[Device], selectors: Iterable[str], steps: list[int]) -> list[Device]:
-    """Return the devices that all selectors accept; celpy, which reads these, is imported when there are any."""
-    if not selectors:
-        return list(devices)
-    try:
-        require_package("celpy", "a selector of devices")
-    except ModuleNotFoundError as error:
-        raise KubernetesError(str(error)) from None
-    from topoplace.integrations.kubernetes.claims.expressions import expression
-
-    expressions = [expression(text) for text in selectors]
-    return [one for one in devices if all(each.accepts(one, steps) for each in expressions)]
 
 
 def _is_older(version: str, known: str) -> bool:

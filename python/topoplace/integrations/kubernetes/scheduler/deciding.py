@@ -9,6 +9,7 @@ import numpy as np
 
 from topoplace.engine.policy import Policy
 from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.claims.selecting import NotYetError
 from topoplace.integrations.kubernetes.objects.annotations import REQUEST, request_of
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import seat_with_claims
@@ -29,7 +30,7 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
     """Return where pods run that start together, or why they wait; the state is as before.
 
     A group whose pods ask for the same is first placed as one job. If the policy splits it inside a pod, or a node
-    lacks something for its part, its pods are placed one after another.
+    lacks something for its part, its pods are placed one after another. NotYetError if it is too early to say.
     """
     wrong = next((f"{pod.name}: {pod.refused} cannot be honoured" for pod in pods if pod.refused), None)
     if wrong:
@@ -39,6 +40,8 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
             return _seat(policy, state, pods[0])
         together = _together(policy, state, pods) if are_alike(state, pods) else None
         return together or _one_by_one(policy, state, pods)
+    except NotYetError:
+        raise
     except KubernetesError as error:
         return Refusal(str(error), permanent=True)
 

@@ -13,6 +13,7 @@ from typing import Final
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
 from topoplace.integrations.kubernetes.claims.allocation_json import Planned
+from topoplace.integrations.kubernetes.claims.selecting import NotYetError
 from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
@@ -45,6 +46,7 @@ _PREEMPT_AGAIN_S = 1.0
 _MEASURE_S = 10.0
 _LATER_S = 1.0
 """How long a pod waits that the API server has refused to bind."""
+_MOST_LATER_S = 30.0
 
 
 class Scheduler:
@@ -91,12 +93,15 @@ class Scheduler:
         self._preempted_at: dict[str, float] = {}
         self._later: dict[str, float] = {}
         """The time before which pods are not decided again, by uid."""
+        self._set_asides: dict[str, int] = {}
+        """How often units were set aside, by their keys."""
         self._measured_at = -_MEASURE_S
 
     def run(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
         """Schedule until `stop` is set. ready: called once when nodes and pods are known."""
         self._binders = Calls(self._access, _BINDERS, _MOST_NEWS)
         self._reporter = Calls(self._access, 1, _MOST_REPORTS)
+        self.state.claims.selecting.start()
         kinds: tuple[Kind, ...] = ("nodes", "pods", *KINDS)
         watchers = [Watcher(self._access, kind, partial(self._tell, stop)) for kind in kinds]
         for watcher in watchers:
@@ -171,7 +176,8 @@ class Scheduler:
             demand = _demand(unit)
             found = (failed.get(demand) if demand else None) or self._decided(unit)
             if isinstance(found, Refusal):
-                self._refused[unit.key] = self.state.freed, now[1]
+                if not self._is_late(unit):
+                    self._refused[unit.key] = self.state.freed, now[1]
                 if demand:
                     failed[demand] = found
                 self._refuse(unit, found)
@@ -195,9 +201,22 @@ class Scheduler:
         self._refused = {key: value for key, value in self._refused.items() if key in keys}
         self._reported = {key: value for key, value in self._reported.items() if key in keys}
         self._preempted_at = {key: value for key, value in self._preempted_at.items() if key in keys}
+        self._set_asides = {key: value for key, value in self._set_asides.items() if key in keys}
 
     def _decided(self, unit: Unit) -> Seats | Refusal:
-        return Refusal(unit.reason) if unit.reason else decide(self._policy, self.state, unit.pods)
+        if unit.reason:
+            return Refusal(unit.reason)
+        try:
+            return decide(self._policy, self.state, unit.pods)
+        except NotYetError as error:
+            self._set_aside(unit, error.after_s)
+            return Refusal(str(error), permanent=True)
+
+    def _set_aside(self, unit: Unit, after_s: float) -> None:
+        """Decide for a unit later, and each time later still."""
+        tries = self._set_asides[unit.key] = self._set_asides.get(unit.key, 0) + 1
+        end = time.monotonic() + max(after_s, min(_MOST_LATER_S, _LATER_S * 2.0 ** min(tries, 16) / 8))
+        self._later.update(dict.fromkeys([pod.uid for pod in unit.pods], end))
 
     def _start(self, seats: Seats) -> None:
         """Hold the seats, write them down, and bind the pods."""
@@ -208,6 +227,7 @@ class Scheduler:
         for pod, seat in zip(bound, seats, strict=True):
             self.waiting.remove_pod(pod.uid)
             self._refused.pop(pod.uid, None)
+            self._set_asides.pop(pod.uid, None)
             self._binders.add(partial(self._bind, pod, seat.claims))
 
     def _bind(self, pod: Pod, claims: Sequence[Planned], connection: Connection) -> None:
