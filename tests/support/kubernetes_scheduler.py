@@ -42,6 +42,9 @@ class Running:
             )
             self.scheduler.run(self._stop, self.ready.set)
 
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def reasons(self) -> list[str]:
         return [fields["reason"] for event, fields in self.logged if event == "waits"]
 

@@ -11,6 +11,8 @@ from typing import Any, Final, cast
 from topoplace import _checks
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.decoding import decoded
+from topoplace.integrations.kubernetes.objects.fields import MOST_DEPTH, TooDeep
 
 MOST_BYTES: Final = 64 << 20
 """Limit on one answer; lists are read in pages."""
@@ -26,6 +28,13 @@ class ApiError(KubernetesError):
         self.status = status
         """The status of HTTP; 0 if there was no answer, so that the request may or may not have had its effect."""
         self.retry_after_s = retry_after_s
+
+
+class TooLargeError(ApiError):
+    """An answer that is too large to be read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, message)
 
 
 class Connection:
@@ -50,7 +59,7 @@ class Connection:
             raise ApiError(0, f"{method} {path}: {_checks.shown(error)}") from None
         if len(data) > MOST_BYTES:
             self.close()
-            raise ApiError(0, f"{method} {path}: an answer of more than {MOST_BYTES} bytes")
+            raise TooLargeError(f"{method} {path}: an answer of more than {MOST_BYTES} bytes")
         return _checked(response, data, f"{method} {path}")
 
     def open(self, method: str, path: str, body: object = None) -> http.client.HTTPResponse:
@@ -105,9 +114,11 @@ class Connection:
 def _checked(response: http.client.HTTPResponse, data: bytes, what: str) -> Any:
     """Return the body of an answer as JSON; ApiError for a failure, or for what is no JSON."""
     try:
-        found: Any = json.loads(data) if data else {}
-    except (ValueError, RecursionError):
+        found: Any = decoded(data) if data else {}
+    except ValueError:
         found = None
+    if isinstance(found, TooDeep):
+        raise ApiError(response.status, f"{what}: the object is nested more than {MOST_DEPTH} deep")
     if 200 <= response.status < 300 and found is not None:
         return found
     message = cast("dict[str, Any]", found).get("message") if isinstance(found, dict) else None

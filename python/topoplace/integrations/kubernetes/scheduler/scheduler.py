@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, Full, Queue
@@ -21,14 +22,14 @@ from topoplace.integrations.kubernetes.client.watch import Kind, News, Watcher
 from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
-from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome
+from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome, settled
 from topoplace.integrations.kubernetes.scheduler.claiming.claim_intake import KINDS, ClaimIntake
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import unused
 from topoplace.integrations.kubernetes.scheduler.claiming.writing import bind_with_claims, take_back
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
-from topoplace.integrations.kubernetes.scheduler.intake import Intake
+from topoplace.integrations.kubernetes.scheduler.intake import Intake, why
 from topoplace.integrations.kubernetes.scheduler.preempting import room_for
 from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
@@ -84,8 +85,8 @@ class Scheduler:
         self._decisions = Decisions(self.state, journal, self.figures)
         self._reserve_s = reserve_s
         self._log = write_log
-        self._intake = Intake(self.state, self.waiting, self._decisions, write_log)
-        self._claim_intake = ClaimIntake(self.state, write_log)
+        self._intake = Intake(self.state, self.waiting, self._decisions, self.figures, write_log)
+        self._claim_intake = ClaimIntake(self.state, self.figures, write_log)
         self._news: Queue[News | Outcome] = Queue(_MOST_NEWS)
         self._refused: dict[str, tuple[int, object]] = {}
         self._reported: dict[str, str] = {}
@@ -211,6 +212,14 @@ class Scheduler:
         except NotYetError as error:
             self._set_aside(unit, error.after_s)
             return Refusal(str(error), permanent=True)
+        except Exception as error:  # what one tenant asks for must not end the decisions for all
+            self.figures.failed_decisions += 1
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self._log(
+                "decision_failed", unit=unit.key, error=f"{why(error)} ({where.name}, line {where.lineno})"
+            )
+            self._set_aside(unit, _LATER_S)
+            return Refusal(f"the decision failed: {why(error)}", permanent=True)
 
     def _set_aside(self, unit: Unit, after_s: float) -> None:
         """Decide for a unit later, and each time later still."""
@@ -232,7 +241,10 @@ class Scheduler:
 
     def _bind(self, pod: Pod, claims: Sequence[Planned], connection: Connection) -> None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
-        outcome = bind_with_claims(connection, pod, claims, told, self._binders.stopped)
+        try:
+            outcome = bind_with_claims(connection, pod, claims, told, self._binders.stopped)
+        except Exception as error:  # else the pod would wait for an outcome, and its GPUs with it
+            outcome = settled(connection, pod, why(error), self._binders.stopped)
         if outcome is not None:
             self._news.put(outcome)
 
