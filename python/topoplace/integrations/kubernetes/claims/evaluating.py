@@ -21,7 +21,7 @@ from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.claims.device import Device
 from topoplace.integrations.kubernetes.claims.expressions import Expression
 
-CPU_S: Final = 0.25
+CPU_S: Final = 0.2
 """How long the CPU may work on one evaluation; the first of an expression includes compiling it."""
 WALL_S: Final = 0.5
 """The same by the clock, for what waits."""

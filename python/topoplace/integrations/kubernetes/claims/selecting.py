@@ -18,7 +18,7 @@ from topoplace.integrations.kubernetes.claims.evaluator import (
     UnreadableError,
 )
 
-BURST_S: Final = 0.25
+BURST_S: Final = 0.2
 """How long the selectors of a namespace may keep the scheduler at once."""
 SHARE: Final = 0.25
 """The part of the time that all selectors may take in the long run."""

@@ -30,7 +30,7 @@ from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterSta
 from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.intake import Intake, why
-from topoplace.integrations.kubernetes.scheduler.preempting import room_for
+from topoplace.integrations.kubernetes.scheduler.preempting import may_make_room, room_for
 from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
 from topoplace.placement import Refusal
@@ -317,6 +317,8 @@ class Scheduler:
 
     def _preempt(self, unit: Unit) -> None:
         """Ask pods of lower priority to end, and keep their GPUs for a unit, if that lets it start."""
+        if not may_make_room(self.state, unit.pods):
+            return
         now = time.monotonic()
         next_try = self._preempted_at.get(unit.key, now - _PREEMPT_AGAIN_S) + _PREEMPT_AGAIN_S
         if now < next_try:
