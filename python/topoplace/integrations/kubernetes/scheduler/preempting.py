@@ -21,9 +21,7 @@ def may_make_room(state: ClusterState, pods: Sequence[Pod]) -> bool:
     """Return True if pods of lower priority hold GPUs that these pods could use, as far as that is seen at once."""
     priority = min(pod.priority for pod in pods)
     return (
-        pods[0].may_preempt
-        and min(+state.priorities, default=priority) < priority
-        and are_alike(state, pods)
+        pods[0].may_preempt and min(+state.priorities, default=priority) < priority and are_alike(state, pods)
     )
 
 
