@@ -387,3 +387,17 @@ def test_a_group_that_shares_a_claim_runs_where_it_is() -> None:
             event for event, _ in running.logged
         ]  # they wait for the one that writes it
         assert {one["name"] for one in status(api, "shared")["reservedFor"]} == {"g0", "g1", "g2", "g3"}
+
+
+def test_a_right_that_is_missing_is_an_event() -> None:
+    with cluster() as (api, running):
+        api.fail("resourceclaims/c/status", 403, times=10_000)
+        api.store.add("resourceclaims", claim_json("c", exactly("gpus", 2)))
+        add(api, "a", "c")
+        add(api, "plain")
+        until(lambda: where(api, "plain"))
+        events = api.store.events
+        until(lambda: [one for one in events if "claim default/c: 403" in one["message"]])
+        until(lambda: len([event for event, _ in running.logged if event == "not_bound"]) > 1)
+        assert len([one for one in events if "claim default/c: 403" in one["message"]]) == 1
+        assert running.scheduler.figures.not_bound > 1

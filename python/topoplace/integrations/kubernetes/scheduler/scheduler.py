@@ -253,6 +253,7 @@ class Scheduler:
         for value in outcome.claims:
             self._claim_intake.take_claim(value)
         if outcome.result == "freed":
+            self._tell_error(pod, outcome.error)
             self._later[pod.uid] = time.monotonic() + (_LATER_S if outcome.error else 0.0)
             return
         self.state.settle_claims(pod.uid)
@@ -270,6 +271,15 @@ class Scheduler:
             self.state.remove_pod(pod.uid)
             self._later[pod.uid] = time.monotonic() + _LATER_S
             self._intake.take_pod(outcome.truth)
+            if pod.uid not in self.state.pods:
+                self._tell_error(pod, outcome.error)
+
+    def _tell_error(self, pod: Pod, error: str) -> None:
+        """Tell why the API server did not do what was decided for a pod, once for each reason."""
+        if error and self._reported.get(pod.uid) != error:
+            self._reported[pod.uid] = error
+            self._log("refused", **_told(pod), error=error)
+            self._report(pod, "FailedScheduling", f"the API server has refused: {error}", warning=True)
 
     def _gets(self, pod: Pod) -> str:
         """Return what a bound pod has got, in words."""
