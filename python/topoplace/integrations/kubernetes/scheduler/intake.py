@@ -9,6 +9,7 @@ from topoplace.errors import KubernetesError
 from topoplace.integrations import log
 from topoplace.integrations.kubernetes.client.watch import News
 from topoplace.integrations.kubernetes.figures import PodFigures
+from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.node import node as read_node
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.objects.pod import unreadable
@@ -70,6 +71,10 @@ class Intake:
             return
         if pod.node:
             self._waiting.note_started(pod)
+            if uid not in self._state.pods:
+                told, pod = pod, self._decisions.as_bound(pod)
+                if told is not pod:
+                    self._log("annotation_edited", pod=name, node=pod.node, gpus=pod.annotations[GPUS])
         known = None if self._state.is_confirmed(uid) else self._state.pods.get(uid)
         self._state.set_pod(pod)
         if uid not in self._state.pods:
