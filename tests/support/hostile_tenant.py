@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from typing import Any
 
@@ -23,6 +24,8 @@ _ATOMS = (
         "9223372036854775807",
     ),
 )
+_MOST_BYTES = 1_500_000
+"""Limit of the API server on an object."""
 _BINARY = ("+", "-", "*", "/", "%", "==", "!=", "<", ">=", "&&", "||", "in")
 _MACROS = ("exists", "all", "exists_one", "map", "filter")
 _ONE_TEXT = (
@@ -73,6 +76,8 @@ class HostileTenant:
         pod = pod_json(name, self._draw.choice((0, 0, 1)), resourceClaims=claims_of(name))
         for one in (claim, pod):
             one["metadata"]["namespace"] = NAMESPACE
+        while len(json.dumps(claim)) > _MOST_BYTES:
+            del claim["spec"]["devices"]["requests"][len(claim["spec"]["devices"]["requests"]) // 2 :]
         return [("resourceclaims", self._perhaps_damaged(claim)), ("pods", self._perhaps_damaged(pod))]
 
     def selector(self, depth: int = 4) -> str:

@@ -12,6 +12,8 @@ from hostile_tenant import NAMESPACE, HostileTenant
 from kubernetes_objects import DRIVER, claim_json, claims_of, class_json, exactly, node_json, pod_json
 from kubernetes_scheduler import Running, running_scheduler, where
 from thoroughness import thorough
+from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.watch import News, Watcher
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
 from topoplace.testing.kubernetes import ApiServer
 from topoplace.testing.kubernetes.objects import nested
@@ -121,3 +123,45 @@ def test_an_object_that_is_nested_too_deep_is_set_aside_by_name(depth: int) -> N
         api.store.add("nodes", {**node_json("odd"), "spec": {"x": nested(depth)}})
         assert Ours(api).bound_after_s() > 0.0
         assert running.is_alive()
+
+
+def test_an_event_that_is_too_large_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topoplace.integrations.kubernetes.client.watch._MOST_LINE", 100_000)
+    with running_scheduler(3, populate) as (api, running):
+        large = claim_json("large", exactly("r"))
+        large["metadata"]["annotations"] = {"x": "y" * 100_000}
+        api.store.add("resourceclaims", large)
+        ours = Ours(api)
+        assert [ours.bound_after_s() > 0.0 for _ in range(2)]
+        assert running.is_alive()
+
+
+def test_a_list_whose_pages_are_too_large_is_read_in_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topoplace.integrations.kubernetes.client.connection.MOST_BYTES", 200_000)
+
+    def add_first(api: ApiServer, name: str) -> None:
+        populate(api, name)
+        for i in range(20):
+            large = claim_json(f"{name}-{i}", exactly("r"))
+            large["metadata"]["annotations"] = {"x": "y" * 50_000}
+            api.store.add("resourceclaims", large)
+
+    with running_scheduler(3, add_first) as (api, running):
+        assert len(running.scheduler.state.claims.claims) == 60
+        assert Ours(api).bound_after_s() > 0.0
+
+
+@pytest.mark.parametrize(
+    "odd", [{"items": {"a": 1}}, {"items": [1, "x", None, [], {}, {"metadata": 3}]}, [], 3]
+)
+def test_odd_answers_end_no_watch(odd: Any) -> None:
+    with ApiServer() as api:
+        answers = [odd]
+        told: list[News] = []
+        watcher = Watcher(Access("127.0.0.1", api.port), "resourceclaims", told.append)
+        call = watcher._connection.call
+        watcher._connection.call = lambda *words: answers.pop() if answers else call(*words)  # type: ignore[method-assign]
+        watcher.start()
+        api.store.add("resourceclaims", claim_json("c", exactly("r")))
+        until(lambda: any(one.type in ("LISTED", "ADDED") and "uid-c" in str(one.value) for one in told))
+        watcher.stop()

@@ -18,6 +18,7 @@ MOST_BYTES: Final = 64 << 20
 """Limit on one answer; lists are read in pages."""
 _FAILURES = (OSError, http.client.HTTPException)
 _OTHER_TYPE = "application/json"
+_UNAUTHORIZED = 401
 
 
 class ApiError(KubernetesError):
@@ -74,20 +75,35 @@ class Connection:
         return self._sent(method, path, body)
 
     def _sent(self, method: str, path: str, body: object) -> http.client.HTTPResponse:
+        headers = {"Accept": "application/json", "User-Agent": "topoplace"}
+        try:
+            authorization = self._access.authorization()  # from now on, there may be a new certificate, too
+        except KubernetesError as error:
+            raise ApiError(0, str(error)) from None
+        if authorization:
+            headers["Authorization"] = authorization
         if self._http is None:
             self._http = self._connected()
-        headers = {"Accept": "application/json", "User-Agent": "topoplace"}
-        if authorization := self._access.authorization():
-            headers["Authorization"] = authorization
         data = None
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = _OTHER_TYPE
         self._http.request(method, self._access.path + path, data, headers)
-        return self._http.getresponse()
+        response = self._http.getresponse()
+        if response.status == _UNAUTHORIZED and self._access.plugin is not None:
+            self._access.plugin.forget()
+        return response
 
     def _connected(self) -> http.client.HTTPConnection:
         host, port, tls = self._access.host, self._access.port, self._access.tls
+        if self._access.proxy is not None and tls is not None:
+            through = self._access.proxy
+            tunnel = http.client.HTTPSConnection(
+                through.host, through.port, timeout=self._timeout_s, context=tls
+            )
+            tunnel.set_tunnel(host, port, dict(through.headers))
+            tunnel.connect()
+            return tunnel
         made = (
             http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=tls)
             if tls

@@ -151,6 +151,8 @@ class Watcher:
             if response.status != 200:
                 raise ApiError(response.status, f"watch {self._kind}: {response.reason}")
             while line := response.readline(_MOST_LINE):
+                if len(line) == _MOST_LINE and not line.endswith(b"\n"):
+                    raise ApiError(_GONE, f"watch {self._kind}: an event of more than {_MOST_LINE} bytes")
                 if not line.endswith(b"\n"):
                     break  # cut within a line
                 self._take(line)
