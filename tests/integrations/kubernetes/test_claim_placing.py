@@ -463,3 +463,15 @@ def test_news_that_are_older_than_what_is_known_change_nothing() -> None:
     assert state.cluster.gpus_of("claim/uid-c") == (3, 4)
     told(state, "c", 10)
     assert state.cluster.gpus_of("claim/uid-c") == ()
+
+
+def test_a_claim_that_is_gone_does_not_come_back_when_its_binding_is_told_later() -> None:
+    state = state_of(1)
+    add(state, "c", exactly("r", 8))
+    found = seated(state, "c")
+    state.assume(*found)
+    state.remove_claim(("default", "c"))
+    told(state, "c", 3, *range(8))  # as it was written, before it was deleted
+    assert state.cluster.num_free == 8
+    add(state, "d", exactly("r", 8))
+    assert len(given(seated(state, "d"))["r"]) == 8

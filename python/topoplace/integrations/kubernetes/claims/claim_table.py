@@ -24,6 +24,7 @@ _SEARCH_S: Final = (0.3, 1e-4)
 """How long the search of one decision may take, and how much longer for each node."""
 _USUAL_S: Final = (0.02, 2e-5)
 """How long a search usually takes at most, in the same way: what it takes more counts against a namespace."""
+_MOST_GONE: Final = 1 << 12
 _MOST_QUESTIONS: Final = 64
 """Requests whose answers are kept for each node."""
 
@@ -65,6 +66,8 @@ class ClaimTable:
         self._holders: dict[DeviceId, set[str]] = {}
         self._of_pool: dict[tuple[str, str], set[tuple[str, str]]] = {}
         """The claims that hold devices of a pool."""
+        self._gone = Memo[str, bool](_MOST_GONE)
+        """The uids of claims that were deleted."""
         self._assumed: dict[str, tuple[str, Claim]] = {}
         """By uid of the claim: the pod for which it was decided on, and the claim as the API server has it."""
 
@@ -157,6 +160,8 @@ class ClaimTable:
 
         What was decided of it stays until the API server has it, or `settle` says how it ended.
         """
+        if claim.uid in self._gone:
+            return  # what was written for a pod is told later than that it is gone
         known = self.claims.get(claim.key)
         assumed = self._assumed.get(claim.uid)
         told = assumed[1] if assumed else known
@@ -172,6 +177,7 @@ class ClaimTable:
         """Forget a claim that is gone."""
         known = self.claims.get(key)
         if known is not None:
+            self._gone[known.uid] = True
             self._assumed.pop(known.uid, None)
             self._replace(known, None)
 

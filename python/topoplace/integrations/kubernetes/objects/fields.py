@@ -40,14 +40,16 @@ def check_depth(value: object, what: str) -> None:
     """Raise KubernetesError if a JSON value is nested too deep."""
     level: list[Any] = [value]
     for _ in range(MOST_DEPTH):
-        level = [inner for one in level if isinstance(one, dict | list) for inner in _inner(one)]
+        level = [inner for one in level for inner in _inner(one)]
         if not level:
             return
     raise KubernetesError(f"{what} is nested more than {MOST_DEPTH} deep")
 
 
-def _inner(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
+def _inner(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return value if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType]
 
 
 def items(value: object, what: str) -> list[Any]:

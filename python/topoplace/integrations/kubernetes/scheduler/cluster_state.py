@@ -188,7 +188,7 @@ class ClusterState:
         """Take a claim as it is now."""
         before = self.claims.claims.get(claim.key)
         self.claims.set_claim(claim)
-        self._take_claim(before, self.claims.claims[claim.key])
+        self._take_claim(before, self.claims.claims.get(claim.key))
 
     def remove_claim(self, key: tuple[str, str]) -> None:
         """Forget a claim that is gone."""
