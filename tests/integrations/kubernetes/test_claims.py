@@ -357,7 +357,9 @@ def test_a_group_with_claims_starts_together_or_not_at_all() -> None:
         assert not any(devices(api, f"c{i}") for i in range(3))
         assert running.scheduler.state.cluster.allocations == {}
         api.store.remove("resourceclaims", "c2")
-        api.store.add("resourceclaims", claim_json("c2", exactly("gpus", 2)))
+        smaller = claim_json("c2", exactly("gpus", 2))
+        smaller["metadata"]["uid"] = "uid-of-another"  # no uid comes twice
+        api.store.add("resourceclaims", smaller)
         until(lambda: not api.store.waiting())
 
 
