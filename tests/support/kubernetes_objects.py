@@ -42,6 +42,19 @@ def node_json(
     }
 
 
+def nodes_outside() -> list[dict[str, Any]]:
+    """Return nodes that no topology of a test has, as real clusters have them: before, between and after the others.
+
+    A control plane, which pods do not tolerate, and small machines without GPUs.
+    """
+    taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+    return [
+        node_json("control-plane", 0, cpu="4", taints=[taint]),
+        node_json("n0-storage", 0, cpu="100m"),
+        node_json("z-storage", 0, cpu="100m"),
+    ]
+
+
 # ---- Dynamic Resource Allocation -----------------------------------------------------------------------------------
 
 DRIVER = "gpu.example.com"

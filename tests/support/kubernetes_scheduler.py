@@ -8,6 +8,7 @@ from threading import Event, Thread
 from typing import Any
 
 import topoplace as tp
+from kubernetes_objects import nodes_outside
 from topoplace.integrations.kubernetes.client import access
 from topoplace.integrations.kubernetes.scheduler import Scheduler
 from topoplace.state import Journal
@@ -41,6 +42,9 @@ class Running:
             )
             self.scheduler.run(self._stop, self.ready.set)
 
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def reasons(self) -> list[str]:
         return [fields["reason"] for event, fields in self.logged if event == "waits"]
 
@@ -54,10 +58,15 @@ class Running:
 def running_scheduler(
     count: int, populate: Callable[[ApiServer, str], None], **options: Any
 ) -> Iterator[tuple[ApiServer, Running]]:
-    """Run a scheduler on nodes n0, n1, ... of a DGX-1 each, which `populate` adds; no GPU may be given out twice."""
+    """Run a scheduler on nodes n0, n1, ... of a DGX-1 each, which `populate` adds; no GPU may be given out twice.
+
+    The cluster has more nodes than the topology has machines.
+    """
     names = [f"n{i}" for i in range(count)]
     topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count, names=names)
     with ApiServer() as api:
+        for outside in nodes_outside():
+            api.store.add("nodes", outside)
         for name in names:
             populate(api, name)
         running = Running(api, topology, **options)

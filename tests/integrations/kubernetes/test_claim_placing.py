@@ -19,6 +19,7 @@ from kubernetes_objects import (
     every,
     exactly,
     node_json,
+    nodes_outside,
     pod_json,
 )
 from topoplace.engine.policy import Policy
@@ -43,6 +44,8 @@ def state_of(count: int = 1, machine: str = "dgx1-v100", *, offered: int = 0) ->
     found = tp.machines.get(machine)
     names = [f"n{i}" for i in range(count)]
     made = ClusterState(tp.Topology.cluster(found, count, names=names))
+    for outside in nodes_outside():
+        made.set_node(node(outside))
     for name in names:
         made.set_node(node(node_json(name, offered)))
         for one in resource_slices(name, found, DRIVER):
@@ -107,7 +110,10 @@ def test_selectors_of_claim_and_class_choose_devices() -> None:
     add(state, "c", exactly("r", 3, f"{OWN}.socket == 1"))
     assert {int(one[-1]) for one in given(seated(state, "c"))["r"]} < {4, 5, 6, 7}
     add(state, "none", exactly("r", 1, f'{OWN}.model == "A100"'))
-    assert why(state, "none") == "0 of 2 nodes: 2 claim default/none, request r: too few devices"
+    assert why(state, "none") == (
+        "0 of 5 nodes: 2 too little cpu, 1 taint node-role.kubernetes.io/control-plane, "
+        "2 claim default/none, request r: too few devices"
+    )
     add(state, "bad", exactly("r", 1, f'{OWN}.nothing == "A100"'))
     assert "claim default/bad, request r: the expression" in why(state, "bad")
     add(state, "classless", exactly("r", deviceClassName="gone"))
@@ -333,7 +339,6 @@ def test_the_choice_is_valid_and_none_is_better(seed: int) -> None:
     value = random_claim(draw)
     state.set_claim(claim(value))
     one = state.claims.claims["default", "c"]
-    state.claims.begin_decision()
     sets = sorted({*valid_sets(state, one, ("n0", "n1"))}, key=lambda each: (each[0], sorted(each[1])))
     found = seat(state, "c")
     assert isinstance(found, Refusal) == (not sets), found
@@ -458,3 +463,15 @@ def test_news_that_are_older_than_what_is_known_change_nothing() -> None:
     assert state.cluster.gpus_of("claim/uid-c") == (3, 4)
     told(state, "c", 10)
     assert state.cluster.gpus_of("claim/uid-c") == ()
+
+
+def test_a_claim_that_is_gone_does_not_come_back_when_its_binding_is_told_later() -> None:
+    state = state_of(1)
+    add(state, "c", exactly("r", 8))
+    found = seated(state, "c")
+    state.assume(*found)
+    state.remove_claim(("default", "c"))
+    told(state, "c", 3, *range(8))  # as it was written, before it was deleted
+    assert state.cluster.num_free == 8
+    add(state, "d", exactly("r", 8))
+    assert len(given(seated(state, "d"))["r"]) == 8

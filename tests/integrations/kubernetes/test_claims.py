@@ -357,7 +357,9 @@ def test_a_group_with_claims_starts_together_or_not_at_all() -> None:
         assert not any(devices(api, f"c{i}") for i in range(3))
         assert running.scheduler.state.cluster.allocations == {}
         api.store.remove("resourceclaims", "c2")
-        api.store.add("resourceclaims", claim_json("c2", exactly("gpus", 2)))
+        smaller = claim_json("c2", exactly("gpus", 2))
+        smaller["metadata"]["uid"] = "uid-of-another"  # no uid comes twice
+        api.store.add("resourceclaims", smaller)
         until(lambda: not api.store.waiting())
 
 
@@ -387,3 +389,17 @@ def test_a_group_that_shares_a_claim_runs_where_it_is() -> None:
             event for event, _ in running.logged
         ]  # they wait for the one that writes it
         assert {one["name"] for one in status(api, "shared")["reservedFor"]} == {"g0", "g1", "g2", "g3"}
+
+
+def test_a_right_that_is_missing_is_an_event() -> None:
+    with cluster() as (api, running):
+        api.fail("resourceclaims/c/status", 403, times=10_000)
+        api.store.add("resourceclaims", claim_json("c", exactly("gpus", 2)))
+        add(api, "a", "c")
+        add(api, "plain")
+        until(lambda: where(api, "plain"))
+        events = api.store.events
+        until(lambda: [one for one in events if "claim default/c: 403" in one["message"]])
+        until(lambda: len([event for event, _ in running.logged if event == "not_bound"]) > 1)
+        assert len([one for one in events if "claim default/c: 403" in one["message"]]) == 1
+        assert running.scheduler.figures.not_bound > 1

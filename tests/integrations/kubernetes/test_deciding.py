@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from kubernetes_objects import node_json, pod_json
+from kubernetes_objects import node_json, nodes_outside, pod_json
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import Pod, pod
@@ -25,6 +25,8 @@ POLICY = tp.policies.get("topo-aware")
 def state_of(count: int = 3, machine: str = "dgx1-v100", **fields: Any) -> ClusterState:
     names = [f"n{i}" for i in range(count)]
     made = ClusterState(tp.Topology.cluster(tp.machines.get(machine), count, names=names))
+    for outside in nodes_outside():
+        made.set_node(node(outside))
     for name in names:
         made.set_node(node(node_json(name, made.topology.num_gpus // count, **fields)))
     return made
@@ -173,7 +175,8 @@ def test_reasons_are_counted() -> None:
     state.set_node(node(node_json("n1", ready=False)))
     assert (
         refused(state, pod(pod_json("a", cpu="200")))
-        == "0 of 3 nodes: 1 cordoned, 1 not ready, 1 too little cpu"
+        == "0 of 6 nodes: 3 too little cpu, 1 cordoned, 1 not ready, "
+        "1 taint node-role.kubernetes.io/control-plane"
     )
 
 
@@ -195,7 +198,7 @@ def test_a_group_starts_wholly_or_not_at_all_and_leaves_no_trace() -> None:
     state = state_of(3)
     assert refused(state, *members(7, 4)).startswith("6 of 7 pods of the group fit")
     assert not state.pods
-    state.focus(state.eligible(pod(pod_json("a"))))
+    state.focus(state.eligible_machines(pod(pod_json("a"))))
     assert state.cluster.num_free == 24
     assert state.cluster.allocations == {}
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubernetes_objects import DRIVER
 from topoplace.errors import KubernetesError
-from topoplace.integrations.kubernetes.claims.claim_table import MOST_ALL_STEPS
 from topoplace.integrations.kubernetes.claims.device import Device, devices
-from topoplace.integrations.kubernetes.claims.expressions import Expression
+from topoplace.integrations.kubernetes.claims.evaluator import (
+    EVALUATOR,
+    Answered,
+    EvaluationEndedError,
+    Evaluator,
+)
+from topoplace.integrations.kubernetes.claims.selecting import (
+    BURST_S,
+    SHARE,
+    Allowances,
+    NotYetError,
+    Selecting,
+)
 
 OWN = f'device.attributes["{DRIVER}"]'
 CAPACITY = f'device.capacity["{DRIVER}"]'
@@ -32,7 +46,7 @@ def device(name: str = "gpu-0", **attributes: Any) -> Device:
 
 
 def accepts(text: str, one: Device | None = None) -> bool:
-    return Expression(text).accepts(one or device(), [MOST_ALL_STEPS])
+    return bool(Selecting().accepted([one or device()], [text], "default"))
 
 
 @pytest.mark.parametrize(
@@ -117,53 +131,124 @@ def test_no_answer_is_an_error_that_names_expression_and_device(text: str, messa
 @pytest.mark.parametrize("text", ["", "(((", "device.?driver", "a" * 10_241, "'"])
 def test_what_cannot_be_read(text: str) -> None:
     with pytest.raises(KubernetesError, match=r"cannot be read|more than 10240 characters"):
-        Expression(text)
+        accepts(text)
 
 
 TEN = str(list(range(10)))
+HOSTILE = {
+    "nested macros": f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a + b + c + d < 100))))",
+    "doubled texts": '["a"]' + ".map(x, x + x)" * 40 + '== ["b"]',
+    "lists of lists": f"{TEN}" + ".map(x, [x, x, x, x])" * 3 + " == []",
+    "parentheses": "(" * 3000 + "true" + ")" * 3000,
+    "negations": "!" * 5000 + "true",
+    "reduce": "[1, 2].reduce(sum, i, 0, sum + i) == 3",
+    "a function that raises OSError": f'timestamp("2026-01-01T00:00:00Z").getHours("{"a" * 300}") == 1',
+    "a file as time zone": 'timestamp("2026-01-01T00:00:00Z").getHours("../../../dev/stdin") == 1',
+    "an error text that doubles": f"[{', '.join(['dyn(1)'] * 40)}].exists(x, x)",
+    "repeated repetitions": f'"{"a" * 40}b".matches("((a{{1,100}}){{1,100}}){{1,100}}$")',
+}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a + b + c + d < 100))))",
-        '["a"]' + ".map(x, x + x)" * 40 + '== ["b"]',
-        f"{TEN}" + ".map(x, [x, x, x, x])" * 3 + " == []",
-        "(" * 3000 + "true" + ")" * 3000,
-        "[1, 2].reduce(sum, i, 0, sum + i) == 3",
-    ],
-    ids=["nested macros", "doubled texts", "lists of lists", "parentheses", "reduce"],
-)
-def test_hostile_expressions_end_with_an_error(text: str) -> None:
-    left = [MOST_ALL_STEPS]
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_expressions_end_with_an_error_that_names_them(text: str) -> None:
+    why = ""
     try:
-        answer = Expression(text).accepts(device(), left)
-    except KubernetesError:
-        answer = False
+        answer = accepts(text)
+    except KubernetesError as error:
+        answer, why = False, str(error)
     assert not answer
-    assert left[0] >= MOST_ALL_STEPS - 4_000
+    assert not why or why.startswith("the expression ")
+    assert accepts("true")  # of another tenant, right after it
 
 
-def test_the_steps_of_one_decision_are_limited_together() -> None:
-    left = [100]
-    selector = Expression(f"{OWN}.index == 3")
-    each = [device(index={"int": i}) for i in range(100)]
-    with pytest.raises(KubernetesError, match="too many steps"):
-        [selector.accepts(one, left) for one in each]
-    assert left == [0]
+class Counted(Evaluator):
+    """An evaluator that counts, or says what it is told to say."""
+
+    def __init__(self, *answers: Answered | KubernetesError) -> None:
+        super().__init__()
+        self.asked = 0
+        self._answers = list(answers)
+
+    def wait_until_ready(self) -> None:
+        if not self._answers:
+            EVALUATOR.wait_until_ready()
+
+    def answers(self, text: str, devices: Sequence[Device], allowed_s: float) -> list[Answered]:
+        self.asked += len(devices)
+        if not self._answers:
+            return EVALUATOR.answers(text, devices, allowed_s)
+        found = self._answers[0]
+        if isinstance(found, KubernetesError):
+            raise found
+        return [found]
 
 
-def test_devices_that_look_the_same_cost_nothing_more() -> None:
-    selector = Expression(f'{OWN}.model == "A100" && has({OWN}.uuid)')
-    left = [MOST_ALL_STEPS]
-    assert selector.accepts(device(uuid={"string": "GPU-0"}), left)
-    before = left[0]
-    for name, attributes, answer in (
-        ("gpu-1", {"uuid": {"string": "GPU-0"}, "index": {"int": 9}}, True),
-        ("gpu-2", {"uuid": {"string": "GPU-0"}, "other": {"int": 9}}, True),
-    ):
-        assert selector.accepts(device(name, **attributes), left) is answer
-    assert left[0] == before
-    assert not selector.accepts(device(model={"string": "V100"}, uuid={"string": "GPU-0"}), left)
-    assert not selector.accepts(device(), left)
-    assert left[0] < before
+def test_devices_that_look_the_same_are_asked_about_once() -> None:
+    counted = Counted()
+    selecting = Selecting(counted)
+    text = f'{OWN}.model == "A100" && has({OWN}.uuid) || false'
+    same = [
+        device("gpu-0", uuid={"string": "GPU-0"}),
+        device("gpu-1", uuid={"string": "GPU-0"}, index={"int": 9}),
+        device("gpu-2", uuid={"string": "GPU-0"}, other={"int": 9}),
+    ]
+    assert selecting.accepted(same, [text], "a") == same
+    assert counted.asked == 1
+    others = [device(model={"string": "V100"}, uuid={"string": "GPU-0"}), device("gpu-9")]
+    assert selecting.accepted(others, [text], "a") == []
+    assert counted.asked == 3
+
+
+def test_an_answer_that_is_an_error_is_remembered() -> None:
+    counted = Counted()
+    for name in ("gpu-0", "gpu-1"):
+        with pytest.raises(KubernetesError, match=f"about device {DRIVER}/n0/{name}.*overload"):
+            Selecting(counted).accepted([device(name)], [f"{OWN}.model > 2"], "a")
+    assert counted.asked == 1
+
+
+def test_an_evaluation_that_was_stopped_is_not_tried_again_at_once() -> None:
+    counted = Counted(EvaluationEndedError("takes too much time"))
+    for namespace in ("a", "b"):
+        with pytest.raises(KubernetesError, match=r"the expression 'stopped == 1' takes too much time"):
+            Selecting(counted).accepted([device()], ["stopped == 1"], namespace)
+    assert counted.asked == 1
+
+
+def test_the_time_of_one_namespace_is_not_that_of_another() -> None:
+    now = 0.0
+    allowances = Allowances(lambda: now)
+    selecting = Selecting(Counted(Answered(True, ())), allowances)
+    allowances.spend("a", BURST_S + 1.0)
+    with pytest.raises(NotYetError, match="the claims of namespace a take long") as raised:
+        selecting.accepted([device()], ["one of a"], "a")
+    assert selecting.accepted([device()], ["one of b"], "b")
+    now += raised.value.after_s + 1.0 / SHARE  # of which b has its part
+    assert selecting.accepted([device()], ["one of a"], "a")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.0, 2.0), st.floats(0.0, 5.0)), max_size=30))
+def test_namespaces_together_take_no_more_than_their_share(spent: list[tuple[str, float, float]]) -> None:
+    now = 0.0
+    allowances = Allowances(lambda: now)
+    total, last = 0.0, dict.fromkeys("abc", 0.0)
+    for name, seconds, pause in spent:
+        if allowances.left_s(name) > 0.0:
+            allowances.spend(name, seconds)
+            total, last[name] = total + seconds, seconds
+        now += pause
+    assert total <= SHARE * now + 3 * BURST_S + sum(last.values()) + 1e-6
+
+
+def test_a_process_that_was_killed_is_followed_by_another() -> None:
+    evaluator = Evaluator()
+    one, other = device(), device("gpu-1")
+    try:
+        assert [found.value for found in evaluator.answers("true", [one, other], 1.0)] == [True, True]
+        process = evaluator._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        assert [found.value for found in evaluator.answers("false", [one], 1.0)] == [False]
+    finally:
+        evaluator.stop()

@@ -25,6 +25,7 @@ from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
 from topoplace.integrations.kubernetes.extender import running as running_module
 from topoplace.integrations.kubernetes.extender.running import server_tls
+from topoplace.integrations.kubernetes.extender.server import most_bytes
 from topoplace.integrations.kubernetes.objects.annotations import REQUEST
 from topoplace.testing.kubernetes import ApiServer
 from waiting import WAIT, until
@@ -286,24 +287,65 @@ def test_slow_clients_are_cut_off_however_they_drip(start: bytes) -> None:
         assert call(server.port, "/filter", {})[0] == 200
 
 
-def test_connections_are_limited_and_freed() -> None:
+def test_known_clients_are_limited_and_freed() -> None:
+    question = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
     with ExtenderServer({"/filter": lambda _: {}}, connections=3) as server:
-        peers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(3)]
-        time.sleep(0.05)
-        with socket.create_connection(("127.0.0.1", server.port)) as late:
-            late.settimeout(WAIT)
-            assert late.recv(1) == b""
+        peers = [connected(server) for _ in range(3)]
         for peer in peers:
+            peer.sendall(question)
+            assert b"200" in peer.recv(4096)
+        assert call(server.port, "/filter", {})[0] == 503
+        for peer in peers:
+            peer.sendall(question)
+            assert b"200" in peer.recv(4096)
             peer.close()
-        end = time.monotonic() + WAIT
-        while time.monotonic() < end:
-            try:
-                assert call(server.port, "/filter", {})[0] == 200
-                break
-            except OSError:
-                time.sleep(0.01)
-        else:
-            pytest.fail("no connection became free")
+        until(lambda: call(server.port, "/filter", {})[0] == 200)
+
+
+def test_connections_without_a_certificate_keep_no_client_out(tmp_path: Path) -> None:
+    write_certificates(tmp_path, {"a": "/CN=a"})
+    files = [str(tmp_path / name) for name in ("a.crt", "a.key", "ca.crt")]
+    context = ssl.create_default_context(cafile=files[2])
+    context.load_cert_chain(files[0], files[1])
+    with ExtenderServer({"/filter": lambda _: {"ok": 1}}, tls=server_tls(*files), connections=2) as server:
+        silent = [connected(server) for _ in range(300)]
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=WAIT, context=context)
+        connection.request("POST", "/filter", "{}")
+        assert json.loads(connection.getresponse().read()) == {"ok": 1}
+        for peer in silent[:200]:
+            peer.settimeout(WAIT)
+            assert peer.recv(1) == b""  # closed long before its time for a handshake has passed
+        for peer in silent:
+            peer.close()
+        connection.close()
+
+
+@pytest.mark.parametrize("body", [b"[" + b"[]," * 100_000 + b"1]", b"{" + b'"a":1,' * 100_000 + b'"a":1}'])
+def test_a_body_of_many_values_is_not_decoded(body: bytes) -> None:
+    with ExtenderServer({"/filter": lambda _: {}}, most_bytes=1 << 20) as server:
+        assert len(body) < 1 << 20
+        assert call(server.port, "/filter", body)[0] == 413
+
+
+def test_large_bodies_come_one_after_another() -> None:
+    with ExtenderServer({"/filter": lambda _: {}}, most_bytes=1000) as server:
+        start = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        slow = [connected(server) for _ in range(2)]
+        for one in slow:
+            one.sendall(start)
+        until(lambda: call(server.port, "/filter", {})[0] == 503)
+        for one in slow:
+            one.sendall(b"{" + b" " * 998 + b"}")
+            assert b"200" in one.recv(4096)
+        until(lambda: call(server.port, "/filter", {})[0] == 200)
+        for one in slow:
+            one.close()
+
+
+def test_the_limit_of_a_body_grows_with_the_nodes() -> None:
+    assert most_bytes(10) < 5 << 20
+    assert most_bytes(1000) == 20_578_304
+    assert most_bytes(100_000) == 64 << 20
 
 
 def test_a_token_is_needed_where_there_is_one() -> None:

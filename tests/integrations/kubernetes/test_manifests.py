@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from kubernetes_manifests import PATHS, is_part
 from kubernetes_objects import (
     DRIVER,
     claim_json,
@@ -82,7 +83,80 @@ def of_kind(name: str, *kinds: str) -> list[dict[str, Any]]:
 
 
 def test_every_manifest_is_looked_at() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted((*FILES, "Dockerfile", "pod.yaml"))
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(
+        (*FILES, "Dockerfile", "annotations.yaml", "pod.yaml")
+    )
+
+
+def test_a_real_api_server_can_be_asked_about_every_kind_of_manifest() -> None:
+    """`make test-kubernetes` does so; it needs programs that are not built at each change."""
+    root = FOLDER.parents[1]
+    texts = [
+        path.read_text("utf-8")
+        for folder in ("docs", "examples")
+        for path in (root / folder).rglob("*.*")
+        if path.suffix in (".md", ".yaml")
+    ]
+    kinds = {kind for text in texts for kind in re.findall(r"^ *kind: (\w+)$", text, re.MULTILINE)}
+    inside = {"KubeSchedulerConfiguration"}  # of a ConfigMap's text
+    assert {"Pod", "ResourceClaim", "Deployment"} <= kinds
+    assert kinds - inside - {"ClusterRole", "Role", "ServiceAccount"} <= PATHS.keys()
+    assert PATHS.keys() <= kinds
+
+
+def test_what_the_api_server_keeps_is_compared_as_it_writes_it() -> None:
+    written = {"limits": {"gpu": 2}, "args": ["a"], "on": True}
+    assert is_part(written, {"limits": {"gpu": "2", "cpu": "1"}, "args": ["a"], "on": True})
+    assert not is_part(written, {"limits": {"gpu": "3"}, "args": ["a"], "on": True})
+    assert not is_part(written, {"limits": {"gpu": "2"}, "args": ["a"], "on": "True"})
+    assert not is_part(written, {"limits": {"gpu": "2"}, "args": [], "on": True})
+
+
+KEY = "topoplace.io/gpus"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "refused"),
+    [
+        (None, {}, False),
+        (None, {KEY: "x"}, True),
+        ({}, {}, False),
+        ({KEY: "x"}, {KEY: "x", "other": "y"}, False),
+        ({KEY: "x"}, {KEY: "y"}, True),
+        ({KEY: "x"}, {}, True),
+        ({}, {KEY: "x"}, True),
+    ],
+)
+@pytest.mark.parametrize("node", ["", "n0"])
+def test_users_change_no_annotation_about_gpus(
+    before: dict[str, str] | None, now: dict[str, str], node: str, *, refused: bool
+) -> None:
+    policy, binding = documents("annotations.yaml")
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    assert binding["spec"]["validationActions"] == ["Deny"]
+    pod, old = pod_json("a", 1), pod_json("a", 1)
+    pod["metadata"]["annotations"], old["metadata"]["annotations"] = now, before
+    pod["spec"]["nodeName"] = node
+    known: dict[str, Any] = {
+        "object": pod,
+        "request": {"operation": "CREATE" if before is None else "UPDATE"},
+    }
+    known |= {"oldObject": {} if before is None else old}
+    known["variables"] = {
+        one["name"]: str(found)
+        if isinstance(found := evaluated(one["expression"], known), str)
+        else bool(found)
+        for one in policy["spec"]["variables"]
+    }
+    allowed = all(evaluated(one["expression"], known) for one in policy["spec"]["validations"])
+    assert allowed == (not refused and not (before is None and node))
+
+
+def evaluated(expression: str, known: dict[str, Any]) -> Any:
+    celpy = pytest.importorskip("celpy", reason="the extra kubernetes is not installed")
+    environment = celpy.Environment()
+    program = environment.program(environment.compile(expression))
+    return program.evaluate({name: celpy.json_to_cel(value) for name, value in known.items()})
 
 
 def test_the_image_is_that_of_the_manifests_and_has_the_extras_that_exist() -> None:

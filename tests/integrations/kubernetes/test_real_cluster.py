@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from kubernetes_manifests import PATHS, is_part
 from kubernetes_objects import node_json, pod_json
 from real_kubernetes import RealCluster, binaries
 from topoplace.integrations.kubernetes.client import access, api
@@ -29,17 +30,6 @@ EXAMPLES = Path(__file__).parents[3] / "examples/kubernetes"
 GPUS = "topoplace.io/gpus"
 NODES, PODS = 40, 200
 LEASE = "kube-system/topoplace-scheduler"
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-}
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +41,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
                 made = found.create(path, value)
                 assert is_part(value, made), f"{file.name}: {value['kind']} is not as it was written"
         yield found
-
-
-def is_part(value: object, whole: object) -> bool:
-    """Return True if nothing of a value is missing in another: the API server drops fields that it does not know."""
-    match value, whole:
-        case dict(), dict():
-            return all(key in whole and is_part(one, whole[key]) for key, one in value.items())
-        case list(), list():
-            return len(value) == len(whole) and all(map(is_part, value, whole))
-        case _:
-            return value == whole
 
 
 class Program:

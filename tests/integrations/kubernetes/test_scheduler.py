@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,11 @@ def test_a_pod_waits_until_gpus_are_free_and_says_why() -> None:
         api.store.add("pods", pod_json("a", 8))
         until(lambda: all_bound(api))
         api.store.add("pods", pod_json("b", 2))
-        until(lambda: running.reasons() == ["0 of 1 nodes: 1 too little nvidia.com/gpu"])
+        no_gpus = (
+            "0 of 4 nodes: 2 too little cpu, 1 taint node-role.kubernetes.io/control-plane, "
+            "1 too little nvidia.com/gpu"
+        )
+        until(lambda: running.reasons() == [no_gpus])
         until(lambda: any(event["reason"] == "FailedScheduling" for event in api.store.events))
         api.store.finish("a")
         until(lambda: all_bound(api) and where(api, "b") == "n0")
@@ -316,3 +321,25 @@ def test_unreadable_objects_close_nodes_and_stop_nothing() -> None:
         api.store.remove("pods", "strange")
         api.store.add("pods", pod_json("b", 1))
         until(lambda: where(api, "b") == "n0")
+
+
+def test_after_a_restart_the_journal_counts_and_not_an_edited_annotation(tmp_path: Path) -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 1, names=["n0"])
+    with ApiServer() as api:
+        api.store.add("nodes", node_json("n0"))
+        api.store.add("pods", pod_json("a", 1))
+        running = Running(api, topology, journal=tmp_path / "journal")
+        until(lambda: any(event == "bound" for event, _ in running.logged))
+        running.stop()
+        given = api.store.pods()["a"]["metadata"]["annotations"]["topoplace.io/gpus"]
+        mine = int(given.removeprefix('{"main":[').removesuffix("]}"))
+        edited = {"topoplace.io/gpus": f'{{"main":[{(mine + 1) % 8}]}}'}
+        api.store.change("pods", "a", lambda pod: pod["metadata"].update(annotations=edited))
+        running = Running(api, topology, journal=tmp_path / "journal")
+        api.store.add("pods", pod_json("b", 7))
+        until(lambda: where(api, "b"))
+        running.stop()
+        assert ("annotation_edited", {"pod": "a", "node": "n0", "gpus": given}) in running.logged
+        assert running.scheduler.figures.differences["edited annotation"] == 1
+        free = json.loads(api.store.pods()["b"]["metadata"]["annotations"]["topoplace.io/gpus"])["main"]
+        assert sorted(free) == [gpu for gpu in range(8) if gpu != mine]

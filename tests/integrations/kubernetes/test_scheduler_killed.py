@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import topoplace as tp
-from kubernetes_objects import DRIVER, claim_spec, class_json, exactly, node_json, pod_json
+from kubernetes_objects import DRIVER, claim_spec, class_json, exactly, node_json, nodes_outside, pod_json
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
 from topoplace.testing.kubernetes import ApiServer, ObjectStore, control_claims
 
@@ -107,6 +107,8 @@ def test_churn_faults_and_kills_give_no_gpu_twice_and_lose_no_pod(tmp_path: Path
     kill_at = [round((i + 1) * total / (KILLS + 1)) for i in range(KILLS)]
     finished: set[str] = set()
     with ApiServer() as api:
+        for outside in nodes_outside():
+            api.store.add("nodes", outside)
         for i in range(NODES):
             api.store.add("nodes", node_json(f"n{i}"))
             for one in resource_slices(f"n{i}", MACHINE, DRIVER):

@@ -208,9 +208,10 @@ def _add_extender(which: Any) -> None:
 def _extender(arguments: argparse.Namespace) -> None:
     from threading import Thread
 
+    from topoplace.errors import KubernetesError
     from topoplace.integrations import log, metrics
     from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
-    from topoplace.integrations.kubernetes.extender.server import Page, check_host
+    from topoplace.integrations.kubernetes.extender.server import Page, check_host, most_bytes
     from topoplace.integrations.kubernetes.figures import EXTENDER, PodFigures
 
     host, port = serving.listened(arguments.listen, "--listen")
@@ -238,11 +239,18 @@ def _extender(arguments: argparse.Namespace) -> None:
                 pass
             if ready.is_set():
                 with ExtenderServer(
-                    extender.answers(), host, port, tls=tls, token=token, pages=pages
+                    extender.answers(),
+                    host,
+                    port,
+                    tls=tls,
+                    token=token,
+                    most_bytes=most_bytes(machines.num_machines),
+                    pages=pages,
                 ) as server:
                     log.to_stderr("ready", port=server.port)
-                    while not stop.wait(_SIGNALS_S):
-                        pass  # a signal delivered to another thread does not wake this one
+                    while not stop.wait(_SIGNALS_S):  # a signal for another thread does not wake this one
+                        if not follower.is_alive():
+                            raise KubernetesError("what follows the API server has ended; its error is above")
         finally:
             stop.set()
             follower.join()

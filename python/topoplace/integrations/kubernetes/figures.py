@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from topoplace.integrations.figures import DecisionFigures
@@ -20,6 +21,10 @@ class PodFigures(DecisionFigures):
     bound: int = 0
     not_bound: int = 0
     preempted: int = 0
+    failed_decisions: int = 0
+    """Decisions that ended with an error of this program."""
+    unreadable: Counter[str] = field(default_factory=Counter[str])
+    """Objects that could not be read, by kind; "answers" of the API server are listed again."""
     closed_nodes: int = 0
     """Nodes that get no pods with GPUs now, because it is unknown which of their GPUs are taken."""
 
@@ -29,6 +34,7 @@ _COMMON: Final = {
     "bound": "Pods bound as they were decided",
     "not_bound": "Pods that the API server did not bind as they were decided",
 }
+_UNREADABLE: Final = {"unreadable": ("Objects of the API server that could not be read", "kind")}
 _GAUGES: Final = {
     "fragmentation": "Fragmentation of free GPUs over sockets, 0 to 1",
     "closed_nodes": "Nodes without new pods, because it is unknown which of their GPUs are taken",
@@ -38,17 +44,19 @@ SCHEDULER: Final = MetricTexts(
         **_COMMON,
         "confirmed": "Pods that a watch has shown where they were decided",
         "preempted": "Pods that were asked to end for others",
+        "failed_decisions": "Decisions that ended with an error of this program",
     },
     counted={
         "deferred": ("Decisions to wait", "reason"),
         "differences": ("Differences between journal and API server, healed", "kind"),
+        **_UNREADABLE,
     },
     gauges={"waiting": "Pods that wait for a decision", **_GAUGES},
     latency="Seconds from when a pod, or the last of its group, was seen until it was decided",
 )
 EXTENDER: Final = MetricTexts(
     counters=_COMMON,
-    counted={"deferred": ("Questions after which a pod waits", "reason")},
+    counted={"deferred": ("Questions after which a pod waits", "reason"), **_UNREADABLE},
     gauges=_GAUGES,
     latency="Seconds that an answer to kube-scheduler took",
 )

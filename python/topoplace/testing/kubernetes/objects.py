@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from threading import Condition
 from typing import Any, NamedTuple
@@ -11,6 +12,24 @@ from typing import Any, NamedTuple
 Json = dict[str, Any]
 _ENDED = ("Succeeded", "Failed")
 _KINDS = ("pods", "nodes", "configmaps", "leases", "resourceslices", "deviceclasses", "resourceclaims")
+
+
+_NESTED = re.compile(rb'"@nested ([0-9]+)"')
+
+
+def nested(depth: int) -> str:
+    """Return what a store holds in place of objects within objects, more than Python can write."""
+    return f"@nested {depth}"
+
+
+def encoded(value: object) -> bytes:
+    """Return a value as JSON, with what `nested` is about in full."""
+
+    def in_full(match: re.Match[bytes]) -> bytes:
+        depth = int(match[1])
+        return b'{"a":' * depth + b"1" + b"}" * depth
+
+    return _NESTED.sub(in_full, json.dumps(value).encode())
 
 
 class Change(NamedTuple):
@@ -228,7 +247,7 @@ class ObjectStore:
     def _note(self, kind: str, what: str, value: Json) -> None:
         self.version += 1
         value["metadata"]["resourceVersion"] = str(self.version)
-        line = json.dumps({"type": what, "object": value}).encode() + b"\n"
+        line = encoded({"type": what, "object": value}) + b"\n"
         self.history.append(Change(self.version, kind, line))
         self.changed.notify_all()
 

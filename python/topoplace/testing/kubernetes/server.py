@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from topoplace.testing.kubernetes.objects import ObjectStore, StoreError
+from topoplace.testing.kubernetes.objects import ObjectStore, StoreError, encoded
 
 _POLL_S = 0.2
 _WATCHED = ("pods", "nodes", "resourceslices", "deviceclasses", "resourceclaims")
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, found)
 
     def _send(self, status: int, value: Any) -> None:
-        data = json.dumps(value).encode()
+        data = encoded(value)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

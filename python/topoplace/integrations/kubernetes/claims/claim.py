@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from topoplace import _checks
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.claims.device import DeviceId
-from topoplace.integrations.kubernetes.objects.fields import items, mapping, text, texts
+from topoplace.integrations.kubernetes.objects.fields import check_depth, items, mapping, text, texts, whole
 from topoplace.integrations.kubernetes.objects.selectors import NodeTerm, node_terms
 from topoplace.integrations.kubernetes.objects.taints import Toleration, tolerations
 
@@ -98,7 +98,7 @@ class Claim:
 
 def device_class(value: object) -> DeviceClass:
     """Return a DeviceClass of the API; KubernetesError names the field that cannot be read."""
-    found = mapping(value, "DeviceClass")
+    found = whole(value, "DeviceClass")
     name = text(mapping(found.get("metadata"), "metadata").get("name"), "metadata.name")
     spec = mapping(found.get("spec"), "spec")
     return DeviceClass(
@@ -124,6 +124,7 @@ def claim(value: object) -> Claim:
     config: tuple[Mapping[str, Any], ...] = ()
     refused = ""
     try:
+        whole(value, "what it asks for")
         requests = tuple(_requests(spec))
         constraints = tuple(_constraints(spec, requests))
         config = _configs(spec.get("config"), "config")
@@ -214,6 +215,7 @@ def _selectors(value: object, what: str) -> tuple[str, ...]:
 
 
 def _configs(value: object, what: str) -> tuple[Mapping[str, Any], ...]:
+    check_depth(value, what)
     return tuple([mapping(one, f"{what}[{i}]") for i, one in enumerate(items(value, what))])
 
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from topoplace.engine.memo import Memo
-from topoplace.errors import KubernetesError, require_package
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.claims.assignment import TooManyChoicesError
 from topoplace.integrations.kubernetes.claims.claim import Allocation, Claim, DeviceClass, Request
 from topoplace.integrations.kubernetes.claims.device import Device, DeviceId
 from topoplace.integrations.kubernetes.claims.matching import gpu_numbers
 from topoplace.integrations.kubernetes.claims.pools import Pools, Slice
+from topoplace.integrations.kubernetes.claims.selecting import Selecting
 from topoplace.integrations.kubernetes.objects.taints import untolerated
 from topoplace.topology.topology import Topology
 
-MOST_ALL_STEPS: Final = 200_000
-"""Steps of expressions, of about 20 µs, for one decision; those for nodes that were looked at before count no more."""
+_SEARCH_S: Final = (0.3, 2e-4)
+"""How long the search of one decision may take, and how much longer for each node."""
+_USUAL_S: Final = (0.05, 1e-4)
+"""How long a search usually takes at most, in the same way: what it takes more counts against a namespace."""
+_MOST_GONE: Final = 1 << 12
 _MOST_QUESTIONS: Final = 64
 """Requests whose answers are kept for each node."""
 
@@ -52,10 +60,14 @@ class ClaimTable:
         self.claims: dict[tuple[str, str], Claim] = {}
         self.is_served = True
         """False if the API server does not tell about claims."""
-        self._steps = [0]
+        self.selecting = Selecting()
+        self._namespace = ""
+        self._end = math.inf
         self._holders: dict[DeviceId, set[str]] = {}
         self._of_pool: dict[tuple[str, str], set[tuple[str, str]]] = {}
         """The claims that hold devices of a pool."""
+        self._gone = Memo[str, bool](_MOST_GONE)
+        """The uids of claims that were deleted."""
         self._assumed: dict[str, tuple[str, Claim]] = {}
         """By uid of the claim: the pod for which it was decided on, and the claim as the API server has it."""
 
@@ -87,22 +99,44 @@ class ClaimTable:
         """Return the devices of a node."""
         found = self._nodes.get(node)
         if found is None:
+            begin = time.monotonic()
             devices = self._pools.devices_of(node)
             numbers = self._topology.gpus_of.get(node, ())
             gpus = [self._topology.gpus[number] for number in numbers] if devices else []
             found = NodeDevices(devices, gpu_numbers(devices, gpus), Memo(_MOST_QUESTIONS))
             self._nodes[node] = found
+            self._end += time.monotonic() - begin  # which is once for all
         return found
 
-    def begin_decision(self) -> None:
-        """Allow as many steps of expressions as one decision may take."""
-        self._steps[0] = MOST_ALL_STEPS
+    @contextmanager
+    def decision(self, namespace: str, num_nodes: int) -> Generator[None]:
+        """Decide for a pod of a namespace, against which it counts if that takes long.
+
+        NotYetError if the claims of the namespace have taken too long already.
+        """
+        self.selecting.check_time(namespace)
+        begin = time.monotonic()
+        most_s, usual_s = (base_s + node_s * num_nodes for base_s, node_s in (_SEARCH_S, _USUAL_S))
+        self._namespace, self._end = namespace, begin + most_s
+        try:
+            yield
+        finally:
+            asked_s = self._end - begin - most_s
+            search_s = time.monotonic() - begin - asked_s
+            self.selecting.allowances.spend(namespace, max(0.0, search_s - usual_s))
+            self._namespace, self._end = "", math.inf
+
+    def check_time(self) -> None:
+        """Raise TooManyChoicesError if a decision takes too long: it keeps others waiting."""
+        if time.monotonic() > self._end:
+            raise TooManyChoicesError("its claims have too many choices of devices to search in time")
 
     def matching(self, node: str, request: Request) -> Matches:
         """Return the devices of a node that match a request, free or not, in the order of their names.
 
-        KubernetesError if its class is not there, or an expression has no answer.
+        KubernetesError if its class is not there, or an expression has no answer; NotYetError if it has none yet.
         """
+        self.check_time()
         known = self.classes.get(request.device_class)
         if known is None:
             raise KubernetesError(f"there is no DeviceClass {request.device_class}")
@@ -110,7 +144,11 @@ class ClaimTable:
         there = self.on(node)
 
         def find() -> Matches:
-            accepted = _accepted(there.devices, selectors, self._steps)
+            begin = time.monotonic()
+            try:
+                accepted = self.selecting.accepted(there.devices, selectors, self._namespace)
+            finally:
+                self._end += time.monotonic() - begin  # that has limits of its own
             tolerated = [one for one in accepted if not untolerated(one.taints, request.tolerations)]
             unsupported = next((one.unsupported for one in tolerated if one.unsupported), "")
             return Matches([one for one in tolerated if not one.unsupported], unsupported)
@@ -124,6 +162,8 @@ class ClaimTable:
 
         What was decided of it stays until the API server has it, or `settle` says how it ended.
         """
+        if claim.uid in self._gone:
+            return  # what was written for a pod is told later than that it is gone
         known = self.claims.get(claim.key)
         assumed = self._assumed.get(claim.uid)
         told = assumed[1] if assumed else known
@@ -139,6 +179,7 @@ class ClaimTable:
         """Forget a claim that is gone."""
         known = self.claims.get(key)
         if known is not None:
+            self._gone[known.uid] = True
             self._assumed.pop(known.uid, None)
             self._replace(known, None)
 
@@ -185,20 +226,6 @@ class ClaimTable:
     def is_assumed(self, claim: Claim) -> bool:
         """Return True if the API server has not yet shown the allocation of a claim."""
         return claim.uid in self._assumed
-
-
-def _accepted(devices: Iterable[Device], selectors: Iterable[str], steps: list[int]) -> list[Device]:
-    """Return the devices that all selectors accept; celpy, which reads these, is imported when there are any."""
-    if not selectors:
-        return list(devices)
-    try:
-        require_package("celpy", "a selector of devices")
-    except ModuleNotFoundError as error:
-        raise KubernetesError(str(error)) from None
-    from topoplace.integrations.kubernetes.claims.expressions import expression
-
-    expressions = [expression(text) for text in selectors]
-    return [one for one in devices if all(each.accepts(one, steps) for each in expressions)]
 
 
 def _is_older(version: str, known: str) -> bool:

@@ -44,8 +44,12 @@ class Attribute(NamedTuple):
         return frozenset((self.kind, value) for value in self.values)
 
 
-Named = Mapping[str, Mapping[str, Any]]
-"""Values by domain and name."""
+Look = tuple[str, str, str]
+"""What an expression has looked at: attributes or capacity, a domain, a name."""
+ALL: Final = "*"
+"""In place of a domain or name of a look: all of them."""
+PRESENT: Final = "?"
+"""In place of the name of a look: whether the domain is there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +69,23 @@ class Device:
         """Return the attribute with a name such as gpu.example.com/model; None if it is missing."""
         domain, _, name = qualified.rpartition("/")
         return self.attributes.get(domain, {}).get(name)
+
+    def seen(self, look: Look) -> object:
+        """Return what an expression sees where it looks; None if there is nothing."""
+        what, domain, name = look
+        if what == "driver":
+            return self.id.driver
+        if what == "allowMultipleAllocations":
+            return self.unsupported == what
+        values: Mapping[str, Mapping[str, object]] = (
+            self.attributes if what == "attributes" else self.capacity
+        )
+        if domain == ALL:
+            return values
+        if name == PRESENT:
+            return domain in values
+        within = values.get(domain, {})
+        return within if name == ALL else within.get(name)
 
     def own(self, name: str) -> Any:
         """Return the single value of an attribute of its driver; None if it is missing."""

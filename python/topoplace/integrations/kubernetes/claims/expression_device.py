@@ -7,38 +7,14 @@ from typing import Any, Final
 
 from celpy import celtypes
 
-from topoplace.integrations.kubernetes.claims.device import Attribute, Device
+from topoplace.integrations.kubernetes.claims.device import ALL, PRESENT, Attribute, Device, Look
 from topoplace.integrations.kubernetes.claims.expression_functions import CONVERTED, Quantity
 
-Look = tuple[str, str, str]
-"""What an expression has looked at: attributes or capacity, a domain, a name."""
-_ALL: Final = "*"
-"""In place of a domain or name: all of them."""
-_PRESENT: Final = "?"
-"""In place of a name: whether the domain is there."""
 _DICT: Final[Any] = dict  # its methods, of which those of celpy make nothing else
 
 
-def seen(device: Device, look: Look) -> object:
-    """Return what an expression sees where it looks; None if there is nothing."""
-    what, domain, name = look
-    if what == "driver":
-        return device.id.driver
-    if what == "allowMultipleAllocations":
-        return device.unsupported == what
-    values: Mapping[str, Mapping[str, object]] = (
-        device.attributes if what == "attributes" else device.capacity
-    )
-    if domain == _ALL:
-        return values
-    if name == _PRESENT:
-        return domain in values
-    within = values.get(domain, {})
-    return within if name == _ALL else within.get(name)
-
-
 class _Watched(celtypes.MapType):
-    """A mapping of CEL that notes at which of its keys an expression looks; `_ALL` for all of them."""
+    """A mapping of CEL that notes at which of its keys an expression looks; `ALL` for all of them."""
 
     def __init__(self, values: Mapping[str, Any], note: Callable[[str], None]) -> None:
         super().__init__()
@@ -61,29 +37,29 @@ class _Watched(celtypes.MapType):
         return celtypes.BoolType(item in self)
 
     def __iter__(self) -> Iterator[Any]:
-        self.note(_ALL)
+        self.note(ALL)
         return iter(_DICT.keys(self))
 
     def __len__(self) -> int:
-        self.note(_ALL)
+        self.note(ALL)
         return int(_DICT.__len__(self))
 
     def __eq__(self, other: object) -> bool:
-        self.note(_ALL)
+        self.note(ALL)
         return bool(_DICT.__eq__(self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
     def keys(self) -> Any:
-        self.note(_ALL)
+        self.note(ALL)
         return _DICT.keys(self)
 
     def values(self) -> Any:
-        self.note(_ALL)
+        self.note(ALL)
         return _DICT.values(self)
 
     def items(self) -> Any:
-        self.note(_ALL)
+        self.note(ALL)
         return _DICT.items(self)
 
 
@@ -103,12 +79,11 @@ class _Domains(_Watched):
         return self[key]
 
 
-def variable(device: Device, looks: dict[Look, object]) -> celtypes.MapType:
+def variable(device: Device, looks: dict[Look, None]) -> celtypes.MapType:
     """Return the variable `device`; looks: where to note what an expression has looked at."""
 
     def note(what: str, domain: str, name: str) -> None:
-        look = (what, domain, name)
-        looks[look] = seen(device, look)
+        looks[what, domain, name] = None
 
     def domains(
         what: str, values: Mapping[str, Mapping[str, Any]], converted: Callable[[Any], Any]
@@ -119,7 +94,7 @@ def variable(device: Device, looks: dict[Look, object]) -> celtypes.MapType:
 
         return _Domains(
             {domain: within(domain) for domain in values},
-            lambda domain: note(what, domain, _ALL if domain == _ALL else _PRESENT),
+            lambda domain: note(what, domain, ALL if domain == ALL else PRESENT),
             within,
         )
 
@@ -133,9 +108,9 @@ def variable(device: Device, looks: dict[Look, object]) -> celtypes.MapType:
     def top(name: str) -> None:
         if name in ("driver", "allowMultipleAllocations"):
             note(name, "", "")
-        elif name == _ALL:
+        elif name == ALL:
             for what in ("attributes", "capacity"):
-                note(what, _ALL, _ALL)
+                note(what, ALL, ALL)
 
     return _Watched(found, top)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from topoplace import _checks
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.claims.device import Device, DeviceId, devices
-from topoplace.integrations.kubernetes.objects.fields import mapping, text
+from topoplace.integrations.kubernetes.objects.fields import mapping, text, whole
 
 _MOST_GENERATION: Final = (1 << 63) - 1
 _PoolKey = tuple[str, str]
@@ -32,7 +32,7 @@ class Slice:
 
 def resource_slice(value: object) -> Slice:
     """Return a ResourceSlice of the API; KubernetesError names the field that cannot be read."""
-    found = mapping(value, "ResourceSlice")
+    found = whole(value, "ResourceSlice")
     name = text(mapping(found.get("metadata"), "metadata").get("name"), "metadata.name")
     spec = mapping(found.get("spec"), "spec")
     driver = text(spec.get("driver"), "spec.driver")

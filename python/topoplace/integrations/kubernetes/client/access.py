@@ -17,6 +17,8 @@ from urllib.parse import SplitResult, urlsplit
 from topoplace import _checks
 from topoplace.discovery.text import yaml_tree
 from topoplace.errors import KubernetesError, TopologyError
+from topoplace.integrations.kubernetes.client.exec_plugin import ExecPlugin
+from topoplace.integrations.kubernetes.client.proxies import Proxy, from_environment, proxy
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _REREAD_S = 60.0
@@ -37,10 +39,23 @@ class Access:
     """A file with the token, which is read again from time to time."""
     path: str = ""
     """What comes before the paths of the API."""
+    plugin: ExecPlugin | None = None
+    """A program that has the token or the certificate."""
+    proxy: Proxy | None = None
+    """Through which the server is reached."""
     _read_at: float = field(default=0.0, init=False)
 
     def authorization(self) -> str:
-        """Return the value of the header Authorization; "" without a token."""
+        """Return the value of the header Authorization; "" without a token. A new certificate counts from now on."""
+        if self.plugin is not None:
+            found, is_new = self.plugin.credential()
+            self.token = found.token
+            if is_new and found.certificate and self.tls is not None:
+                try:
+                    _load_pem(self.tls, found.certificate, found.key, "the program of exec")
+                except KubernetesError:
+                    self.plugin.forget()
+                    raise
         if self.token_file is not None and (not self.token or time.monotonic() - self._read_at > _REREAD_S):
             self.token = _read(self.token_file).strip()
             self._read_at = time.monotonic()
@@ -61,8 +76,8 @@ def in_cluster(directory: Path = _SERVICE_ACCOUNT) -> Access:
 def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
     """Return the access that the current context of a kubeconfig describes.
 
-    Tokens, token files and client certificates are known; exec plugins and passwords are not. KubernetesError says
-    what is missing.
+    Tokens, token files, client certificates and programs that have them (`exec`) are known; passwords are not. Proxies
+    are those of the kubeconfig, else of the environment. KubernetesError says what is missing.
     """
     file = Path(path)
     text = _read(file)
@@ -89,7 +104,36 @@ def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
         str(user.get("token") or ""),
         file.parent / str(token_file) if token_file else None,
         server.path.rstrip("/"),
+        _plugin(user, cluster, tls, file),
+        _proxy(cluster, server, file) if tls else None,
     )
+
+
+def _plugin(
+    user: Mapping[str, Any], cluster: Mapping[str, Any], tls: ssl.SSLContext | None, file: Path
+) -> ExecPlugin | None:
+    """Return the program that has a user's credentials; None if there is none. Its answers go to no plain server."""
+    given = user.get("exec")
+    if given is None:
+        return None
+    if not isinstance(given, yaml_tree.Fields) or tls is None:
+        raise KubernetesError(f"{file}: exec of a user needs a command, and a server that is encrypted")
+    authority = _data(cluster, "certificate-authority", file)
+    told = {"server": str(cluster.get("server"))} | (
+        {"certificate-authority-data": base64.b64encode(authority.encode()).decode()} if authority else {}
+    )
+    try:
+        return ExecPlugin(given, told, file.parent)
+    except KubernetesError as error:
+        raise KubernetesError(f"{file}: {error}") from None
+
+
+def _proxy(cluster: Mapping[str, Any], server: SplitResult, file: Path) -> Proxy | None:
+    url = str(cluster.get("proxy-url") or "")
+    try:
+        return proxy(url) if url else from_environment(str(server.hostname))
+    except (KubernetesError, ValueError) as error:
+        raise KubernetesError(f"{file}: {error}") from None
 
 
 def _server(cluster: Mapping[str, Any], file: Path) -> SplitResult:
@@ -112,9 +156,9 @@ def _user(config: Mapping[str, Any], context: Mapping[str, Any], file: Path) -> 
     if not context.get("user"):
         return {}
     user = _named(config, "users", "user", str(context["user"]))
-    if strange := sorted({"exec", "auth-provider", "username", "password"} & user.keys()):
+    if strange := sorted({"auth-provider", "username", "password"} & user.keys()):
         raise KubernetesError(
-            f"{file}: {strange[0]} of a user is not supported; use a token or a certificate"
+            f"{file}: {strange[0]} of a user is not supported; use a token, a certificate or exec"
         )
     return user
 
@@ -162,8 +206,11 @@ def _context(authority: str) -> ssl.SSLContext:
 
 def _load_client(context: ssl.SSLContext, user: Mapping[str, Any], file: Path) -> None:
     certificate, key = (_data(user, f"client-{what}", file) for what in ("certificate", "key"))
-    if not certificate:
-        return
+    if certificate:
+        _load_pem(context, certificate, key, str(file))
+
+
+def _load_pem(context: ssl.SSLContext, certificate: str, key: str, what: str) -> None:
     with tempfile.NamedTemporaryFile(
         "w", suffix=".pem"
     ) as both:  # ssl reads files only; this one is ours alone
@@ -172,7 +219,7 @@ def _load_client(context: ssl.SSLContext, user: Mapping[str, Any], file: Path) -
         try:
             load_pair(context, both.name)
         except (ssl.SSLError, OSError) as error:
-            raise KubernetesError(f"{file}: the client certificate cannot be used: {error}") from None
+            raise KubernetesError(f"{what}: the client certificate cannot be used: {error}") from None
 
 
 def _read(path: Path) -> str:

@@ -11,11 +11,14 @@ from typing import Any, Final, cast
 from topoplace import _checks
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client.access import Access
+from topoplace.integrations.kubernetes.client.decoding import decoded
+from topoplace.integrations.kubernetes.objects.fields import MOST_DEPTH, TooDeep
 
 MOST_BYTES: Final = 64 << 20
 """Limit on one answer; lists are read in pages."""
 _FAILURES = (OSError, http.client.HTTPException)
 _OTHER_TYPE = "application/json"
+_UNAUTHORIZED = 401
 
 
 class ApiError(KubernetesError):
@@ -26,6 +29,13 @@ class ApiError(KubernetesError):
         self.status = status
         """The status of HTTP; 0 if there was no answer, so that the request may or may not have had its effect."""
         self.retry_after_s = retry_after_s
+
+
+class TooLargeError(ApiError):
+    """An answer that is too large to be read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, message)
 
 
 class Connection:
@@ -50,7 +60,7 @@ class Connection:
             raise ApiError(0, f"{method} {path}: {_checks.shown(error)}") from None
         if len(data) > MOST_BYTES:
             self.close()
-            raise ApiError(0, f"{method} {path}: an answer of more than {MOST_BYTES} bytes")
+            raise TooLargeError(f"{method} {path}: an answer of more than {MOST_BYTES} bytes")
         return _checked(response, data, f"{method} {path}")
 
     def open(self, method: str, path: str, body: object = None) -> http.client.HTTPResponse:
@@ -65,20 +75,35 @@ class Connection:
         return self._sent(method, path, body)
 
     def _sent(self, method: str, path: str, body: object) -> http.client.HTTPResponse:
+        headers = {"Accept": "application/json", "User-Agent": "topoplace"}
+        try:
+            authorization = self._access.authorization()  # from now on, there may be a new certificate, too
+        except KubernetesError as error:
+            raise ApiError(0, str(error)) from None
+        if authorization:
+            headers["Authorization"] = authorization
         if self._http is None:
             self._http = self._connected()
-        headers = {"Accept": "application/json", "User-Agent": "topoplace"}
-        if authorization := self._access.authorization():
-            headers["Authorization"] = authorization
         data = None
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = _OTHER_TYPE
         self._http.request(method, self._access.path + path, data, headers)
-        return self._http.getresponse()
+        response = self._http.getresponse()
+        if response.status == _UNAUTHORIZED and self._access.plugin is not None:
+            self._access.plugin.forget()
+        return response
 
     def _connected(self) -> http.client.HTTPConnection:
         host, port, tls = self._access.host, self._access.port, self._access.tls
+        if self._access.proxy is not None and tls is not None:
+            through = self._access.proxy
+            tunnel = http.client.HTTPSConnection(
+                through.host, through.port, timeout=self._timeout_s, context=tls
+            )
+            tunnel.set_tunnel(host, port, dict(through.headers))
+            tunnel.connect()
+            return tunnel
         made = (
             http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=tls)
             if tls
@@ -105,9 +130,11 @@ class Connection:
 def _checked(response: http.client.HTTPResponse, data: bytes, what: str) -> Any:
     """Return the body of an answer as JSON; ApiError for a failure, or for what is no JSON."""
     try:
-        found: Any = json.loads(data) if data else {}
-    except (ValueError, RecursionError):
+        found: Any = decoded(data) if data else {}
+    except ValueError:
         found = None
+    if isinstance(found, TooDeep):
+        raise ApiError(response.status, f"{what}: the object is nested more than {MOST_DEPTH} deep")
     if 200 <= response.status < 300 and found is not None:
         return found
     message = cast("dict[str, Any]", found).get("message") if isinstance(found, dict) else None

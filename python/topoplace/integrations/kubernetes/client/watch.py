@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import json
 import random
 from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from topoplace import _checks
 from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
-from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
+from topoplace.integrations.kubernetes.client.connection import ApiError, Connection, TooLargeError
+from topoplace.integrations.kubernetes.client.decoding import decoded
 
 Kind = Literal["pods", "nodes", "configmaps", "resourceslices", "deviceclasses", "resourceclaims"]
 _CORE = ("pods", "nodes", "configmaps")
@@ -34,7 +35,8 @@ class News(NamedTuple):
     kind: Kind
     type: str
     """LISTED: `value` is the list of all objects. ADDED, MODIFIED, DELETED: it is the object. UNSERVED: it is why
-    there are none; that is told only of kinds that a server need not have."""
+    there are none; that is told only of kinds that a server need not have. FAILED: it is what cannot be read of an
+    answer; all objects are listed again."""
     value: Any
 
 
@@ -65,6 +67,7 @@ class Watcher:
         self._stop = Event()
         self._thread = Thread(target=self._run, name=f"watch {kind}", daemon=True)
         self._version = ""
+        self._limit = _PAGE
         self.num_lists = 0
         """How often all objects were listed."""
         self.last_error = ""
@@ -91,15 +94,21 @@ class Watcher:
                     failures = 0
                 else:
                     self._stop.wait(_BACKOFF_S[0])
+                continue
             except ApiError as error:
-                self.last_error = str(error)
+                found = error
                 if error.status in _NOT_SERVED and self._kind not in _CORE:
                     self._tell(News(self._kind, "UNSERVED", str(error)))
                 if error.status == _GONE or (error.status and failures):
                     self._version = ""
-                pause = max(error.retry_after_s, _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
-                failures += 1
-                self._stop.wait(pause * random.uniform(0.5, 1.0))
+            except Exception as error:  # a thread that ends without a word is worse than any of them
+                found = ApiError(0, f"{type(error).__name__}: {_checks.shown(str(error), 200)}")
+                self._version = ""
+                self._tell(News(self._kind, "FAILED", str(found)))
+            self.last_error = str(found)
+            pause = max(found.retry_after_s, _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            failures += 1
+            self._stop.wait(pause * random.uniform(0.5, 1.0))
         self._connection.close()
 
     def _list(self) -> None:
@@ -107,8 +116,7 @@ class Watcher:
         found: list[Any] = []
         onward = ""
         while True:
-            path = f"{self._path}?limit={_PAGE}{self._query}{onward}"
-            page: dict[str, Any] = self._connection.call("GET", path)
+            page = self._page(onward)
             found += page.get("items") or []
             metadata: dict[str, Any] = page.get("metadata") or {}
             if not metadata.get("continue"):
@@ -117,6 +125,19 @@ class Watcher:
         self.num_lists += 1
         self._tell(News(self._kind, "LISTED", found))
         self._version = str(metadata.get("resourceVersion", "0"))
+
+    def _page(self, onward: str) -> dict[str, Any]:
+        """Return the next objects of a list: fewer of them if they are so large that an answer cannot be read."""
+        while True:
+            try:
+                path = f"{self._path}?limit={self._limit}{self._query}{onward}"
+                page: dict[str, Any] = self._connection.call("GET", path)
+            except TooLargeError:
+                if self._limit == 1:
+                    raise
+                self._limit = max(1, self._limit // 4)
+            else:
+                return page
 
     def _watch(self) -> int:
         """Tell what happens after the version that was seen; return how many events came until the watch ended."""
@@ -130,20 +151,13 @@ class Watcher:
             if response.status != 200:
                 raise ApiError(response.status, f"watch {self._kind}: {response.reason}")
             while line := response.readline(_MOST_LINE):
+                if len(line) == _MOST_LINE and not line.endswith(b"\n"):
+                    raise ApiError(_GONE, f"watch {self._kind}: an event of more than {_MOST_LINE} bytes")
                 if not line.endswith(b"\n"):
                     break  # cut within a line
                 self._take(line)
                 count += 1
-        except ApiError:
-            raise
-        except (
-            OSError,
-            http.client.HTTPException,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-        ) as error:
+        except (OSError, http.client.HTTPException) as error:
             raise ApiError(0, f"watch {self._kind}: {error!r}") from None
         finally:
             self._connection.close()
@@ -151,7 +165,7 @@ class Watcher:
 
     def _take(self, line: bytes) -> None:
         """Tell one event, and note the version after it."""
-        event = json.loads(line)
+        event = decoded(line)
         value, what = event["object"], event["type"]
         if what == "ERROR":
             raise ApiError(int(value.get("code") or 500), f"watch {self._kind}: {value.get('message')}")

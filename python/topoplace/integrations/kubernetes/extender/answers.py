@@ -15,7 +15,7 @@ from topoplace.integrations.kubernetes.objects.annotations import request_of
 from topoplace.integrations.kubernetes.objects.fields import mapping, text
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
-from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.allowed_rows import MachineMask
 from topoplace.integrations.kubernetes.scheduler.calls import Outcome
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.seats import job_graph
@@ -143,7 +143,7 @@ class Extender:
                 answers.append((rank, "" if rank >= 0 else "it has no such GPUs free"))
         return answers
 
-    def _ranks(self, job: JobGraph, mask: Mask) -> list[int]:
+    def _ranks(self, job: JobGraph, mask: MachineMask) -> list[int]:
         """Return for each machine the place of its best choice among all different ones; -1 if it has none."""
         cluster = self.state.focus(mask)
         ranks = [-1] * len(mask)
@@ -164,7 +164,7 @@ class Extender:
         row = self.state.table.row_of.get(node, len(mask))
         if row >= len(mask) or not mask[row]:
             return f"the free GPUs of node {node} are not known"
-        only = np.zeros_like(mask)
+        only = MachineMask(np.zeros_like(mask))
         only[row] = True
         placement = self._policy.place(_job(pod), self.state.focus(only))
         return placement.gpus if placement else f"node {node} has no such GPUs free any more"

@@ -57,7 +57,9 @@ class RunningExtender:
         self._bindings = 0
         self._binding_ended = Condition()
         state = ClusterState(topology, gpu_resource)
-        self._intake = Intake(state, WaitingPods(""), Decisions(state, None, self._figures), write_log)
+        self._intake = Intake(
+            state, WaitingPods(""), Decisions(state, None, self._figures), self._figures, write_log
+        )
         self.extender = Extender(state, policy, self._bound)
 
     def answers(self) -> dict[str, Answer]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedReader
 from ipaddress import ip_address
-from threading import BoundedSemaphore, Thread, Timer
+from threading import Lock, Thread, Timer
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
@@ -20,13 +20,26 @@ from topoplace import _checks
 from topoplace.errors import KubernetesError
 
 _log = logging.getLogger(__name__)
-MOST_BYTES: Final = 64 << 20
-"""Limit on the body of a question: 12,500 whole nodes are about 40 MB."""
+_MOST_BYTES: Final = 64 << 20
+_BASE_BYTES: Final = 4 << 20
+_NODE_BYTES: Final = 16 << 10
+_BYTES_OF_VALUE: Final = 16
+"""A body may have a value for so many bytes of its limit: Python takes about 100 bytes for each."""
+_AT_ONCE: Final = 2
+"""How many of the largest bodies may be there at a time."""
+_HANDSHAKE_S: Final = 5.0
+_STRANGERS: Final = 128
+_STRANGERS_OF_PEER: Final = 16
 _CHUNK = 1 << 20
 _NO_TOKEN = "no token, or a wrong one"
 Answer = Callable[[Any], Any]
 Page = Callable[[], bytes]
 """Returns a text in UTF-8, such as the metrics."""
+
+
+def most_bytes(num_nodes: int) -> int:
+    """Return the limit on the body of a question, which may have so many whole nodes."""
+    return min(_MOST_BYTES, _BASE_BYTES + _NODE_BYTES * num_nodes)
 
 
 def check_host(host: str, tls: ssl.SSLContext | None, token: str) -> None:
@@ -45,8 +58,12 @@ class ExtenderServer:
 
     host: an address of this host; one that is not loopback needs `tls`, and a token or client certificates. tls: a
     context for servers. token: what requests must bear; "" for none. request_s: seconds in which a request must have
-    come and its answer have gone; idle connections are closed after as many. connections: the most at a time; others
-    are closed at once. pages: what GET returns, each at its path. ValueError names a wrong argument.
+    come and its answer have gone; idle connections are closed after as many. connections: the most at a time of
+    clients that are known; others are told to come again. most_bytes: the limit on the body of a question. pages: what
+    GET returns, each at its path. ValueError names a wrong argument.
+
+    A client is known by its first question, which bears the token, or comes after a handshake with a certificate.
+    Before that, its connection takes no place of others: of too many strangers, the oldest is closed.
     """
 
     def __init__(
@@ -59,6 +76,7 @@ class ExtenderServer:
         token: str = "",
         request_s: float = 30.0,
         connections: int = 32,
+        most_bytes: int = most_bytes(0),
         pages: Mapping[str, Page] = MappingProxyType({}),
     ) -> None:
         check_host(host, tls, token)
@@ -66,6 +84,8 @@ class ExtenderServer:
         made.limits(
             answers, pages, tls, token, _checks.positive(request_s, "request_s", ValueError), connections
         )
+        made.most_bytes = most_bytes
+        made.bodies = _Places(_AT_ONCE * most_bytes)
         if ":" in host:
             made.address_family = socket.AF_INET6
             made.socket.close()
@@ -90,8 +110,67 @@ class ExtenderServer:
         self._thread.join(5.0)
 
 
+class _Places:
+    """So many places that may be taken at a time."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._lock = Lock()
+
+    def take(self, count: int) -> bool:
+        """Take places, and return True; False if there are too few."""
+        with self._lock:
+            is_free = self._free >= count
+            self._free -= count if is_free else 0
+            return is_free
+
+    def give_back(self, count: int) -> None:
+        """Free places."""
+        with self._lock:
+            self._free += count
+
+
+_Peer = tuple[Any, ...]
+"""Address and port of a client."""
+
+
+class _Strangers:
+    """Connections of clients that are not known yet, the oldest first."""
+
+    def __init__(self) -> None:
+        self._connections: dict[_Peer, socket.socket] = {}
+        self._lock = Lock()
+
+    def add(self, connection: socket.socket, peer: _Peer) -> None:
+        """Take one more connection; close the oldest one of its host, or of all hosts, if there are too many."""
+        with self._lock:
+            own = [one for one in self._connections if one[0] == peer[0]]
+            if len(own) >= _STRANGERS_OF_PEER:
+                self._close(own[0])
+            elif len(self._connections) >= _STRANGERS:
+                self._close(next(iter(self._connections)))
+            self._connections[peer] = socket.socket(fileno=socket.dup(connection.fileno()))
+
+    def remove(self, peer: _Peer) -> bool:
+        """Forget a connection; False if it was closed, or is known."""
+        with self._lock:
+            found = self._connections.pop(peer, None)
+        if found is not None:
+            found.close()
+        return found is not None
+
+    def _close(self, peer: _Peer) -> None:
+        connection = self._connections.pop(peer)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        connection.close()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = _STRANGERS
+    most_bytes: int
+    bodies: _Places
     block_on_close = False
     allow_reuse_address = True
 
@@ -109,28 +188,41 @@ class _Server(ThreadingHTTPServer):
         self.tls = tls
         self.authorization = f"Bearer {token}".encode() if token else b""
         self.request_s = request_s
-        self._free = BoundedSemaphore(most)
+        self._places = _Places(most)
+        self._strangers = _Strangers()
+        self._known: set[_Peer] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, or close it if there are too many."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        """Start a thread for a connection of a client that is not known yet."""
+        self._strangers.add(request, client_address)
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._strangers.remove(client_address)
+            if client_address in self._known:
+                self._known.discard(client_address)
+                self._places.give_back(1)
+
+    def admit(self, peer: _Peer) -> bool:
+        """Give the connection of a known client a place, if it has none; False if all are taken."""
+        if peer in self._known:
+            return True
+        if not self._places.take(1):
+            return False
+        self._known.add(peer)
+        self._strangers.remove(peer)
+        return True
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection; the handshake is a part of its first request, and so is its time."""
+        """Serve a connection, after the handshake if there is one."""
         request.settimeout(self.request_s)
         if self.tls is None:
             _Handler(request, client_address, self)
             return
-        with _Deadline(request, self.request_s):
+        with _Deadline(request, min(self.request_s, _HANDSHAKE_S)):
             encrypted = self.tls.wrap_socket(request, server_side=True)
         with encrypted:
             _Handler(encrypted, client_address, self)
@@ -213,21 +305,39 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(401, _NO_TOKEN)
         elif answer is None:
             self._refuse(404, self._known())
+        elif not self._limits.admit(self.client_address):
+            self._refuse(503, "too many connections")
         elif not (length.isascii() and length.isdigit() and len(length) < 12):
             self._refuse(411, "Content-Length is missing")
-        elif int(length) > MOST_BYTES:
-            self._refuse(413, f"a body of more than {MOST_BYTES} bytes")
+        elif int(length) > self._limits.most_bytes:
+            self._refuse(413, f"a body of more than {self._limits.most_bytes} bytes")
+        elif not self._limits.bodies.take(int(length)):
+            self._refuse(503, "too many large questions at a time")
         else:
-            self._answer(answer, int(length))
+            try:
+                self._answer(answer, int(length))
+            finally:
+                self._limits.bodies.give_back(int(length))
 
-    def _answer(self, answer: Answer, length: int) -> None:
+    def _body(self, length: int) -> bytearray | None:
+        """Return the body of a request; None if it does not come."""
         body = bytearray()
         while len(body) < length:
             part = self.rfile.read(min(_CHUNK, length - len(body)))
             if not part:
                 self.close_connection = True
-                return
+                return None
             body += part
+        return body
+
+    def _answer(self, answer: Answer, length: int) -> None:
+        body = self._body(length)
+        if body is None:
+            return
+        most = self._limits.most_bytes // _BYTES_OF_VALUE
+        if sum(map(body.count, (b",", b"[", b"{"))) > most:
+            self._refuse(413, f"a body of more than {most} values")
+            return
         try:
             self._send(200, answer(json.loads(body)))
         except KubernetesError as error:

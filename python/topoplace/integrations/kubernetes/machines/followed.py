@@ -101,7 +101,9 @@ class FollowedMachines:
     def _take(self, news: News) -> None:
         with self._lock:
             before = dict(self._machines)
-            if news.type == "LISTED":
+            if news.type == "FAILED":
+                self._log("watch_failed", kind=news.kind, error=str(news.value))
+            elif news.type == "LISTED":
                 self._machines.clear()
                 for value in news.value:
                     self._set(value)
@@ -118,7 +120,7 @@ class FollowedMachines:
         try:
             node, machine = self._texts.machine(value)
             self._machines[node] = machine
-        except KubernetesError as error:
+        except Exception as error:  # whatever is written there, the other machines count
             self._machines.pop(node, None)
             self._log("machine_unreadable", node=node, error=str(error))
 

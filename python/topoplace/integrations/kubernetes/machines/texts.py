@@ -10,7 +10,7 @@ from typing import Any, Final
 from topoplace import _checks
 from topoplace.engine.memo import Memo
 from topoplace.errors import KubernetesError, TopologyError
-from topoplace.integrations.kubernetes.objects.fields import mapping, text
+from topoplace.integrations.kubernetes.objects.fields import mapping, text, whole
 from topoplace.integrations.kubernetes.objects.requests import MOST_GPUS
 from topoplace.topology.links.distance import DISTANCES
 from topoplace.topology.topology import Topology
@@ -71,7 +71,7 @@ class MachineTexts:
 
     def machine(self, value: object) -> tuple[str, Topology]:
         """Return the name of a node and its machine, as a ConfigMap has them; KubernetesError says what is wrong."""
-        found = mapping(value, "ConfigMap")
+        found = whole(value, "ConfigMap")
         data = mapping(found.get("data"), "data")
         node = node_of(found)
         given = data.get(KEY)

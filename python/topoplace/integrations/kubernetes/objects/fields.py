@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -11,6 +11,8 @@ from topoplace.errors import KubernetesError
 
 _MOST_ITEMS: Final = 1000
 _MOST_CHARACTERS: Final = 1024
+MOST_DEPTH: Final = 100
+"""Limit on objects within objects; the API server itself makes no more than 30."""
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -21,6 +23,33 @@ def mapping(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise KubernetesError(f"{what} = {_checks.shown(value)} is not an object")
     return cast("dict[str, Any]", value)
+
+
+class TooDeep(dict[str, Any]):
+    """An object that is nested too deep, without what is deeper: it has a name, and nothing is decided by it."""
+
+
+def whole(value: object, what: str) -> Mapping[str, Any]:
+    """Return an object of the API; KubernetesError if it is none, or is nested too deep."""
+    if isinstance(value, TooDeep):
+        raise KubernetesError(f"{what} is nested more than {MOST_DEPTH} deep")
+    return mapping(value, what)
+
+
+def check_depth(value: object, what: str) -> None:
+    """Raise KubernetesError if a JSON value is nested too deep."""
+    level: list[Any] = [value]
+    for _ in range(MOST_DEPTH):
+        level = [inner for one in level for inner in _inner(one)]
+        if not level:
+            return
+    raise KubernetesError(f"{what} is nested more than {MOST_DEPTH} deep")
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return value if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType]
 
 
 def items(value: object, what: str) -> list[Any]:

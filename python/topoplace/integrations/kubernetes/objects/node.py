@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topoplace.errors import KubernetesError
-from topoplace.integrations.kubernetes.objects.fields import items, labels, mapping, text
+from topoplace.integrations.kubernetes.objects.fields import items, labels, mapping, text, whole
 from topoplace.integrations.kubernetes.objects.quantities import amounts
 from topoplace.integrations.kubernetes.objects.taints import Taint, taints
 
@@ -27,7 +27,7 @@ class Node:
 
 def node(value: object) -> Node:
     """Return a node of the API; KubernetesError names the field that cannot be read."""
-    found = mapping(value, "node")
+    found = whole(value, "node")
     metadata, spec, status = (mapping(found.get(part), part) for part in ("metadata", "spec", "status"))
     name = text(metadata.get("name"), "metadata.name")
     if not name:

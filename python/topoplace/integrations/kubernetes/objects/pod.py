@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.objects import annotations as notes
-from topoplace.integrations.kubernetes.objects.fields import integer, items, labels, mapping, text, texts
+from topoplace.integrations.kubernetes.objects.fields import (
+    integer,
+    items,
+    labels,
+    mapping,
+    text,
+    texts,
+    whole,
+)
 from topoplace.integrations.kubernetes.objects.requests import Requests, requests
 from topoplace.integrations.kubernetes.objects.selectors import (
     LabelSelector,
@@ -118,7 +126,7 @@ class Pod:
 
 def pod(value: object, gpu_resource: str = GPU) -> Pod:
     """Return a pod of the API; KubernetesError names the field that cannot be read."""
-    found = mapping(value, "pod")
+    found = whole(value, "pod")
     metadata, spec, status = (mapping(found.get(part), part) for part in ("metadata", "spec", "status"))
     uid, namespace, name = (
         text(metadata.get(one), f"metadata.{one}") for one in ("uid", "namespace", "name")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from topoplace.integrations.kubernetes.objects.pod import Place
 from topoplace.integrations.kubernetes.scheduler.predicates import looked_at, why_not
 
 Mask = NDArray[np.bool_]
+"""True or False for each row of the table of nodes."""
+MachineMask = NewType("MachineMask", NDArray[np.bool_])
+"""The same for each machine of the topology only: the nodes outside it, whose rows come after, are not there."""
 _MOST_PLACES = 256
 """Demands of pods whose masks are kept."""
 _MOST_CHANGES = 1 << 16

@@ -66,6 +66,8 @@ class Calls:
                 call(connection)
             except ApiError as error:
                 _log.warning("%s", error)
+            except Exception:  # the calls that come after must be made
+                _log.exception("a call to the API server failed")
         connection.close()
 
 

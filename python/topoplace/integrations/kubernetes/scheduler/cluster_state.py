@@ -19,7 +19,7 @@ from topoplace.integrations.kubernetes.claims.pools import Slice
 from topoplace.integrations.kubernetes.objects.annotations import GPUS, GROUP, written
 from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
-from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
+from topoplace.integrations.kubernetes.scheduler.allowed_rows import MachineMask, Mask
 from topoplace.integrations.kubernetes.scheduler.claiming.claimed_gpus import ClaimedGpus
 from topoplace.integrations.kubernetes.scheduler.node_table import NodeTable
 from topoplace.topology.topology import Topology
@@ -188,7 +188,7 @@ class ClusterState:
         """Take a claim as it is now."""
         before = self.claims.claims.get(claim.key)
         self.claims.set_claim(claim)
-        self._take_claim(before, self.claims.claims[claim.key])
+        self._take_claim(before, self.claims.claims.get(claim.key))
 
     def remove_claim(self, key: tuple[str, str]) -> None:
         """Forget a claim that is gone."""
@@ -226,11 +226,11 @@ class ClusterState:
         node = self.table.nodes[row]
         return node is not None and node.allocatable.get(self.gpu_resource, 0) > 0
 
-    def with_told_gpus(self, mask: Mask) -> Mask:
+    def with_told_gpus(self, mask: Mask) -> MachineMask:
         """Return the rows of a mask that are machines of which it is known who holds which GPU."""
-        mask = mask[: len(self._gpus)].copy()
-        mask[[row for row, keys in self._untold.items() if keys and row < len(mask)]] = False
-        return mask
+        machines = MachineMask(mask[: len(self._gpus)].copy())
+        machines[[row for row, keys in self._untold.items() if keys and row < len(machines)]] = False
+        return machines
 
     # ---- decisions -------------------------------------------------------------------------------------------
 
@@ -262,20 +262,30 @@ class ClusterState:
         return [*self.pods, *self._unread]
 
     def eligible(self, pod: Pod) -> Mask:
-        """Return True for each row of the table where the pod may run now."""
+        """Return True for each row of the table where the pod may run now, whatever GPUs it asks for."""
         mask = self.table.mask(pod)
         mask[list(self._unread.values())] = False  # what is left there is unknown
-        return self._with_known_gpus(mask) if pod.requests.gpus else mask
+        return mask
 
-    def eligible_but_for_gpus(self, pod: Pod) -> Mask:
+    def eligible_machines(self, pod: Pod) -> MachineMask:
+        """Return True for each machine where the pod, which asks for GPUs, may run now."""
+        return self._with_known_gpus(self.eligible(pod))
+
+    def may_run_on(self, pod: Pod, node: str) -> bool:
+        """Return True if the pod may run on a node now."""
+        row = self.table.row(node)
+        allowed = self.eligible_machines(pod) if pod.requests.gpus else self.eligible(pod)
+        return row < len(allowed) and bool(allowed[row])
+
+    def eligible_but_for_gpus(self, pod: Pod) -> MachineMask:
         """Return True for each machine where a pod with GPUs may run if enough of them become free."""
         return self._with_known_gpus(self.table.mask(pod, ignored=self.gpu_resource))
 
-    def known_gpus(self) -> Mask:
+    def known_gpus(self) -> MachineMask:
         """Return True for each machine of which it is known which GPUs are free."""
         return self._with_known_gpus(np.ones(len(self.table.nodes), np.bool_))
 
-    def _with_known_gpus(self, mask: Mask) -> Mask:
+    def _with_known_gpus(self, mask: Mask) -> MachineMask:
         return self.with_told_gpus(
             mask[: len(self._gpus)] & self._offers_all
         )  # else it is unknown which are broken
@@ -308,7 +318,7 @@ class ClusterState:
                 self.settle_claims(pod.uid)
             self.freed = freed
 
-    def focus(self, mask: Mask) -> Cluster:
+    def focus(self, mask: MachineMask) -> Cluster:
         """Return the cluster, in which the machines with free GPUs outside `mask` are drained."""
         differ = (self._closed == mask) & (self._free > 0)
         for row in np.flatnonzero(differ).tolist():
@@ -320,8 +330,10 @@ class ClusterState:
         return self.cluster
 
     @contextmanager
-    def only(self, usable: Mapping[int, frozenset[int]], mask: Mask) -> Generator[Cluster]:
-        """Give the cluster in which the machines of `mask` are open, and of their GPUs those with these numbers."""
+    def only(self, usable: Mapping[int, frozenset[int]]) -> Generator[Cluster]:
+        """Give the cluster in which these machines are open, and of their GPUs those with these numbers."""
+        mask = MachineMask(np.zeros(len(self._gpus), np.bool_))
+        mask[list(usable)] = True
         cluster = self.focus(mask)
         closed = [
             gpu
@@ -346,7 +358,7 @@ class ClusterState:
         return found
 
     @contextmanager
-    def all_open(self, mask: Mask) -> Generator[Cluster]:
+    def all_open(self, mask: MachineMask) -> Generator[Cluster]:
         """Give the cluster in which the machines of `mask`, and only these, are open, even those without free GPUs."""
         free = self._free
         self._free = np.ones_like(free)

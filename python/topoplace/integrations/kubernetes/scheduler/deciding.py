@@ -9,6 +9,7 @@ import numpy as np
 
 from topoplace.engine.policy import Policy
 from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.claims.selecting import NotYetError
 from topoplace.integrations.kubernetes.objects.annotations import REQUEST, request_of
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import seat_with_claims
@@ -29,7 +30,7 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
     """Return where pods run that start together, or why they wait; the state is as before.
 
     A group whose pods ask for the same is first placed as one job. If the policy splits it inside a pod, or a node
-    lacks something for its part, its pods are placed one after another.
+    lacks something for its part, its pods are placed one after another. NotYetError if it is too early to say.
     """
     wrong = next((f"{pod.name}: {pod.refused} cannot be honoured" for pod in pods if pod.refused), None)
     if wrong:
@@ -39,6 +40,8 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
             return _seat(policy, state, pods[0])
         together = _together(policy, state, pods) if are_alike(state, pods) else None
         return together or _one_by_one(policy, state, pods)
+    except NotYetError:
+        raise
     except KubernetesError as error:
         return Refusal(str(error), permanent=True)
 
@@ -46,11 +49,12 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
 def _seat(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
     if pod.claims:
         return seat_with_claims(policy, state, pod)
-    mask = state.eligible(pod)
+    if not pod.requests.gpus:
+        rows = state.eligible(pod)
+        return (Seat(pod, for_no_gpu(state, rows), ()),) if rows.any() else no_node(state, pod)
+    mask = state.eligible_machines(pod)
     if not mask.any():
         return no_node(state, pod)
-    if not pod.requests.gpus:
-        return (Seat(pod, for_no_gpu(state, mask), ()),)
     job = job_graph([pod])
     asked = request_of(pod.annotations)
     num_nodes = int(np.count_nonzero(mask))
@@ -74,7 +78,7 @@ def are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
 def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | None:
     """Return the seats of equal pods, placed as one job; None if that is not possible."""
     first = pods[0]
-    mask = state.eligible(first)
+    mask = state.eligible_machines(first)
     asked = request_of(first.annotations)
     num_nodes = int(np.count_nonzero(mask))
     gpus = placed(policy, state.focus(mask), job_graph(pods), num_nodes, asked.get("min_bandwidth"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.integrations.kubernetes.figures import PodFigures
+from topoplace.integrations.kubernetes.objects.annotations import GPUS, written
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.seats import Seat, Seats
@@ -44,6 +46,20 @@ class Decisions:
         """Note that a watch shows a pod on its node. as_decided: it shows for the first time what was decided here."""
         self._figures.confirmed += as_decided
         self._note(pod, Stage.CONFIRMED, "bound, as the API server shows")
+
+    def as_bound(self, pod: Pod) -> Pod:
+        """Return a bound pod with the GPUs that it was given, which the journal knows: users may edit annotations."""
+        known = self._journal.latest().get(pod.job_id) if self._journal and pod.requests.gpus else None
+        if known is None or known.stage not in (Stage.TOLD, Stage.CONFIRMED):
+            return pod
+        topology = self._state.topology
+        there = named(topology, topology.gpus_of.get(pod.node, ()))
+        numbers = [there.index(device) for device in known.gpus if device in there]
+        is_whole = len(numbers) == len(known.gpus) == pod.requests.gpus
+        if not is_whole or set(numbers) == set(pod.gpus or ()):
+            return pod
+        self._figures.differences["edited annotation"] += 1
+        return replace(pod, annotations={**pod.annotations, GPUS: written(pod.requests, numbers)})
 
     def end(self, uid: str) -> None:
         """Note that a pod has left its GPUs, or never got them."""
@@ -91,7 +107,7 @@ class Decisions:
         (node,) = nodes
         if any(self._state.cluster.owner(gpu) is not None for gpu in gpus) or pod.refused:
             return None
-        return Seat(pod, node, gpus) if self._state.eligible(pod)[self._state.table.row(node)] else None
+        return Seat(pod, node, gpus) if self._state.may_run_on(pod, node) else None
 
     def _note(self, pod: Pod, stage: Stage, why: str) -> None:
         if self._journal is None or not pod.requests.gpus:

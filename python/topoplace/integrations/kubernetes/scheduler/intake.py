@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from topoplace import _checks
 from topoplace.errors import KubernetesError
 from topoplace.integrations import log
 from topoplace.integrations.kubernetes.client.watch import News
+from topoplace.integrations.kubernetes.figures import PodFigures
+from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.node import node as read_node
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.objects.pod import unreadable
@@ -21,11 +24,18 @@ class Intake:
     """Takes news of nodes and pods. An object that cannot be read is logged, and nothing is decided by it."""
 
     def __init__(
-        self, state: ClusterState, waiting: WaitingPods, decisions: Decisions, write_log: log.Log
+        self,
+        state: ClusterState,
+        waiting: WaitingPods,
+        decisions: Decisions,
+        figures: PodFigures,
+        write_log: log.Log,
     ) -> None:
+        """figures: count what cannot be read."""
         self._state = state
         self._waiting = waiting
         self._decisions = decisions
+        self._figures = figures
         self._log = write_log
         self._listed: set[str] = set()
 
@@ -36,7 +46,9 @@ class Intake:
 
     def take(self, news: News) -> None:
         """Take one thing that happened."""
-        if news.type == "LISTED":
+        if news.type == "FAILED":
+            self._note("answers", "watch_failed", kind=news.kind, error=str(news.value))
+        elif news.type == "LISTED":
             self._take_list(news)
         elif news.kind == "nodes":
             self._take_node(news.value, is_gone=news.type == "DELETED")
@@ -50,15 +62,19 @@ class Intake:
         uid, name = _identity(value)
         try:
             pod = read_pod(value, self._state.gpu_resource)
-        except KubernetesError as error:
-            self._log("pod_unreadable", pod=name, error=str(error))
-            self._take_unreadable(uid, value, str(error))
+        except Exception as error:  # a tenant wrote it
+            self._note("pods", "pod_unreadable", pod=name, error=why(error))
+            self._take_unreadable(uid, value, why(error))
             return
         if pod.ended:
             self.forget(uid)
             return
         if pod.node:
             self._waiting.note_started(pod)
+            if uid not in self._state.pods:
+                told, pod = pod, self._decisions.as_bound(pod)
+                if told is not pod:
+                    self._log("annotation_edited", pod=name, node=pod.node, gpus=pod.annotations[GPUS])
         known = None if self._state.is_confirmed(uid) else self._state.pods.get(uid)
         self._state.set_pod(pod)
         if uid not in self._state.pods:
@@ -102,9 +118,14 @@ class Intake:
             try:
                 self._state.set_node(read_node(value))
                 return
-            except KubernetesError as error:
-                self._log("node_unreadable", node=name, error=str(error))
+            except Exception as error:  # the kubelet of another node must not end this program
+                self._note("nodes", "node_unreadable", node=name, error=why(error))
         self._state.remove_node(name)
+
+    def _note(self, what: str, event: str, **fields: str) -> None:
+        """Count and log something that cannot be read."""
+        self._figures.unreadable[what] += 1
+        self._log(event, **fields)
 
     def _take_unreadable(self, uid: str, value: Any, error: str) -> None:
         """Close the node of a bound pod that cannot be read; one that waits is refused for what is wrong."""
@@ -122,6 +143,13 @@ class Intake:
                 for one in (metadata.get("namespace"), metadata.get("name"), spec.get("schedulerName"))
             )
             self._waiting.set_pod(unreadable(uid, namespace, name, scheduler, error))
+
+
+def why(error: Exception) -> str:
+    """Return why something cannot be read."""
+    if isinstance(error, KubernetesError):
+        return str(error)
+    return f"{type(error).__name__}: {_checks.shown(str(error), 200)}"
 
 
 def _part(value: Any, name: str) -> dict[str, Any]:

@@ -17,6 +17,14 @@ _TIMEOUT_S = 1.0
 _MOST_FACTOR = 1e6
 
 
+def may_make_room(state: ClusterState, pods: Sequence[Pod]) -> bool:
+    """Return True if pods of lower priority hold GPUs that these pods could use, as far as that is seen at once."""
+    priority = min(pod.priority for pod in pods)
+    return (
+        pods[0].may_preempt and min(+state.priorities, default=priority) < priority and are_alike(state, pods)
+    )
+
+
 def room_for(
     policy: Policy, state: ClusterState, pods: Sequence[Pod]
 ) -> tuple[Seats, tuple[Pod, ...]] | None:
@@ -27,11 +35,7 @@ def room_for(
     """
     first = pods[0]
     priority = min(pod.priority for pod in pods)
-    if (
-        not first.may_preempt
-        or min(+state.priorities, default=priority) >= priority
-        or not are_alike(state, pods)
-    ):
+    if not may_make_room(state, pods):
         return None
     lower = {
         pod.job_id: pod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, Full, Queue
@@ -13,6 +14,7 @@ from typing import Final
 from topoplace.engine.policy import Policy
 from topoplace.integrations import log
 from topoplace.integrations.kubernetes.claims.allocation_json import Planned
+from topoplace.integrations.kubernetes.claims.selecting import NotYetError
 from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
@@ -20,16 +22,16 @@ from topoplace.integrations.kubernetes.client.watch import Kind, News, Watcher
 from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
-from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome
+from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome, settled
 from topoplace.integrations.kubernetes.scheduler.claiming.claim_intake import KINDS, ClaimIntake
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import unused
 from topoplace.integrations.kubernetes.scheduler.claiming.writing import bind_with_claims, take_back
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.deciding import decide
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
-from topoplace.integrations.kubernetes.scheduler.intake import Intake
-from topoplace.integrations.kubernetes.scheduler.preempting import room_for
-from topoplace.integrations.kubernetes.scheduler.seats import Seat, Seats
+from topoplace.integrations.kubernetes.scheduler.intake import Intake, why
+from topoplace.integrations.kubernetes.scheduler.preempting import may_make_room, room_for
+from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
 from topoplace.placement import Refusal
 from topoplace.state import Journal
@@ -45,6 +47,7 @@ _PREEMPT_AGAIN_S = 1.0
 _MEASURE_S = 10.0
 _LATER_S = 1.0
 """How long a pod waits that the API server has refused to bind."""
+_MOST_LATER_S = 30.0
 
 
 class Scheduler:
@@ -82,8 +85,8 @@ class Scheduler:
         self._decisions = Decisions(self.state, journal, self.figures)
         self._reserve_s = reserve_s
         self._log = write_log
-        self._intake = Intake(self.state, self.waiting, self._decisions, write_log)
-        self._claim_intake = ClaimIntake(self.state, write_log)
+        self._intake = Intake(self.state, self.waiting, self._decisions, self.figures, write_log)
+        self._claim_intake = ClaimIntake(self.state, self.figures, write_log)
         self._news: Queue[News | Outcome] = Queue(_MOST_NEWS)
         self._refused: dict[str, tuple[int, object]] = {}
         self._reported: dict[str, str] = {}
@@ -91,12 +94,15 @@ class Scheduler:
         self._preempted_at: dict[str, float] = {}
         self._later: dict[str, float] = {}
         """The time before which pods are not decided again, by uid."""
+        self._set_asides: dict[str, int] = {}
+        """How often units were set aside, by their keys."""
         self._measured_at = -_MEASURE_S
 
     def run(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
         """Schedule until `stop` is set. ready: called once when nodes and pods are known."""
         self._binders = Calls(self._access, _BINDERS, _MOST_NEWS)
         self._reporter = Calls(self._access, 1, _MOST_REPORTS)
+        self.state.claims.selecting.start()
         kinds: tuple[Kind, ...] = ("nodes", "pods", *KINDS)
         watchers = [Watcher(self._access, kind, partial(self._tell, stop)) for kind in kinds]
         for watcher in watchers:
@@ -171,7 +177,8 @@ class Scheduler:
             demand = _demand(unit)
             found = (failed.get(demand) if demand else None) or self._decided(unit)
             if isinstance(found, Refusal):
-                self._refused[unit.key] = self.state.freed, now[1]
+                if not self._is_late(unit):
+                    self._refused[unit.key] = self.state.freed, now[1]
                 if demand:
                     failed[demand] = found
                 self._refuse(unit, found)
@@ -195,9 +202,30 @@ class Scheduler:
         self._refused = {key: value for key, value in self._refused.items() if key in keys}
         self._reported = {key: value for key, value in self._reported.items() if key in keys}
         self._preempted_at = {key: value for key, value in self._preempted_at.items() if key in keys}
+        self._set_asides = {key: value for key, value in self._set_asides.items() if key in keys}
 
     def _decided(self, unit: Unit) -> Seats | Refusal:
-        return Refusal(unit.reason) if unit.reason else decide(self._policy, self.state, unit.pods)
+        if unit.reason:
+            return Refusal(unit.reason)
+        try:
+            return decide(self._policy, self.state, unit.pods)
+        except NotYetError as error:
+            self._set_aside(unit, error.after_s)
+            return Refusal(str(error), permanent=True)
+        except Exception as error:  # what one tenant asks for must not end the decisions for all
+            self.figures.failed_decisions += 1
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self._log(
+                "decision_failed", unit=unit.key, error=f"{why(error)} ({where.name}, line {where.lineno})"
+            )
+            self._set_aside(unit, _LATER_S)
+            return Refusal(f"the decision failed: {why(error)}", permanent=True)
+
+    def _set_aside(self, unit: Unit, after_s: float) -> None:
+        """Decide for a unit later, and each time later still."""
+        tries = self._set_asides[unit.key] = self._set_asides.get(unit.key, 0) + 1
+        end = time.monotonic() + max(after_s, min(_MOST_LATER_S, _LATER_S * 2.0 ** min(tries, 16) / 8))
+        self._later.update(dict.fromkeys([pod.uid for pod in unit.pods], end))
 
     def _start(self, seats: Seats) -> None:
         """Hold the seats, write them down, and bind the pods."""
@@ -208,11 +236,15 @@ class Scheduler:
         for pod, seat in zip(bound, seats, strict=True):
             self.waiting.remove_pod(pod.uid)
             self._refused.pop(pod.uid, None)
+            self._set_asides.pop(pod.uid, None)
             self._binders.add(partial(self._bind, pod, seat.claims))
 
     def _bind(self, pod: Pod, claims: Sequence[Planned], connection: Connection) -> None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
-        outcome = bind_with_claims(connection, pod, claims, told, self._binders.stopped)
+        try:
+            outcome = bind_with_claims(connection, pod, claims, told, self._binders.stopped)
+        except Exception as error:  # else the pod would wait for an outcome, and its GPUs with it
+            outcome = settled(connection, pod, why(error), self._binders.stopped)
         if outcome is not None:
             self._news.put(outcome)
 
@@ -221,6 +253,7 @@ class Scheduler:
         for value in outcome.claims:
             self._claim_intake.take_claim(value)
         if outcome.result == "freed":
+            self._tell_error(pod, outcome.error)
             self._later[pod.uid] = time.monotonic() + (_LATER_S if outcome.error else 0.0)
             return
         self.state.settle_claims(pod.uid)
@@ -238,6 +271,15 @@ class Scheduler:
             self.state.remove_pod(pod.uid)
             self._later[pod.uid] = time.monotonic() + _LATER_S
             self._intake.take_pod(outcome.truth)
+            if pod.uid not in self.state.pods:
+                self._tell_error(pod, outcome.error)
+
+    def _tell_error(self, pod: Pod, error: str) -> None:
+        """Tell why the API server did not do what was decided for a pod, once for each reason."""
+        if error and self._reported.get(pod.uid) != error:
+            self._reported[pod.uid] = error
+            self._log("refused", **_told(pod), error=error)
+            self._report(pod, "FailedScheduling", f"the API server has refused: {error}", warning=True)
 
     def _gets(self, pod: Pod) -> str:
         """Return what a bound pod has got, in words."""
@@ -285,6 +327,8 @@ class Scheduler:
 
     def _preempt(self, unit: Unit) -> None:
         """Ask pods of lower priority to end, and keep their GPUs for a unit, if that lets it start."""
+        if not may_make_room(self.state, unit.pods):
+            return
         now = time.monotonic()
         next_try = self._preempted_at.get(unit.key, now - _PREEMPT_AGAIN_S) + _PREEMPT_AGAIN_S
         if now < next_try:
@@ -316,12 +360,10 @@ class Scheduler:
             if not is_there:
                 self._log("reservation_ended", unit=key)
             elif all(
-                pod is not None and self._may_sit(pod, seat) for pod, seat in zip(pods, seats, strict=True)
+                pod is not None and self.state.may_run_on(pod, seat.node)
+                for pod, seat in zip(pods, seats, strict=True)
             ):
                 self._start(seats)
-
-    def _may_sit(self, pod: Pod, seat: Seat) -> bool:
-        return bool(self.state.eligible(pod)[self.state.table.row(seat.node)])
 
 
 def _evict(pod: Pod, connection: Connection) -> None:

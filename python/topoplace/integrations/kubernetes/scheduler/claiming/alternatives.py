@@ -45,7 +45,7 @@ def best_alternative(
         alternative: None
         for offer in _different(state, offers)
         for alternative in _divided(offer)
-        if _may_serve(alternative, job.num_tasks)
+        if _may_serve(alternative, job.num_tasks, state)
     }
     if not left:
         return Refusal(
@@ -53,6 +53,7 @@ def best_alternative(
         )
     first = next(iter(left))
     for _ in range(_MOST_QUESTIONS):
+        state.claims.check_time()
         listed = sorted(left, key=lambda one: (one.offer.row, sorted(one.gpus)))
         cluster = _copies(state, listed)
         gpus = placed(policy, cluster, job, len(listed), min_bandwidth)
@@ -65,12 +66,13 @@ def best_alternative(
         del left[chosen]
         for number in numbers:
             smaller = Alternative(chosen.offer, chosen.gpus - {number})
-            if _may_serve(smaller, job.num_tasks):
+            if _may_serve(smaller, job.num_tasks, state):
                 left[smaller] = None
     return _any(first)
 
 
-def _may_serve(alternative: Alternative, num_gpus: int) -> bool:
+def _may_serve(alternative: Alternative, num_gpus: int, state: ClusterState) -> bool:
+    state.claims.check_time()
     return len(alternative.gpus) >= num_gpus and alternative.offer.fits(alternative.gpus)
 
 

@@ -10,8 +10,10 @@ from topoplace.integrations import log
 from topoplace.integrations.kubernetes.claims.claim import DeviceClass, claim, device_class
 from topoplace.integrations.kubernetes.claims.pools import resource_slice
 from topoplace.integrations.kubernetes.client.watch import Kind, News
+from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.fields import mapping
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.intake import why
 
 KINDS: Final[tuple[Kind, ...]] = ("resourceslices", "deviceclasses", "resourceclaims")
 
@@ -19,8 +21,10 @@ KINDS: Final[tuple[Kind, ...]] = ("resourceslices", "deviceclasses", "resourcecl
 class ClaimIntake:
     """Takes news of slices, classes and claims. What cannot be read is logged, and nothing is decided by it."""
 
-    def __init__(self, state: ClusterState, write_log: log.Log) -> None:
+    def __init__(self, state: ClusterState, figures: PodFigures, write_log: log.Log) -> None:
+        """figures: count what cannot be read."""
         self._state = state
+        self._figures = figures
         self._log = write_log
         self._listed: set[str] = set()
         self._unserved: set[str] = set()
@@ -38,7 +42,10 @@ class ClaimIntake:
 
     def take(self, news: News) -> None:
         """Take one thing that happened."""
-        if news.type == "UNSERVED":
+        if news.type == "FAILED":
+            self._figures.unreadable["answers"] += 1
+            self._log("watch_failed", kind=news.kind, error=str(news.value))
+        elif news.type == "UNSERVED":
             if news.kind not in self._unserved:
                 self._unserved.add(news.kind)
                 self._log("no_claims", error=str(news.value))
@@ -87,9 +94,10 @@ class ClaimIntake:
     def _take_value(self, kind: Kind, value: Any) -> None:
         try:
             self._take_one[kind](value)
-        except KubernetesError as error:
+        except Exception as error:  # a tenant or a driver wrote it
             namespace, name = _identity(value)
-            self._log("object_unreadable", kind=kind, name=f"{namespace}/{name}", error=str(error))
+            self._figures.unreadable[kind] += 1
+            self._log("object_unreadable", kind=kind, name=f"{namespace}/{name}", error=why(error))
             if kind != "resourceclaims":  # of a claim, what is known already may hold devices
                 self._remove(kind, namespace, name)
 

@@ -7,11 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from topoplace.errors import KubernetesError
-from topoplace.integrations.kubernetes.claims.assignment import Assignment, Part, assignment
+from topoplace.integrations.kubernetes.claims.assignment import (
+    Assignment,
+    Part,
+    TooManyChoicesError,
+    assignment,
+)
 from topoplace.integrations.kubernetes.claims.claim import MOST_DEVICES, Claim, Request
 from topoplace.integrations.kubernetes.claims.claim_table import Matches
 from topoplace.integrations.kubernetes.claims.device import Device, DeviceId
 from topoplace.integrations.kubernetes.claims.matching import is_of_gpu_driver
+from topoplace.integrations.kubernetes.claims.selecting import NotYetError
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 
 Demand = Sequence[tuple[Claim, Request]]
@@ -104,6 +110,8 @@ def _part(state: ClusterState, claim: Claim, request: Request, row: int, node: s
     what = f"{claim}, request {request.name}"
     try:
         matches = state.claims.matching(node, request)
+    except (NotYetError, TooManyChoicesError):
+        raise
     except KubernetesError as error:
         raise KubernetesError(f"{what}: {error}") from None
     number_of = state.claims.on(node).number_of

@@ -47,9 +47,13 @@ def seat_with_claims(policy: Policy, state: ClusterState, pod: Pod) -> Seats | R
     """Return where a pod with claims runs and what these get, or why it waits; the state is as before.
 
     A claim that has devices is used where they are. Of alternatives, the first ones for which there is a node count.
-    KubernetesError names a request that cannot be understood.
+    KubernetesError names a request that cannot be understood; NotYetError says that it is too early.
     """
-    state.claims.begin_decision()
+    with state.claims.decision(pod.namespace, len(state.table.nodes)):
+        return _seated(policy, state, pod)
+
+
+def _seated(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
     needs = _needs(state, pod)
     if isinstance(needs, Refusal):
         return needs
@@ -179,6 +183,7 @@ def _without_gpus(state: ClusterState, offers: Sequence[Offer]) -> _Found | Refu
     """Return the node for claims that take no GPUs: one with few free GPUs that it does not need."""
     free = state.free_by_row()
     for offer in sorted(offers, key=lambda one: (int(free[one.row]), one.row)):
+        state.claims.check_time()
         served = offer.served(())
         if served is not None:
             return offer, (), served
@@ -192,9 +197,7 @@ def _on_gpus(
     job = job_graph([pod], count)
     min_bandwidth = request_of(pod.annotations).get("min_bandwidth")
     by_row = {offer.row: offer for offer in offers}
-    mask = np.zeros(len(state.table.nodes), np.bool_)
-    mask[list(by_row)] = True
-    with state.only({row: offer.gpus for row, offer in by_row.items()}, mask) as cluster:
+    with state.only({row: offer.gpus for row, offer in by_row.items()}) as cluster:
         gpus = placed(policy, cluster, job, len(offers), min_bandwidth)
     if isinstance(gpus, Refusal):
         return gpus

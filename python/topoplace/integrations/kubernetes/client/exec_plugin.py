@@ -1,0 +1,119 @@
+"""Credentials from a program, as kubeconfigs of managed clouds name one: `users[].user.exec`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from topoplace import _checks
+from topoplace.errors import KubernetesError
+from topoplace.integrations.kubernetes.objects.fields import items, mapping, text
+
+_VERSIONS: Final = tuple(f"client.authentication.k8s.io/{one}" for one in ("v1", "v1beta1"))
+_TIMEOUT_S: Final = 60.0
+_MOST_BYTES: Final = 1 << 20
+_EARLY_S: Final = 30.0
+"""How long before its end a credential is renewed."""
+
+
+class Credential(NamedTuple):
+    """What a program has answered."""
+
+    token: str
+    certificate: str
+    """With its key, in PEM; both are "" if a token is all."""
+    key: str
+    ends_at: float
+    """Seconds since 1970; infinite if it does not end."""
+
+
+class ExecPlugin:
+    """A program that prints an ExecCredential. It is run when there is none yet, and before the last one ends."""
+
+    def __init__(self, given: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> None:
+        """given: the entry `exec`. cluster: what the program is told of the cluster if it wants to know. folder: where
+        relative paths begin. KubernetesError names what cannot be used.
+        """
+        self._version = text(given.get("apiVersion"), "exec.apiVersion")
+        if self._version not in _VERSIONS:
+            raise KubernetesError(
+                f"exec.apiVersion = {_checks.shown(self._version)} is not one of {', '.join(_VERSIONS)}"
+            )
+        command = text(given.get("command"), "exec.command")
+        if not command:
+            raise KubernetesError("exec has no command")
+        if os.sep in command:
+            command = str(folder / command)
+        if text(given.get("interactiveMode"), "exec.interactiveMode") == "Always":
+            raise KubernetesError(f"exec.interactiveMode: {command} wants a terminal; a service has none")
+        self._command = [command, *(str(one) for one in items(given.get("args"), "exec.args"))]
+        pairs = [mapping(one, "exec.env") for one in items(given.get("env"), "exec.env")]
+        self._environment = {str(one.get("name")): str(one.get("value", "")) for one in pairs}
+        spec: dict[str, Any] = {"interactive": False}
+        if given.get("provideClusterInfo"):
+            spec["cluster"] = dict(cluster)
+        self._info = {"apiVersion": self._version, "kind": "ExecCredential", "spec": spec}
+        self._hint = text(given.get("installHint"), "exec.installHint")
+        self._known: Credential | None = None
+        self._lock = Lock()
+
+    def credential(self) -> tuple[Credential, bool]:
+        """Return a valid credential, and True if it is another than before; KubernetesError if there is none."""
+        with self._lock:
+            if self._known is not None and time.time() < self._known.ends_at - _EARLY_S:
+                return self._known, False
+            self._known = self._read(self._run())
+            return self._known, True
+
+    def forget(self) -> None:
+        """Ask the program again: the server does not know the last credential any more."""
+        with self._lock:
+            self._known = None
+
+    def _run(self) -> bytes:
+        environment = {
+            **os.environ,
+            **self._environment,
+            "KUBERNETES_EXEC_INFO": json.dumps(self._info),
+        }
+        try:
+            done = subprocess.run(
+                self._command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise KubernetesError(f"{self._command[0]}: {error}. {self._hint}".rstrip(". ")) from None
+        if done.returncode or len(done.stdout) > _MOST_BYTES:
+            said = done.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise KubernetesError(f"{self._command[0]} has ended with {done.returncode}: {said}")
+        return done.stdout
+
+    def _read(self, answer: bytes) -> Credential:
+        try:
+            found = mapping(json.loads(answer), "its answer")
+            status = mapping(found.get("status"), "status")
+            ends = status.get("expirationTimestamp")
+            ends_at = datetime.fromisoformat(str(ends)).astimezone(UTC).timestamp() if ends else float("inf")
+        except (ValueError, RecursionError) as error:
+            raise KubernetesError(f"{self._command[0]}: {error}") from None
+        if found.get("apiVersion") != self._version:
+            raise KubernetesError(f"{self._command[0]}: its answer is not of {self._version}")
+        token, certificate, key = (
+            str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData")
+        )
+        if not token and not (certificate and key):
+            raise KubernetesError(
+                f"{self._command[0]}: its answer has no token and no certificate with its key"
+            )
+        return Credential(token, certificate, key, ends_at)
