@@ -90,7 +90,7 @@ def test_pcie_speeds_as_written_or_assumed() -> None:
 def test_skeletons_do_not_tell_of_nvlink() -> None:
     topology = system_xml.parse(SKELETON)
     assert pairs(topology) == {(LinkKind.UNKNOWN, 1, 31.5): 1, (LinkKind.SYSTEM, 1, 7.875): 2}
-    assert "PCIe path: 1; assume_no_nvlink=True" in topology.notes[-1]
+    assert "PCIe path: 1; pairs across sockets, taken as SYS: 2; assume_no_nvlink=True" in topology.notes[-1]
     assert [gpu.bus_id for gpu in topology.gpus] == ["0001:00:00.0", "0002:00:00.0", "000a:00:00.0"]
     assert topology.nics == (tp.Nic("0101:00:00.0", ("PIX", "PIX", "SYS")),)
     assumed = system_xml.parse(SKELETON, assume_no_nvlink=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -272,7 +272,7 @@ class _Found:
         return columns
 
     @contextmanager
-    def spared(self, subject: str) -> Iterator[None]:
+    def spared(self, subject: str) -> Generator[None]:
         """Leave the table `subject` out if reading it fails, unless the links need it."""
         try:
             yield

@@ -19,6 +19,7 @@ from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu, Nic
 from topoplace.topology.fabric import Fabric
 from topoplace.topology.links.link import Link, LinkKind
@@ -135,7 +136,8 @@ def _machine(devices: Sequence[_Device], pcie_gb_per_s: float) -> Topology | Non
         for device in devices
         if device.is_adapter
     ]
-    return Topology(gpus, links, default=pcie_gb_per_s, nics=tuple(nics), name=gpus[0].model or "GPU")
+    name = gpus[0].model or "GPU"
+    return with_host_paths(Topology(gpus, links, default=pcie_gb_per_s, nics=tuple(nics), name=name))
 
 
 def _gpu(index: int, device: _Device, socket: int | None) -> Gpu:

@@ -147,23 +147,27 @@ def _lanes(gpu_model: str | None, lane_gb_per_s: float | None) -> Lanes:
 def _unknown_pairs(
     topology: Topology, gpus: Sequence[PlacedGpu], wires: Wires
 ) -> Iterator[tuple[int, int, Link]]:
-    """Yield (u, v, link of kind UNKNOWN) for each pair that may have NVLinks missing from the file.
+    """Yield (u, v, link) for each pair that may have NVLinks missing from the file.
 
-    The link has the speed of the path between u and v that the file does describe. Across sockets that path stays, so
-    that policies do not take such a pair as near.
+    The link is of kind UNKNOWN, with the speed of the path between u and v that the file does describe. Across sockets
+    it is that path, so that policies do not take such a pair as near.
     """
     unlisted = [i for i, gpu in enumerate(gpus) if gpu.element is None] or sorted(wires.loops)
     for u, v in combinations(unlisted, 2):
         link = topology.link(u, v)
-        if link.kind in PATH_KINDS and link.kind is not LinkKind.SYSTEM:
+        if link.kind is LinkKind.SYSTEM:
+            yield u, v, link
+        elif link.kind in PATH_KINDS:
             yield u, v, Link(LinkKind.UNKNOWN, 1, link.gb_per_s)
 
 
-def _unknown_notes(unknown: Sequence[object]) -> Iterator[str]:
+def _unknown_notes(unknown: Sequence[tuple[int, int, Link]]) -> Iterator[str]:
+    across = sum(link.kind is LinkKind.SYSTEM for _, _, link in unknown)
     if unknown:
         yield (
             "The file does not tell which NVLinks there are. Pairs of kind UNKNOWN at the speed of their PCIe path: "
-            f"{len(unknown)}; assume_no_nvlink=True takes that path to be all there is."
+            f"{len(unknown) - across}; pairs across sockets, taken as SYS: {across}; assume_no_nvlink=True takes the "
+            "path to be all there is."
         )
 
 

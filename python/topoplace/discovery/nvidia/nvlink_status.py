@@ -158,8 +158,7 @@ def parse(
         *_only_states(links, speeds, paired=bool(only)),
         f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
         *repeated,
-        *gpu_line.missing_gpus(gpu.name for gpu in gpus),
-        *_unread(data),
+        *_unread(data, links),
     ]
     return Topology(
         gpus,
@@ -224,10 +223,11 @@ def _check_numbers(links: GpuLinks) -> None:
         )
 
 
-def _unread(data: str | bytes) -> Iterator[str]:
+def _unread(data: str | bytes, links: Sequence[GpuLinks]) -> Iterator[str]:
     """Yield a note on lines that are about neither a GPU nor a link."""
     lines = list(decode.numbered_lines(decode.decoded(data)))
     yield from filter(None, (gpu_line.lost_gpu(line) for _, line in lines))
+    yield from gpu_line.missing_gpus(gpu.gpu.name for gpu in links)
     yield from unread.note(
         lines, lambda number, line: _is_read(number, line) or gpu_line.lost_gpu(line), _COMMAND
     )
