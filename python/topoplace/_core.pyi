@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -504,6 +504,10 @@ def result_fields() -> dict[str, tuple[str, ...]]:
     ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
+def set_deadline(seconds: typing.SupportsFloat | typing.SupportsIndex | None) -> None:
+    """
+    Ends the searches of this thread by DeadlineError after these seconds from now; None: never.
+    """
 def solve_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> FlowAnswer | None:
     ...
 def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, int, list[int], bool, int]:
