@@ -115,51 +115,68 @@ def _match_cluster(
     """Release and record until the cluster has the given jobs; yield what differs in what they hold."""
     known: dict[str, JobGraph] = dict(cluster.jobs)
     for job_id in cluster.native.job_ids():
-        where = given.get(job_id)
-        is_part = where is not None and set(cluster.gpus_of(job_id)) < set(_gpus(where))
-        if where is None or not (is_part or _is_kept(cluster, job_id, where)):
+        if job_id not in given or not _is_kept(cluster, job_id, given[job_id]):
             cluster.release(job_id)
+    recordings: dict[str, _Recording] = {}
+    kinds: dict[str, frozenset[str]] = {}
     for job_id, where in given.items():
-        kinds, entry = frozenset[str](), latest.get(job_id)
+        entry = latest.get(job_id)
         if entry is not None and entry.stage.final:
             entry = None
-        recording = partial(record, cluster, job_id, where, graphs.get(job_id) or known.get(job_id), entry)
-        if not cluster.runs(job_id):
-            kinds = recording()
-        elif len(cluster.gpus_of(job_id)) < len(_gpus(where)):
-            kinds = _with_more(cluster, job_id, recording)
-        names = named(cluster.topology, _gpus(where))
-        for kind in (kind for kind in KINDS if kind in kinds):
+        graph = graphs.get(job_id) or known.get(job_id)
+        recordings[job_id] = partial(record, cluster, job_id, where, graph, entry)
+        kinds[job_id] = frozenset() if cluster.runs(job_id) else recordings[job_id]()
+
+    def lacking() -> list[str]:
+        return [job_id for job_id in given if len(cluster.gpus_of(job_id)) < len(_gpus(given[job_id]))]
+
+    while any(_gets_more(cluster, job_id, recordings[job_id], kinds) for job_id in lacking()):
+        pass  # what one has left may be what another lacks
+    for job_id, where in given.items():
+        for kind in (kind for kind in KINDS if kind in kinds[job_id]):
             has = named(cluster.topology, cluster.gpus_of(job_id))
-            yield Difference(job_id, kind, has, names), None
+            yield Difference(job_id, kind, has, named(cluster.topology, _gpus(where))), None
+
+
+_Recording = Callable[[], frozenset[str]]
+"""Records a job, and returns the kinds of differences."""
 
 
 class _NoMoreError(Exception):
     """A job does not get more GPUs than it has."""
 
 
-def _with_more(cluster: Cluster, job_id: str, recording: Callable[[], frozenset[str]]) -> frozenset[str]:
-    """Record a job again that has only a part of its GPUs, if it gets more now; return the kinds of differences."""
+def _gets_more(
+    cluster: Cluster, job_id: str, recording: _Recording, kinds: dict[str, frozenset[str]]
+) -> bool:
+    """Record a job again that has only a part of its GPUs; return False, and change nothing, if it gets no more now.
+
+    kinds: the kinds of differences by job, which are kept up to date.
+    """
     before = len(cluster.gpus_of(job_id))
     with suppress(_NoMoreError), cluster.transaction():
-        cluster.release(job_id)
-        kinds = recording()
+        if cluster.runs(job_id):
+            cluster.release(job_id)
+        found = recording()
         if len(cluster.gpus_of(job_id)) <= before:
             raise _NoMoreError
-        return kinds
-    return frozenset(("overlap",))
+        kinds[job_id] = found
+        return True
+    kinds[job_id] |= {"overlap"}
+    return False
 
 
 def _is_kept(cluster: Cluster, job_id: str, where: Placement | tuple[int, ...]) -> bool:
-    """Return True if the cluster has the job on these GPUs, and with all else that the scheduler says of it."""
-    if set(cluster.gpus_of(job_id)) != set(_gpus(where)):
+    """Return True if the cluster has the job on these GPUs, or on a part of them, as the scheduler says."""
+    gpus = cluster.gpus_of(job_id)
+    if not set(gpus) <= set(_gpus(where)) or (len(gpus) < len(_gpus(where)) and not gpus):
         return False
     if not isinstance(where, Placement):
         return True
     said, has = Holding.of_placement(where), Holding.in_cluster(cluster, job_id)
     slices = dict(zip(where.gpus, said.slices, strict=False))
-    has_slices = dict(zip(cluster.gpus_of(job_id), has.slices, strict=False))
-    return slices == has_slices and (said.hosts, said.drives) in (((), ()), (has.hosts, has.drives))
+    same_slices = [slices[gpu] for gpu in gpus] == list(has.slices) if slices else not has.slices
+    return same_slices and (said.hosts, said.drives) in (((), ()), (has.hosts, has.drives))
 
 
 def _changes(
