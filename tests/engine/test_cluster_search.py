@@ -27,7 +27,7 @@ def test_an_unhealthy_gpu_is_used_once_it_is_repaired_and_never_because_it_is_un
     policy, job = tp.policies.get(name), tp.JobGraph.ring(num_tasks)
     found = policy.place(job, cluster)
     assert found is None or not set(found.gpus).intersection(cluster.topology.unhealthy_gpus)
-    repaired = cluster.with_topology(cluster.topology.with_unhealthy([]))
+    repaired = cluster.with_topology(tp.Topology.cluster(machine, count=2))
     placement = policy.place(job, repaired)
     assert placement is not None
     assert sorted(placement.gpus) == list(range(num_tasks))
