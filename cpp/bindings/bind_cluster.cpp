@@ -44,9 +44,6 @@ std::optional<std::string> owner(const ClusterState& state, std::int32_t gpu) {
     return job == nullptr ? std::nullopt : std::optional(job->first);
 }
 
-bool drain(ClusterState& state, std::int32_t gpu) { return state.drain(known(state, gpu)); }
-bool undrain(ClusterState& state, std::int32_t gpu) { return state.undrain(known(state, gpu)); }
-
 using Held = py::typing::Dict<py::str, IntTuple>;
 
 py::typing::Tuple<IntTuple, Held> occupants(const ClusterState& state,
@@ -177,12 +174,25 @@ py::array_t<std::int64_t> num_processes(ClusterState& state) {
     return read_only(state, {static_cast<py::ssize_t>(counts.size())}, counts.data());
 }
 
-std::vector<std::int32_t> drained_machines(const ClusterState& state) {
-    std::vector<std::int32_t> drained;
+// The machines whose withdrawal is such.
+template <class Test>
+std::vector<std::int32_t> machines_with(const ClusterState& state, const Test& test) {
+    std::vector<std::int32_t> found;
     for (std::int32_t machine = 0; machine < state.hosts().num_machines(); ++machine) {
-        if (state.hosts().is_drained(machine)) drained.push_back(machine);
+        if (test(state.hosts().withdrawal(machine))) found.push_back(machine);
     }
-    return drained;
+    return found;
+}
+
+// Reasons by GPU and by machine.
+std::pair<py::typing::Dict<int, py::str>, py::typing::Dict<int, py::str>> held(const ClusterState& state) {
+    std::pair<py::typing::Dict<int, py::str>, py::typing::Dict<int, py::str>> found;
+    for (const auto& [reason, its] : state.held_back()) {
+        const py::str text(reason.data(), reason.size());
+        for (const std::int32_t gpu : its.gpus) found.first[py::int_(gpu)] = text;
+        for (const std::int32_t machine : its.machines) found.second[py::int_(machine)] = text;
+    }
+    return found;
 }
 
 std::int32_t known_machine(const ClusterState& state, std::int32_t machine) {
@@ -191,11 +201,11 @@ std::int32_t known_machine(const ClusterState& state, std::int32_t machine) {
     return machine;
 }
 
-void set_drained(ClusterState& state, std::int32_t machine, const std::vector<std::int32_t>& gpus,
-                 bool drained) {
-    known_machine(state, machine);
+using Numbers = std::vector<std::int32_t>;
+
+void check_known(const ClusterState& state, const Numbers& gpus, const Numbers& machines) {
     for (const std::int32_t gpu : gpus) static_cast<void>(known(state, gpu));
-    state.set_drained(machine, gpus, drained);
+    for (const std::int32_t machine : machines) static_cast<void>(known_machine(state, machine));
 }
 
 // ---- changes
@@ -212,11 +222,11 @@ std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const st
                                                    const Processes& processes,
                                                    std::vector<std::int32_t> drives, const py::object& kept,
                                                    std::int64_t kind, std::int32_t share,
-                                                   const Slices& slices, bool may_reslice) {
+                                                   const Slices& slices, bool may_reslice, bool runs) {
     if (share < 1 || share > kWholeGpu) throw py::value_error("share = " + std::to_string(share));
     if (!slices.empty() && (slices.size() != gpus.size() || share != kWholeGpu))
         throw py::value_error("slices: one for each GPU, and no share");
-    GpuParts parts{share, slices_from(slices), may_reslice};
+    GpuParts parts{share, slices_from(slices), may_reslice, runs};
     for (const MigSlice& slice : parts.slices) {
         if (slice.eighths() == 0 || (slice.parts & ~MigSlice::kAll) != 0)
             throw py::value_error("slices: parts = " + std::to_string(slice.parts));
@@ -287,13 +297,7 @@ void register_shares(py::class_<ClusterState>& bound) {
             "(parts, compute slices, job or None) of each slice of the GPU; parts: bit i for the i-th eighth "
             "of its memory, bit 8 for the media engines.")
         .def(
-            "sliced_gpus",
-            [](const ClusterState& state) {
-                std::vector<std::int32_t> gpus;
-                for (const auto& [gpu, _] : state.all_slices()) gpus.push_back(gpu);
-                std::sort(gpus.begin(), gpus.end());
-                return as_tuple(gpus);
-            },
+            "sliced_gpus", [](const ClusterState& state) { return as_tuple(state.sliced_gpus()); },
             "The GPUs that are cut into slices, ascending.")
         .def("slices_of", &slices_of, py::arg("job"), "(parts, compute slices) of each of its GPUs, or none.")
         .def(
@@ -309,12 +313,68 @@ void register_hosts(py::class_<ClusterState>& bound) {
     bound.def_property_readonly("host_free", &host_free, "(machines, 3) CPUs, MB and drives; a view.")
         .def_property_readonly("num_processes", &num_processes, "(machines,) processes; a view.")
         .def(
-            "is_machine_drained",
+            "accepts_processes",
             [](const ClusterState& state, std::int32_t machine) {
-                return state.hosts().is_drained(known_machine(state, machine));
+                return state.hosts().accepts(known_machine(state, machine));
             },
             py::arg("machine"))
-        .def("drained_machines", &drained_machines, "Machines that accept no processes, ascending.");
+        .def(
+            "withdrawn_machines",
+            [](const ClusterState& state) {
+                return machines_with(state, [](const Withdrawal& its) { return !its.in_service(); });
+            },
+            "Machines that accept no processes, ascending.")
+        .def(
+            "drained_machines",
+            [](const ClusterState& state) {
+                return machines_with(state, [](const Withdrawal& its) { return its.drained; });
+            },
+            "Ascending.");
+}
+
+// All check numbers first, so that nothing has changed where one is unknown.
+void register_service(py::class_<ClusterState>& bound) {
+    bound
+        .def(
+            "out_of_service", [](const ClusterState& state) { return as_tuple(state.out_of_service()); },
+            "The GPUs that no new job gets: drained, held or unhealthy; ascending.")
+        .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
+        .def("held", &held, "The reasons to hold GPUs by GPU, and those to hold machines by machine.")
+        .def(
+            "drain",
+            [](ClusterState& state, const Numbers& gpus, const Numbers& machines) {
+                check_known(state, gpus, machines);
+                return state.drain(gpus, machines);
+            },
+            py::arg("gpus"), py::arg("machines") = Numbers())
+        .def(
+            "undrain",
+            [](ClusterState& state, const Numbers& gpus, const Numbers& machines) {
+                check_known(state, gpus, machines);
+                return state.undrain(gpus, machines);
+            },
+            py::arg("gpus"), py::arg("machines") = Numbers())
+        .def(
+            "hold",
+            [](ClusterState& state, const std::string& reason, const Numbers& gpus, const Numbers& machines) {
+                check_known(state, gpus, machines);
+                return state.hold(reason, gpus, machines);
+            },
+            py::arg("reason"), py::arg("gpus"), py::arg("machines") = Numbers())
+        .def(
+            "unhold",
+            [](ClusterState& state, const Numbers& gpus, const Numbers& machines) {
+                check_known(state, gpus, machines);
+                return state.unhold(gpus, machines);
+            },
+            py::arg("gpus"), py::arg("machines") = Numbers())
+        .def(
+            "set_unhealthy",
+            [](ClusterState& state, const Numbers& gpus, bool unhealthy) {
+                check_known(state, gpus, {});
+                return state.set_unhealthy(gpus, unhealthy);
+            },
+            py::arg("gpus"), py::arg("unhealthy"));
 }
 
 void register_transaction(py::module_& module) {
@@ -345,7 +405,6 @@ void register_cluster(py::module_& module) {
         .def_property_readonly("num_changes", &num_changes,
                                "Rises with every change, also when it is undone.")
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
-        .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
         .def("owner", &owner, py::arg("gpu"), "The job that holds the whole GPU, or None.")
         .def("occupants", &occupants, py::arg("gpus"),
              "Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.")
@@ -359,21 +418,19 @@ void register_cluster(py::module_& module) {
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
              py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
              py::arg("kind") = 0, py::arg("share") = kWholeGpu, py::arg("slices") = Slices(),
-             py::arg("may_reslice") = false,
+             py::arg("may_reslice") = false, py::arg("runs") = false,
              "(status, position of the first GPU refused or -1); the state changes only where the status is "
              "ok. share: thousandths of each GPU. slices: the parts and compute slices of one slice of each "
              "GPU, or "
-             "none. may_reslice: its GPUs may be sliced otherwise, idle slices given up. processes: machine, "
+             "none. may_reslice: its GPUs may be sliced otherwise, idle slices given up. runs: it runs "
+             "already, so "
+             "that GPUs and machines may be out of service. processes: machine, "
              "CPUs and MB of each. drives: the "
              "machine of each.")
         .def("attach", &attach, py::arg("job"), py::arg("processes"), py::arg("drives"), py::arg("note"),
              py::arg("kind") = 0,
              "Gives a job of a restored state its host resources and note; returns a status.")
         .def("release", &release, py::arg("job"))
-        .def("drain", &drain, py::arg("gpu"))
-        .def("undrain", &undrain, py::arg("gpu"))
-        .def("set_drained", &set_drained, py::arg("machine"), py::arg("gpus"), py::arg("drained"),
-             "Drains or undrains these GPUs and their machine.")
         .def("snapshot", [](const ClusterState& state) { return py::bytes(state.snapshot()); })
         .def_static("restore", &restore, py::arg("snapshot"), py::arg("num_gpus"),
                     py::arg("first_gpu") = std::vector<std::int32_t>(), py::arg("capacity") = Capacity(),
@@ -382,6 +439,7 @@ void register_cluster(py::module_& module) {
 
     register_shares(bound);
     register_hosts(bound);
+    register_service(bound);
     register_transaction(module);
 }
 

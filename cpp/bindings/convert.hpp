@@ -5,6 +5,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -85,15 +87,30 @@ inline bool signal_pending() {
     return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
+// When searches of this thread have to end, whatever their own limits: they raise DeadlineError then, so that
+// no answer cut short is taken for a whole one.
+inline thread_local std::chrono::steady_clock::time_point deadline =
+    std::chrono::steady_clock::time_point::max();
+
+inline bool is_past_deadline() {
+    return deadline != std::chrono::steady_clock::time_point::max() &&
+           std::chrono::steady_clock::now() >= deadline;
+}
+
 inline StopCondition to_stop_condition(std::optional<double> timeout,
                                        std::optional<std::uint64_t> max_nodes = {}) {
     StopCondition stop = timeout ? StopCondition::in(*timeout) : StopCondition{};
+    stop.when = std::min(stop.when, deadline);
     if (max_nodes) stop.max_nodes = *max_nodes;
     stop.interrupted = signal_pending;
     return stop;
 }
 
 inline void raise_pending() {
+    if (PyErr_Occurred() == nullptr && is_past_deadline()) {
+        const pybind11::object error = pybind11::module_::import("topoplace.errors").attr("DeadlineError");
+        PyErr_SetString(error.ptr(), "the time for this decision is up");
+    }
     if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
 }
 

@@ -1,6 +1,8 @@
 // Registers the parts of the extension; each part lives in a bind_*.cpp of its own.
+#include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include "convert.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;
@@ -20,12 +22,23 @@ py::typing::Dict<py::str, Names> result_fields() {
     return fields;
 }
 
+void set_deadline(std::optional<double> seconds) {
+    using Clock = std::chrono::steady_clock;
+    deadline = Clock::time_point::max();
+    if (seconds && *seconds < 1e9)
+        deadline = Clock::now() +
+                   std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+}
+
 }  // namespace
 }  // namespace topoplace::bindings
 
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     module.doc() = "Native core of topoplace: graphs and kernels. Use it through topoplace, not directly.";
     module.def("result_fields", &topoplace::bindings::result_fields);
+    module.def(
+        "set_deadline", &topoplace::bindings::set_deadline, pybind11::arg("seconds"),
+        "Ends the searches of this thread by DeadlineError after these seconds from now; None: never.");
     topoplace::bindings::register_graph(module);
     topoplace::bindings::register_match(module);
     topoplace::bindings::register_partition(module);

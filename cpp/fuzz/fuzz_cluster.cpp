@@ -24,6 +24,8 @@ struct Model {
     std::map<std::string, std::array<std::int64_t, 2>> cpus;  // of a job, on each machine
     std::vector<std::string> order;                           // of allocation
     std::set<std::int32_t> drained;
+    std::map<std::int32_t, std::string> held;  // reasons
+    std::set<std::int32_t> unhealthy;
 
     const std::string* owner(std::int32_t gpu) const {
         for (const auto& [job, gpus] : jobs) {
@@ -33,7 +35,10 @@ struct Model {
         }
         return nullptr;
     }
-    bool is_free(std::int32_t gpu) const { return owner(gpu) == nullptr && !drained.contains(gpu); }
+    bool is_free(std::int32_t gpu) const {
+        return owner(gpu) == nullptr && !drained.contains(gpu) && !held.contains(gpu) &&
+               !unhealthy.contains(gpu);
+    }
 
     std::int64_t free_cpus(std::size_t machine) const {
         std::int64_t free = kCpus;
@@ -56,6 +61,8 @@ struct Model {
             if (gpu < 0 || gpu >= kNumGpus) return {AllocationStatus::unknown_gpu, at};
             if (owner(gpu) != nullptr) return {AllocationStatus::taken_gpu, at};
             if (drained.contains(gpu)) return {AllocationStatus::drained_gpu, at};
+            if (held.contains(gpu)) return {AllocationStatus::held_gpu, at};
+            if (unhealthy.contains(gpu)) return {AllocationStatus::unhealthy_gpu, at};
             if (!seen.insert(gpu).second) return {AllocationStatus::duplicate_gpu, at};
         }
         return {AllocationStatus::ok, -1};
@@ -74,7 +81,11 @@ void compare(const ClusterState& state, const Model& model) {
         const std::string* owner = model.owner(gpu);
         REQUIRE((state.owner(gpu) == nullptr) == (owner == nullptr));
         REQUIRE(owner == nullptr || state.owner(gpu)->first == *owner);
-        REQUIRE(state.is_drained(gpu) == model.drained.contains(gpu));
+        const topoplace::Withdrawal& its = state.withdrawal(gpu);
+        REQUIRE(its.drained == model.drained.contains(gpu));
+        REQUIRE(its.unhealthy == model.unhealthy.contains(gpu));
+        REQUIRE((its.held != 0) == model.held.contains(gpu));
+        REQUIRE(its.held == 0 || state.reason(its.held) == model.held.at(gpu));
         REQUIRE(state.is_free(gpu) == model.is_free(gpu));
         if (model.is_free(gpu)) free.push_back(gpu);
     }
@@ -159,10 +170,26 @@ class Run {
     }
     void drain() {
         const std::int32_t gpu = bytes_.below(kNumGpus);
-        if (bytes_.below(2) == 0) {
-            REQUIRE(state_.drain(gpu) == model_.drained.insert(gpu).second);
-        } else {
-            REQUIRE(state_.undrain(gpu) == (model_.drained.erase(gpu) == 1));
+        const Gpus one{gpu};
+        switch (bytes_.below(6)) {
+            case 0:
+                REQUIRE(state_.drain(gpu) == model_.drained.insert(gpu).second);
+                break;
+            case 1:
+                REQUIRE(state_.undrain(gpu) == (model_.drained.erase(gpu) == 1));
+                break;
+            case 2:
+                model_.held[gpu] = bytes_.below(2) == 0 ? "spare" : "tests";
+                state_.hold(model_.held[gpu], one);
+                break;
+            case 3:
+                REQUIRE(state_.unhold(one) == (model_.held.erase(gpu) == 1));
+                break;
+            case 4:
+                REQUIRE(state_.set_unhealthy(one, true) == model_.unhealthy.insert(gpu).second);
+                break;
+            default:
+                REQUIRE(state_.set_unhealthy(one, false) == (model_.unhealthy.erase(gpu) == 1));
         }
     }
     void begin() { open_.emplace_back(state_.begin(), model_); }
@@ -177,7 +204,9 @@ class Run {
     void store() {
         std::string bytes = state_.snapshot();
         check_bytes(bytes, true);
-        compare(ClusterState::restore(bytes, kNumGpus), model_);
+        ClusterState restored = ClusterState::restore(bytes, kNumGpus);
+        restored.set_unhealthy(Gpus(model_.unhealthy.begin(), model_.unhealthy.end()), true);
+        compare(restored, model_);
         compare(ClusterState(state_), model_);
         compare_hosts(ClusterState(state_), model_);
         const auto place = std::size_t(bytes_.below(256)) % bytes.size();

@@ -75,6 +75,52 @@ TEST(a_drained_gpu_stays_with_its_job_and_is_not_free_after_it) {
     CHECK_EQ(state.num_free(), 2);
 }
 
+TEST(what_is_drained_held_and_unhealthy_is_taken_back_one_by_one) {
+    ClusterState state(4, {{0, 2}, {}});
+    CHECK(state.drain(Gpus{0, 1}, Gpus{0}));
+    CHECK(state.hold("spare", Gpus{1, 2}, Gpus{0}));
+    CHECK(!state.hold("spare", Gpus{1}));
+    CHECK(state.set_unhealthy(Gpus{2}, true));
+    CHECK(state.out_of_service() == (Gpus{0, 1, 2}));
+    CHECK(allocate(state, "a", {1}) == AllocationStatus::drained_gpu);
+    CHECK(state.undrain(Gpus{0, 1}, Gpus{0}));
+    CHECK(state.free_gpus() == (Gpus{0, 3}));
+    CHECK(allocate(state, "a", {1}) == AllocationStatus::held_gpu);
+    CHECK(state.allocate("a", {}, {{{0, 0, 0}}, {}}).status == AllocationStatus::hosts_short);
+    CHECK_EQ(state.reason(state.withdrawal(2).held), "spare");
+    CHECK(state.unhold(Gpus{1, 2}, Gpus{0}));
+    CHECK(!state.undrain(2));
+    CHECK(allocate(state, "a", {2}) == AllocationStatus::unhealthy_gpu);
+    CHECK(state.set_unhealthy(Gpus{2}, false));
+    CHECK_EQ(state.num_free(), 4);
+}
+
+TEST(a_job_that_runs_already_may_hold_what_is_out_of_service) {
+    ClusterState state(4, {{0, 2}, {}});
+    state.drain(Gpus{0}, Gpus{0});
+    state.hold("spare", Gpus{1});
+    state.set_unhealthy(Gpus{2}, true);
+    const auto status = state.allocate("a", Gpus{0, 1, 2}, {{{0, 1, 1}}, {}}, {}, 0, {.runs = true}).status;
+    CHECK(status == AllocationStatus::ok);
+    static_cast<void>(state.release("a"));
+    CHECK(state.free_gpus() == Gpus{3});
+}
+
+TEST(a_snapshot_keeps_what_is_held_with_its_reason) {
+    ClusterState state(4, {{0, 2}, {}});
+    state.hold("spare", Gpus{3, 1}, Gpus{1});
+    state.hold("tests", Gpus{0});
+    const std::string bytes = state.snapshot();
+    const ClusterState again = ClusterState::restore(bytes, 4, {{0, 2}, {}});
+    CHECK(again.snapshot() == bytes);
+    CHECK(again.held_back().at("spare").gpus == (Gpus{1, 3}));
+    CHECK(again.held_back().at("spare").machines == Gpus{1});
+    CHECK(again.held_back().at("tests").gpus == Gpus{0});
+    CHECK(!restores(bytes, 4));  // it does not know the machine
+    state.unhold(Gpus{0, 1, 2, 3}, Gpus{0, 1});
+    CHECK(state.snapshot() == ClusterState(4).snapshot());
+}
+
 TEST(a_rollback_restores_everything_and_nests) {
     ClusterState state = busy();
     const std::string before = state.snapshot();
@@ -146,6 +192,8 @@ TEST(a_snapshot_restores_and_damage_is_refused) {
 TEST(a_status_has_its_name) {
     CHECK_EQ(name(AllocationStatus::ok), "ok");
     CHECK_EQ(name(AllocationStatus::drained_gpu), "drained_gpu");
+    CHECK_EQ(name(AllocationStatus::unhealthy_gpu), "unhealthy_gpu");
+    CHECK_EQ(name(AllocationStatus::hosts_short), "hosts_short");
 }
 
 TEST(sizes_are_bounded) {
@@ -219,12 +267,12 @@ TEST(a_rollback_restores_host_resources_and_drained_machines) {
     const auto before = free_of(state);
     const auto mark = state.begin();
     static_cast<void>(state.release("a"));
-    state.set_drained(0, Gpus{0, 1}, true);
+    state.drain(Gpus{0, 1}, Gpus{0});
     CHECK(state.allocate("b", Gpus{}, {{{0, 1, 0}}, {}}).status == AllocationStatus::hosts_short);
     static_cast<void>(state.allocate("b", Gpus{2}, {{{1, 4, 50}}, {}}));
     state.rollback(mark);
     CHECK(free_of(state) == before);
-    CHECK(!state.hosts().is_drained(0));
+    CHECK(state.hosts().accepts(0));
     CHECK_EQ(state.owner(0)->first, "a");
     CHECK_EQ(state.num_free(), 3);
 }
@@ -239,7 +287,7 @@ TEST(machines_of_unknown_size_take_any_process) {
 TEST(a_rollback_tells_which_machine_is_no_longer_drained) {
     ClusterState state = with_hosts();
     const auto mark = state.begin();
-    state.set_drained(1, Gpus{}, true);
+    state.drain(Gpus{}, Gpus{1});
     state.rollback(mark);
     CHECK(state.touched() == Gpus{2});
 }

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -200,9 +200,11 @@ class ClusterState:
         """
         first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.
         """
-    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0, share: typing.SupportsInt | typing.SupportsIndex = 1000, slices: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], may_reslice: bool = False) -> tuple[str, int]:
+    def accepts_processes(self, machine: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        ...
+    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0, share: typing.SupportsInt | typing.SupportsIndex = 1000, slices: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], may_reslice: bool = False, runs: bool = False) -> tuple[str, int]:
         """
-        (status, position of the first GPU refused or -1); the state changes only where the status is ok. share: thousandths of each GPU. slices: the parts and compute slices of one slice of each GPU, or none. may_reslice: its GPUs may be sliced otherwise, idle slices given up. processes: machine, CPUs and MB of each. drives: the machine of each.
+        (status, position of the first GPU refused or -1); the state changes only where the status is ok. share: thousandths of each GPU. slices: the parts and compute slices of one slice of each GPU, or none. may_reslice: its GPUs may be sliced otherwise, idle slices given up. runs: it runs already, so that GPUs and machines may be out of service. processes: machine, CPUs and MB of each. drives: the machine of each.
         """
     def allocations(self) -> dict[str, tuple[int, ...]]:
         """
@@ -214,13 +216,13 @@ class ClusterState:
         """
     def copy(self) -> ClusterState:
         ...
-    def drain(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> bool:
+    def drain(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:
         ...
     def drained_gpus(self) -> tuple[int, ...]:
         ...
     def drained_machines(self) -> list[int]:
         """
-        Machines that accept no processes, ascending.
+        Ascending.
         """
     def free_gpus(self) -> tuple[int, ...]:
         ...
@@ -232,7 +234,11 @@ class ClusterState:
         """
         GPUs with this many thousandths left, ascending.
         """
-    def is_machine_drained(self, machine: typing.SupportsInt | typing.SupportsIndex) -> bool:
+    def held(self) -> tuple[dict[int, str], dict[int, str]]:
+        """
+        The reasons to hold GPUs by GPU, and those to hold machines by machine.
+        """
+    def hold(self, reason: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:
         ...
     def job_ids(self) -> list[str]:
         """
@@ -246,20 +252,22 @@ class ClusterState:
         """
         Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.
         """
+    def out_of_service(self) -> tuple[int, ...]:
+        """
+        The GPUs that no new job gets: drained, held or unhealthy; ascending.
+        """
     def owner(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> str | None:
         """
         The job that holds the whole GPU, or None.
         """
     def release(self, job: str) -> str:
         ...
-    def set_drained(self, machine: typing.SupportsInt | typing.SupportsIndex, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], drained: bool) -> None:
-        """
-        Drains or undrains these GPUs and their machine.
-        """
     def set_slices(self, gpu: typing.SupportsInt | typing.SupportsIndex, slices: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]) -> str:
         """
         Cuts a GPU into slices, or makes it whole; returns a status.
         """
+    def set_unhealthy(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], unhealthy: bool) -> bool:
+        ...
     def share_left(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> int:
         """
         The thousandths of the GPU that a new job can get.
@@ -286,8 +294,14 @@ class ClusterState:
         """
         GPUs that the last change may have changed, and one of each machine whose hosts it changed.
         """
-    def undrain(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> bool:
+    def undrain(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:
         ...
+    def unhold(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:
+        ...
+    def withdrawn_machines(self) -> list[int]:
+        """
+        Machines that accept no processes, ascending.
+        """
     @property
     def host_free(self) -> numpy.typing.NDArray[numpy.int64]:
         """
@@ -490,6 +504,10 @@ def result_fields() -> dict[str, tuple[str, ...]]:
     ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
+def set_deadline(seconds: typing.SupportsFloat | typing.SupportsIndex | None) -> None:
+    """
+    Ends the searches of this thread by DeadlineError after these seconds from now; None: never.
+    """
 def solve_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> FlowAnswer | None:
     ...
 def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, int, list[int], bool, int]:

@@ -61,6 +61,10 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
         self.partial = partial
 
 
+class DeadlineError(TopoplaceError):
+    """The end of a block with a deadline (`kernels.deadline.deadline`) that came before a search in it was done."""
+
+
 class InfeasibleError(TopoplaceError, ValueError):
     """Arguments of a kernel that no answer can satisfy, or for which its search found no answer."""
 

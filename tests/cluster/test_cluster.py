@@ -27,7 +27,9 @@ class ClusterMachine(ClusterModel):
         self.begin_with(tp.Cluster(TOPOLOGY))
 
     def is_free(self, gpu: int) -> bool:
-        return gpu not in self.drained and all(gpu not in gpus for gpus in self.held.values())
+        return gpu not in self.drained | self.held_back.keys() and all(
+            gpu not in gpus for gpus in self.held.values()
+        )
 
     @rule(job=JOBS, gpus=GPUS)
     def allocate(self, job: str, gpus: list[int]) -> None:
@@ -49,6 +51,16 @@ class ClusterMachine(ClusterModel):
         (self.cluster.drain if on else self.cluster.undrain)("b")
         (self.drained.update if on else self.drained.difference_update)(range(60, 70))
 
+    @rule(gpus=st.lists(st.integers(0, 5) | st.just("b")), reason=st.sampled_from(["spare", "tests", None]))
+    def hold(self, gpus: list[int | str], reason: str | None) -> None:
+        numbers = {n for one in gpus for n in (range(60, 70) if isinstance(one, str) else [one])}
+        if reason is None:
+            self.cluster.unhold(gpus)
+            self.held_back = {gpu: its for gpu, its in self.held_back.items() if gpu not in numbers}
+        else:
+            self.cluster.hold(gpus, reason=reason)
+            self.held_back |= dict.fromkeys(numbers, reason)
+
     def disturb(self, old: tp.Cluster) -> None:
         with contextlib.suppress(tp.AllocationError):
             old.allocate("other", old.free_gpus())
@@ -60,6 +72,8 @@ class ClusterMachine(ClusterModel):
         assert self.cluster.num_free == len(free)
         assert list(self.cluster.allocations.items()) == list(self.held.items())
         assert self.cluster.drained_gpus() == tuple(sorted(self.drained))
+        assert list(self.cluster.held_gpus().items()) == sorted(self.held_back.items())
+        assert self.cluster.out_of_service() == tuple(sorted(self.drained | self.held_back.keys()))
         for gpu in (0, 3, 64):
             owners = [job for job, gpus in self.held.items() if gpu in gpus]
             assert self.cluster.owner(gpu) == (owners[0] if owners else None)
@@ -72,12 +86,19 @@ def busy() -> tp.Cluster:
     cluster = tp.Cluster(TOPOLOGY)
     cluster.allocate("p", [3, 1])
     cluster.drain(5)
+    cluster.hold([6], reason="for tests")
     return cluster
 
 
 BAD_CHANGES: list[tuple[Any, str]] = [
     (lambda c: c.allocate("q", [0, 1]), r"gpus\[1\] = 1 is held by job 'p'"),
     (lambda c: c.allocate("q", [0, 5]), r"gpus\[1\] = 5 is drained"),
+    (lambda c: c.allocate("q", [0, 6]), r"gpus\[1\] = 6 is held: for tests"),
+    (lambda c: c.hold([0, 71]), "gpu = 71 is not in"),
+    (lambda c: c.hold([0, "yy"]), "machine 'yy' is not in the topology"),
+    (lambda c: c.hold("b"), "targets = 'b': must be several"),
+    (lambda c: c.hold([0], reason=""), "reason = '' is not"),
+    (lambda c: c.unhold([6, None]), "gpu = None is not"),
     (lambda c: c.allocate("q", [0, 2, 0]), r"gpus\[2\] = 0 is there twice"),
     (lambda c: c.allocate("q", [0, 70]), r"gpus\[1\] = 70 is not in 0\.\.69"),
     (lambda c: c.allocate("q", [-1]), r"gpus\[0\] = -1 is not in 0\.\.69"),
@@ -139,7 +160,7 @@ def test_snapshot_carries_its_topology() -> None:
     restored = tp.Cluster.restore(cluster.snapshot())
     assert restored.topology == TOPOLOGY
     assert pickle.loads(pickle.dumps(cluster)).snapshot() == cluster.snapshot()
-    assert tp.Cluster.restore(bytearray(cluster.snapshot())).num_free == 67
+    assert tp.Cluster.restore(bytearray(cluster.snapshot())).num_free == 66
 
 
 SNAPSHOT = busy().snapshot()

@@ -95,7 +95,8 @@ def test_repaired_gpus_are_free_and_broken_ones_stay_with_their_jobs() -> None:
     cluster.allocate("job", [1])
     cluster.drain(3)
     repaired = cluster.with_topology(health(True, False, True, True))
-    assert repaired.drained_gpus() == (1, 3)
+    assert repaired.drained_gpus() == (3,)
+    assert repaired.out_of_service() == (1, 3)
     assert repaired.free_gpus() == (0, 2)
     assert repaired.gpus_of("job") == (1,)
 
@@ -221,15 +222,30 @@ def test_up_to_five_jobs_of_a_machine_that_is_gone_are_named(number: int, shown:
         cluster.with_topology(tp.Topology.cluster({"stays": machine}))
 
 
-def test_a_job_must_fit_the_partitions_of_a_repaired_machine() -> None:
+def test_a_job_stays_on_a_machine_whose_partitions_changed() -> None:
     plain = tp.Topology.from_links(4, [], 12.0)
-    partitions = ((0,), (1,), (2,), (3,), (0, 1), (2, 3))
-    parted = replace(plain, partitions=partitions)
+    parted = replace(plain, partitions=((0,), (1,), (2,), (3,), (0, 1), (2, 3)))
     for gpus in ((0, 1), (0, 2)):
         cluster = tp.Cluster(plain)
         cluster.allocate("job", gpus)
-        if gpus in partitions:
-            assert cluster.with_topology(parted).allocations == {"job": gpus}
-        else:
-            with pytest.raises(tp.AllocationError, match="partition"):
-                cluster.with_topology(parted)
+        assert cluster.with_topology(parted).allocations == {"job": gpus}
+
+
+@pytest.mark.parametrize("renumbered", [False, True])
+def test_drained_held_and_unhealthy_do_not_undo_each_other(renumbered: bool) -> None:
+    before = topology("a", "b")
+    after = topology("b", "a") if renumbered else before
+    gpus = len(before.gpus_of["a"])
+    cluster = tp.Cluster(before)
+    cluster.drain("a")
+    cluster.hold(["b"], reason="spare")
+    broken = cluster.with_topology(after.with_unhealthy([0, gpus]))
+    mended = broken.with_topology(after)
+    assert mended.free_gpus() == ()
+    names = {number: name for name in ("a", "b") for number in after.gpus_of[name]}
+    assert {names[gpu] for gpu in mended.drained_gpus()} == {"a"}
+    assert {names[gpu] for gpu in mended.held_gpus()} == {"b"}
+    assert set(mended.held_gpus().values()) == set(mended.hosts.held_back.values()) == {"spare"}
+    broken.undrain("a")
+    broken.unhold(["b"])
+    assert broken.out_of_service() == (0, gpus)

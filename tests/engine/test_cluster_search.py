@@ -13,15 +13,22 @@ from topoplace.errors import SearchTimeoutError
 
 @pytest.mark.parametrize("num_tasks", [4, 8])
 @pytest.mark.parametrize("name", [name for name in tp.policies.names() if "queue" not in name])
-def test_an_unhealthy_gpu_that_was_undrained_is_used(name: str, num_tasks: int) -> None:
+def test_an_unhealthy_gpu_is_used_once_it_is_repaired_and_never_because_it_is_undrained(
+    name: str, num_tasks: int
+) -> None:
     machine = tp.machines.get("minsky")
     broken = replace(
         machine, gpus=tuple(replace(gpu, healthy=False) if gpu.index == 1 else gpu for gpu in machine.gpus)
     )
     cluster = tp.Cluster(tp.Topology.cluster(broken, count=2))
-    for gpu in cluster.drained_gpus():
-        cluster.undrain(gpu)
-    placement = tp.policies.get(name).place(tp.JobGraph.ring(num_tasks), cluster)
+    for target in (*cluster.topology.unhealthy_gpus, *cluster.topology.machine_names):
+        cluster.drain(target)
+        cluster.undrain(target)
+    policy, job = tp.policies.get(name), tp.JobGraph.ring(num_tasks)
+    found = policy.place(job, cluster)
+    assert found is None or not set(found.gpus).intersection(cluster.topology.unhealthy_gpus)
+    repaired = cluster.with_topology(tp.Topology.cluster(machine, count=2))
+    placement = policy.place(job, repaired)
     assert placement is not None
     assert sorted(placement.gpus) == list(range(num_tasks))
 

@@ -29,7 +29,10 @@ RACKS = tp.Fabric.regular(4, {"rack": 2})
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tp.Cluster:
-    """Generate up to six machines of three GPUs in racks and rows, some of them in none, with some GPUs taken."""
+    """Generate up to six machines of three GPUs in racks and rows, some of them in none.
+
+    Some GPUs are drained, held or unhealthy, and machines have a few CPUs.
+    """
     count = draw(st.integers(2, 6))
     levels = [
         Level(
@@ -40,9 +43,13 @@ def clusters(draw: st.DrawFn) -> tp.Cluster:
     ]
     machine = tp.Topology.from_links(GPUS, [], 12.0)
     fabric = Fabric(numbered("machine", count), tuple(levels))
-    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=fabric, network=12.5))
-    for gpu in draw(st.sets(st.integers(0, GPUS * count - 1))):
+    gpus = st.sets(st.integers(0, GPUS * count - 1))
+    topology = tp.Topology.cluster(machine, fabric=fabric, network=12.5).with_unhealthy(sorted(draw(gpus)))
+    cpus = draw(st.lists(st.integers(1, 9), min_size=count, max_size=count))
+    cluster = tp.Cluster(topology, [tp.HostResources(number, 16.0) for number in cpus])
+    for gpu in draw(gpus):
         cluster.drain(gpu)
+    cluster.hold(sorted(draw(gpus)))
     return cluster
 
 
@@ -57,12 +64,14 @@ def jobs(draw: st.DrawFn) -> tp.JobGraph:
         "anti_affinity": st.just(True),
     }
     names = draw(st.sets(st.sampled_from(sorted(values)), max_size=3))
-    job = draw(st.sampled_from([tp.JobGraph.independent, tp.JobGraph.ring]))(draw(st.integers(1, 9)))
+    size = draw(st.integers(1, 9))
+    job = draw(st.sampled_from([tp.JobGraph.independent, tp.JobGraph.ring]))(size)
+    job = job.with_(cpus=size * draw(st.integers(0, 3)))
     return job.with_(**{name: draw(values[name]) for name in sorted(names)})
 
 
 def machine_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, ...]]:
-    """Yield every set of machines that can share the job, or run it alone."""
+    """Yield every set of machines that can share the job, or run it alone; each task has the same CPUs."""
     fabric, topology = cluster.topology.fabric, cluster.topology
     assert fabric is not None
     domains = {level.name: level.domains for level in fabric.levels}
@@ -71,10 +80,13 @@ def machine_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, .
         for gpus in topology.gpus_of.values()
     ]
     apart = job.anti_affinity and job.num_tasks > 1
+    cpus = (job.cpus or 0) // job.num_tasks
+    hosted = [int(one.cpus) // cpus if cpus else GPUS for one in cluster.hosts.resources]
+    most = [min(len(gpus), 1 if apart else GPUS, tasks) for gpus, tasks in zip(free, hosted, strict=True)]
     for count in range(1, topology.num_machines + 1):
         for chosen in combinations(range(topology.num_machines), count):
-            room = sum(min(len(free[machine]), 1 if apart else GPUS) for machine in chosen)
-            if room < job.num_tasks or not all(free[machine] for machine in chosen) or count > job.num_tasks:
+            room = sum(most[machine] for machine in chosen)
+            if room < job.num_tasks or not all(most[machine] for machine in chosen) or count > job.num_tasks:
                 continue
             inside = [domains[job.within][machine] for machine in chosen] if job.within else [""]
             spread = [domains[job.spread][machine] for machine in chosen] if job.spread else []
@@ -86,7 +98,10 @@ def machine_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, .
                 and count <= (job.max_machines or count)
                 and (
                     not job.same_gpus
-                    or len(set.intersection(*(free[m] for m in chosen))) >= each == int(each)
+                    or (
+                        len(set.intersection(*(free[m] for m in chosen))) >= each == int(each)
+                        and min(most[m] for m in chosen) >= each
+                    )
                 )
             ):
                 yield chosen
@@ -107,7 +122,8 @@ def test_a_gang_gets_machines_that_meet_its_requirements(
     explained = policy.explain(job, cluster)
     if placement is None:
         assert explained.refusal is not None
-        idle = tp.Cluster(cluster.topology)
+        idle = tp.Cluster(cluster.topology, cluster.hosts.resources)
+        idle.native.set_unhealthy(range(cluster.topology.num_gpus), unhealthy=False)
         assert explained.refusal.permanent == (not list(machine_sets(job, idle)))
         return
     check_placement(placement, job, cluster)
@@ -217,6 +233,28 @@ def test_as_many_gpus_as_may_be_searched_are_not_too_many(monkeypatch: pytest.Mo
     refusal = tp.policies.get("mapa-greedy").explain(tp.JobGraph.ring(4), cluster).refusal
     assert refusal is not None
     assert "searches at most" not in refusal.reason
+
+
+def test_partitions_add_up_though_the_largest_ones_first_leave_a_rest() -> None:
+    parted = replace(tp.Topology.from_links(3, [], 12.0), partitions=((0, 1), (2,)))
+    fabric = Fabric(numbered("machine", 2), (Level("rack", ("a", "a")),))
+    cluster = tp.Cluster(tp.Topology.cluster([parted] * 2, fabric=fabric))
+    cluster.drain(5)
+    placement = tp.policies.get("fcfs").place(tp.JobGraph.ring(3).with_(within="rack"), cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("partitions", [(), ((0,), (1,), (0, 1))])
+def test_cpus_that_no_machines_within_the_limits_have_are_never_enough(partitions: Any) -> None:
+    machine = replace(tp.Topology.from_links(2, [], 12.0), partitions=partitions)
+    topology = tp.Topology.cluster([machine] * 3, fabric=tp.Fabric.regular(3, {"rack": 3}))
+    cluster = tp.Cluster(topology, tp.HostResources(2, 16.0))
+    job = tp.JobGraph.ring(4).with_(cpus=8)
+    for limited in (job.with_(max_machines=2), job.with_(within="rack"), job.with_(same_gpus=True)):
+        refusal = tp.policies.get("fcfs").explain(limited, cluster).refusal
+        assert refusal is not None
+        assert refusal.permanent
 
 
 def test_the_same_gpus_may_be_a_partition_of_each_machine() -> None:

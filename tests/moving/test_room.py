@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 from dataclasses import replace
 from itertools import combinations, permutations, product
 from typing import Any
@@ -13,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.errors import DeadlineError
+from topoplace.kernels.deadline import deadline
 from topoplace.moving import MoveCosts, attempts
+from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
 from topoplace.policies import FragmentationGradientDescent
 
 STAY, MOVE, PREEMPT = 0, 1, 2
@@ -354,8 +358,8 @@ def test_time_that_is_up_leaves_a_bound() -> None:
     late = tp.make_room(CLIQUE(4), cluster, min_bandwidth=20, timeout=1e-9)
     plan = tp.make_room(CLIQUE(4), cluster, min_bandwidth=20)
     assert late.bound <= plan.bound <= plan.cost <= late.cost
-    assert late.start  # the first machine that is tried has a plan
-    assert (plan.cost, plan.bound, late.bound) == (2.0, 1.0, 0.0)
+    assert late.defer[0][1].reason == "found no rearrangement in 1e-09 s"
+    assert (plan.cost, plan.bound, late.bound) == (2.0, 2.0, 0.0)
 
 
 RESLICING = FragmentationGradientDescent().with_reslicing()
@@ -443,3 +447,47 @@ def test_a_job_whose_needs_are_unknown_keeps_its_cpus() -> None:
     cluster.allocate("b", [2])
     plan = tp.make_room(RING(2), cluster, policy="fcfs", min_bandwidth=30)
     assert [job_id for job_id, _ in plan.move] == ["b"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_more_movable_jobs_never_give_a_dearer_plan(seed: int) -> None:
+    rng = random.Random(seed)
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), rng.choice([4, 5, 6])))
+    while cluster.num_free > 2:
+        size = min(rng.choice([1, 1, 1, 2]), cluster.num_free)
+        cluster.allocate(f"j{len(cluster.allocations)}", rng.sample(cluster.free_gpus(), size), CLIQUE(size))
+    ids = list(cluster.allocations)
+    costs = MoveCosts(factors={job_id: rng.choice([1, 1, 2, 5]) for job_id in ids})
+    job, movable = RING(rng.choice([4, 6, 10, 12])), rng.sample(ids, min(len(ids), 36))
+    plan = tp.make_room(job, cluster, movable=movable, cost=costs, policy="fcfs", timeout=60)
+    assert plan.optimal
+    for number in (5, 10, 20, 30):
+        fewer = rng.sample(movable, min(number, len(movable)))
+        part = tp.make_room(job, cluster, movable=fewer, cost=costs, policy="fcfs", timeout=60)
+        assert plan.cost <= part.cost
+
+
+def test_time_ends_the_search_for_levels() -> None:
+    """No job may move, and each choice of 24 pre-empted ones is as dear as the others of its size."""
+    levels = CheapestLevels([(0.0, math.inf, 40.0)] * 24, [Shortage([(0, 0, 3)] * 24, 40)])
+
+    def exclude_all() -> None:
+        while (found := levels.solve()) is not None:
+            levels.require({i: 1 for i, level in enumerate(found[1]) if not level})
+
+    with deadline(0.05), pytest.raises(DeadlineError):
+        exclude_all()
+
+
+def test_time_that_ends_amid_a_decision_leaves_plan_and_policy_as_they_were() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("torus2d-16"), 4))
+    for start in range(0, 60, 4):
+        cluster.allocate(f"j{start}", range(start, start + 4), CLIQUE(4))
+    before = cluster.snapshot()
+    policy = tp.policies.get("collective")
+    late = tp.make_room(RING(30), cluster, policy=policy, timeout=0.02)
+    assert late.bound <= late.cost
+    assert cluster.snapshot() == before
+    fresh = tp.Cluster.restore(before)
+    job = RING(4)
+    assert policy.place(job, cluster) == tp.policies.get("collective").place(job, fresh)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from topoplace import JobGraph
 from topoplace.errors import JournalError
-from topoplace.state import Entry, Journal, Stage, schema
+from topoplace.mig.profiles import MigSlice
+from topoplace.state import Entry, Holding, Journal, Stage, schema
 
 GPUS = (("n1", "GPU6"), ("n1", "GPU3"))
 
@@ -63,6 +70,47 @@ def test_pruned_jobs_have_left_their_gpus(tmp_path: Path) -> None:
         assert journal.num_appends == 4
 
 
+def test_what_a_job_holds_is_read_back(tmp_path: Path) -> None:
+    graph = JobGraph.ring(2).with_(bandwidth_sensitive=True)
+    holdings = [
+        Holding(graph, 0.25),
+        Holding(graph, slices=(MigSlice("1g.5gb", 3), MigSlice("2g.10gb", 0))),
+        Holding(None, hosts=(("n1", 2.5, 16.0), ("n2", 0, 0)), drives=("n2",), remote=GPUS[:1]),
+    ]
+    entries = [Entry(str(i), Stage.TOLD, GPUS, holding=one) for i, one in enumerate(holdings)]
+    with Journal(tmp_path / "j") as journal:
+        journal.append(*entries)
+        journal.append(Entry("0", Stage.ENDED, time=5.0))
+    with Journal(tmp_path / "j") as journal:
+        assert [one.holding for one in journal.history() if one.stage is Stage.TOLD] == holdings
+        journal.append(Entry("1", Stage.ENDED, time=5.0))
+        journal.prune(before=50.0)
+        assert [one.holding for one in journal.latest().values()] == [holdings[2], Holding()]
+
+
+@pytest.mark.parametrize(
+    ("holding", "message"),
+    [
+        ('{"gpu_fraction": 2.0}', "gpu_fraction = 2.0"),
+        ('{"slices": [["1g.5gb"]]}', r"slices\[0\] = .* is not a profile and a start"),
+        ('{"slices": [["1g.5gb", 0]]}', "slices: 1 for 2 GPUs"),
+        ('{"hosts": [["n1", 1]]}', r"hosts\[0\] = .* is not a machine, CPUs and memory"),
+        ('{"graph": "none"}', "the job graph 'none' is missing"),
+        ('{"odd": 1}', "has unknown fields"),
+        ("[1]", "is not an object"),
+        ("[", "is not JSON"),
+    ],
+)
+def test_damaged_holdings_are_named(tmp_path: Path, holding: str, message: str) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.append(Entry("7", Stage.TOLD, GPUS))
+    with closing(sqlite3.connect(tmp_path / "j")) as damaged:
+        damaged.execute("UPDATE entries SET holding = ?", (holding,))
+        damaged.commit()
+    with Journal(tmp_path / "j") as journal, pytest.raises(JournalError, match=message):
+        journal.latest()
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -79,6 +127,109 @@ def test_wrong_entries_are_refused(entry: dict[str, object], message: str) -> No
     given = {"job_id": "1", "stage": Stage.TOLD} | entry
     with pytest.raises(JournalError, match=message):
         Entry(**given)  # type: ignore[arg-type]
+
+
+# ---- one writer, whatever happens -----------------------------------------------------------------------------
+
+
+def test_a_file_has_one_writer_by_any_name(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("j")  # also before the file is there
+    (tmp_path / "folder").symlink_to(tmp_path)
+    names = ["j", "link", "folder/j", "folder/link"]
+    for first in names:
+        with Journal(tmp_path / first):
+            for second in names:
+                with pytest.raises(JournalError, match="another program writes this journal"):
+                    Journal(tmp_path / second)
+    assert not (tmp_path / "link.lock").exists()
+
+
+def test_a_file_with_several_names_is_refused(tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    (tmp_path / "other").hardlink_to(tmp_path / "j")
+    for name in ("j", "other"):
+        with pytest.raises(JournalError, match="has several names"):
+            Journal(tmp_path / name)
+    (tmp_path / "other").unlink()
+    Journal(tmp_path / "j").close()
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "j").symlink_to("k")
+    (tmp_path / "k").symlink_to("j")
+    with pytest.raises(JournalError, match="/j: "):
+        Journal(tmp_path / "j")
+
+
+def interrupt_at(line: int) -> Callable[..., Any]:
+    """Return a trace function that raises KeyboardInterrupt at a line of the journal's module, counted as they run."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith("state/journal.py"):
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+def test_an_append_may_be_interrupted_anywhere(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal, Journal(tmp_path / "j", read_only=True) as reader:
+        for line in range(1, 200):
+            entry = Entry(str(line), Stage.TOLD, GPUS, holding=Holding(JobGraph.ring(2)))
+            before = set(reader.latest())
+            tracing = sys.gettrace()
+            sys.settrace(interrupt_at(line))
+            try:
+                journal.append(entry)
+                is_done = True
+            except KeyboardInterrupt:
+                is_done = False
+            finally:
+                sys.settrace(tracing)
+            assert journal.latest() == reader.latest()
+            assert set(reader.latest()) - before in (set(), {str(line)})
+            journal.append(Entry("after", Stage.TOLD, GPUS))
+            if is_done:
+                break
+    assert line > 20
+
+
+def test_a_forked_process_neither_writes_nor_keeps_the_lock(tmp_path: Path) -> None:
+    code = """
+import os, sys, time
+from topoplace.state import Entry, Journal, Stage
+journal = Journal(sys.argv[1])
+child = os.fork()
+if child == 0:
+    try:
+        journal.append(Entry("child", Stage.TOLD))
+    except Exception as error:
+        print("refused:", error, flush=True)
+    journal.close()
+    time.sleep(60)
+    os._exit(0)
+time.sleep(0.5)
+journal.append(Entry("parent", Stage.TOLD))
+print(child, flush=True)
+os._exit(0)
+"""
+    run = subprocess.Popen([sys.executable, "-c", code, tmp_path / "j"], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    said, child = run.stdout.readline(), int(run.stdout.readline())
+    run.wait()
+    try:
+        assert "has forked; open it again" in said
+        with Journal(tmp_path / "j") as journal:  # though the child lives
+            assert list(journal.latest()) == ["parent"]
+    finally:
+        os.kill(child, signal.SIGKILL)
+        run.stdout.close()
 
 
 # ---- files --------------------------------------------------------------------------------------------------------
@@ -104,33 +255,12 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "nowhere" / "j")
 
 
-def test_older_versions_are_read_and_brought_up_to_date(tmp_path: Path) -> None:
-    old = sqlite3.connect(tmp_path / "j")
-    old.executescript(
-        f"""
-        CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-        CREATE TABLE entries (number INTEGER PRIMARY KEY, batch INTEGER NOT NULL, time REAL NOT NULL,
-            job_id TEXT NOT NULL, stage TEXT NOT NULL, gpus TEXT NOT NULL);
-        CREATE INDEX entries_of_job ON entries (job_id, number);
-        INSERT INTO entries VALUES (1, 1, 5.0, '7', 'told', '[["n1", "GPU6"]]');
-        PRAGMA application_id = {schema.APPLICATION_ID};
-        PRAGMA user_version = 1;
-        """
-    )
-    old.close()
-    with Journal(tmp_path / "j", read_only=True) as journal:
-        assert journal.latest()["7"] == Entry("7", Stage.TOLD, GPUS[:1], "", 5.0)
-    with Journal(tmp_path / "j") as journal:
-        journal.append(Entry("7", Stage.CONFIRMED, GPUS[:1], "seen"))
-        assert [entry.why for entry in journal.history("7")] == ["", "seen"]
-
-
-def test_newer_versions_are_refused(tmp_path: Path) -> None:
+def test_other_versions_are_refused(tmp_path: Path) -> None:
     Journal(tmp_path / "j").close()
     newer = sqlite3.connect(tmp_path / "j")
     newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     newer.close()
-    with pytest.raises(JournalError, match="has version 3; this topoplace reads up to 2"):
+    with pytest.raises(JournalError, match="has version 4; this topoplace reads version 3"):
         Journal(tmp_path / "j", read_only=True)
 
 

@@ -20,7 +20,8 @@ class ClusterModel(RuleBasedStateMachine):
         self.cluster = cluster
         self.held: dict[str, Any] = {}
         self.drained: set[int] = set()
-        self.open: list[tuple[contextlib.ExitStack, dict[str, Any], set[int]]] = []
+        self.held_back: dict[int, str] = {}
+        self.open: list[tuple[contextlib.ExitStack, dict[str, Any], set[int], dict[int, str]]] = []
 
     def disturb(self, old: tp.Cluster) -> None:
         """Change a cluster of which a copy was made; the change must not show in the copy."""
@@ -38,7 +39,7 @@ class ClusterModel(RuleBasedStateMachine):
     def begin(self) -> None:
         stack = contextlib.ExitStack()
         stack.enter_context(self.cluster.transaction())
-        self.open.append((stack, dict(self.held), set(self.drained)))
+        self.open.append((stack, dict(self.held), set(self.drained), dict(self.held_back)))
 
     @precondition(lambda self: self.open)
     @rule()
@@ -48,7 +49,7 @@ class ClusterModel(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(error=st.sampled_from([ValueError, KeyboardInterrupt, GeneratorExit]))
     def roll_back(self, error: type[BaseException]) -> None:
-        stack, self.held, self.drained = self.open.pop()
+        stack, self.held, self.drained, self.held_back = self.open.pop()
         with pytest.raises(error), stack:
             raise error
 

@@ -1,7 +1,7 @@
 // The last changes of something, for readers that catch up now and then.
 //
-// The log forgets its older half when it is full. A reader that was away for longer is told so, and reads
-// everything again.
+// The log forgets its older half when it is full. A reader that was away for longer learns that, and reads
+// everything again. Its memory is taken at the start, so that adding never fails.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace topoplace {
 
 class ChangeLog {
   public:
-    explicit ChangeLog(std::size_t capacity) : capacity_(capacity) {}
+    explicit ChangeLog(std::size_t capacity) : capacity_(capacity) { changes_.reserve(capacity); }
 
-    void add(std::int32_t what) {
+    void add(std::int32_t what) noexcept {
         if (changes_.size() >= capacity_) {
             const std::size_t half = changes_.size() / 2 + 1;
             changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(half));

@@ -1,6 +1,7 @@
 // The MIG slices into which GPUs are cut: what each takes of its GPU, and which job holds it.
 //
 // A sliced GPU runs jobs in its slices only. Slices stay when their jobs leave, until they are exchanged.
+// What was reserved for a GPU is kept, so that taking back a change needs no memory.
 #pragma once
 
 #include <algorithm>
@@ -37,12 +38,14 @@ class GpuSlices {
     };
     using Entries = std::vector<Entry>;  // of one GPU, ascending by slice
 
-    bool is_sliced(std::int32_t gpu) const { return !sliced_.empty() && sliced_.contains(gpu); }
+    bool is_sliced(std::int32_t gpu) const { return num_sliced_ > 0 && !of(gpu).empty(); }
+    std::size_t num_sliced() const { return num_sliced_; }
     const Entries& of(std::int32_t gpu) const {
         static const Entries none;
         const auto found = sliced_.find(gpu);
         return found == sliced_.end() ? none : found->second;
     }
+    // Of all GPUs that were ever sliced; without entries for those that are whole now.
     const std::unordered_map<std::int32_t, Entries>& all() const { return sliced_; }
 
     bool is_idle(std::int32_t gpu) const {
@@ -62,30 +65,33 @@ class GpuSlices {
                            [&slice](const Entry& one) { return one.job == nullptr && one.slice == slice; });
     }
 
-    // Replaces all slices of a GPU and returns what they were; without any, the GPU is whole.
-    Entries exchange(std::int32_t gpu, Entries now) {
-        const auto found = sliced_.find(gpu);
-        Entries before = found == sliced_.end() ? Entries() : std::move(found->second);
-        if (now.empty()) {
-            if (found != sliced_.end()) sliced_.erase(found);
-            return before;
-        }
-        std::sort(now.begin(), now.end(), [](const Entry& a, const Entry& b) { return a.slice < b.slice; });
-        sliced_[gpu] = std::move(now);
-        return before;
+    // Makes room for this many slices of a GPU; until then, exchange() and hold() need no memory.
+    void reserve(std::int32_t gpu, std::size_t slices) { sliced_[gpu].reserve(slices); }
+
+    // Replaces all slices of a GPU, for which there is room, and gives back what they were in the same place;
+    // without any, the GPU is whole.
+    void exchange(std::int32_t gpu, Entries& entries) noexcept {
+        std::sort(entries.begin(), entries.end(), before);
+        Entries& its = room_of(gpu);
+        num_sliced_ += entries.empty() ? 0 : 1;
+        num_sliced_ -= its.empty() ? 0 : 1;
+        its.swap(entries);
     }
 
-    // The slice must fit. Idle slices in its way are given up; an idle one that equals it is taken.
-    void hold(std::int32_t gpu, const MigSlice& slice, const Job* job) {
+    // The slice must fit, and there must be room. Idle slices in its way are given up; an idle one that
+    // equals it is taken.
+    void hold(std::int32_t gpu, const MigSlice& slice, const Job* job) noexcept {
         TOPOPLACE_ASSERT(fits(gpu, slice));
-        Entries now = of(gpu);
-        std::erase_if(now, [&slice](const Entry& one) { return (one.slice.parts & slice.parts) != 0; });
-        now.push_back({slice, job});
-        exchange(gpu, std::move(now));
+        Entries& its = room_of(gpu);
+        num_sliced_ += its.empty() ? 1 : 0;
+        std::erase_if(its, [&slice](const Entry& one) { return (one.slice.parts & slice.parts) != 0; });
+        TOPOPLACE_ASSERT(its.size() < its.capacity());
+        const Entry taken{slice, job};
+        its.insert(std::upper_bound(its.begin(), its.end(), taken, before), taken);
     }
 
     // The job must hold a slice of the GPU, which is idle then.
-    void release(std::int32_t gpu, const Job* job) {
+    void release(std::int32_t gpu, const Job* job) noexcept {
         const auto found = sliced_.find(gpu);
         TOPOPLACE_ASSERT(found != sliced_.end());
         const auto its = std::find_if(found->second.begin(), found->second.end(),
@@ -104,7 +110,15 @@ class GpuSlices {
     }
 
   private:
-    std::unordered_map<std::int32_t, Entries> sliced_;  // of the sliced GPUs
+    static bool before(const Entry& a, const Entry& b) { return a.slice < b.slice; }
+    Entries& room_of(std::int32_t gpu) noexcept {
+        const auto found = sliced_.find(gpu);
+        TOPOPLACE_ASSERT(found != sliced_.end());
+        return found->second;
+    }
+
+    std::unordered_map<std::int32_t, Entries> sliced_;
+    std::size_t num_sliced_ = 0;
 };
 
 }  // namespace topoplace

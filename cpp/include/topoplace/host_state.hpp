@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "topoplace/withdrawal.hpp"
+
 namespace topoplace {
 
 // What one job takes besides GPUs.
@@ -37,25 +39,30 @@ class HostState {
     std::int32_t num_machines() const { return static_cast<std::int32_t>(num_processes_.size()); }
     std::span<const Amounts> free() const { return free_; }  // as many as there are capacities
     std::span<const std::int64_t> num_processes() const { return num_processes_; }
-    bool is_drained(std::int32_t machine) const { return drained_[static_cast<std::size_t>(machine)] != 0; }
+    // Why a machine accepts no new processes.
+    const Withdrawal& withdrawal(std::int32_t machine) const {
+        return withdrawn_[static_cast<std::size_t>(machine)];
+    }
+    // False also for a machine that it does not know.
+    bool accepts(std::int32_t machine) const;
+    // Whether a job can get what it needs; false where a machine is unknown or short, or is withdrawn and the
+    // job does not run there already.
+    bool has(const HostNeeds& needs, bool runs);
 
-    // Takes what a job needs; changes nothing and returns false where a machine is unknown, drained or short.
-    bool take(const HostNeeds& needs);
+    // Takes what a job needs: there must be enough, though machines may be withdrawn when a rollback takes
+    // it.
+    void take(const HostNeeds& needs) noexcept;
     // Returns what take() took.
-    void give_back(const HostNeeds& needs);
-    // Puts back what a rollback took away: it was free when it was taken, whatever was drained since.
-    void take_again(const HostNeeds& needs);
-    // Sets whether a machine accepts new processes, and returns whether that changed anything.
-    bool set_drained(std::int32_t machine, bool drained);
+    void give_back(const HostNeeds& needs) noexcept;
+    void set_withdrawal(std::int32_t machine, Withdrawal now) noexcept;
 
   private:
-    bool accepts(std::int32_t machine) const;
-    bool add(std::int32_t machine, const Amounts& amounts, std::int64_t sign);
-    bool add_all(const HostNeeds& needs, std::int64_t sign);
+    bool add(std::int32_t machine, const Amounts& amounts, std::int64_t sign) noexcept;
+    bool add_all(const HostNeeds& needs, std::int64_t sign) noexcept;
 
     std::vector<Amounts> free_;
     std::vector<std::int64_t> num_processes_;
-    std::vector<std::uint8_t> drained_;
+    std::vector<Withdrawal> withdrawn_;
 };
 
 }  // namespace topoplace

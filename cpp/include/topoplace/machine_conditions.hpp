@@ -69,7 +69,7 @@ class MachineConditions {
         Words free;                      // local numbers
         std::vector<JobHere> jobs;       // ascending; empty unless the rule sees jobs
         std::vector<std::int32_t> left;  // thousandths of each GPU; empty unless the rule sees shares
-        std::vector<SliceHere> slices;   // of healthy GPUs, ascending; empty unless the rule sees shares
+        std::vector<SliceHere> slices;   // of GPUs in service, ascending; empty unless the rule sees shares
         std::int64_t cpus = 0;           // free thousandths of a CPU; 0 unless the rule sees CPUs
 
         bool operator==(const Condition&) const = default;

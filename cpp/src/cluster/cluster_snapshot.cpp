@@ -2,16 +2,19 @@
 //
 //   "TPCS" u32 version, u32 GPUs, u32 drained, that many i32 GPUs, u32 jobs,
 //   per job in order of allocation: u32 length, the bytes of its name, u32 GPUs, that many i32 GPUs,
-//       u32 share of each of them in thousandths (versions 2 and 3),
-//       one byte that says whether it holds slices, and if so one slice a GPU (version 3),
-//   u32 sliced GPUs, per GPU: i32 GPU, u32 slices, that many slices (version 3); a slice is u32 parts, u32
-//   compute, u64 FNV-1a of everything before.
+//       u32 share of each of them in thousandths (from version 2),
+//       one byte that says whether it holds slices, and if so one slice a GPU (from version 3),
+//   u32 sliced GPUs, per GPU: i32 GPU, u32 slices, that many slices (from version 3); a slice is u32 parts,
+//   u32 compute, u32 reasons to hold something, per reason: u32 length, its bytes, u32 GPUs, that many i32
+//   GPUs, u32 machines, that many i32 machines (version 4), u64 FNV-1a of everything before.
 //
-// Version 1 is written while all jobs hold whole GPUs, version 2 while no GPU is sliced.
+// Version 1 is written while all jobs hold whole GPUs, version 2 while no GPU is sliced, version 3 while
+// nothing is held. In version 4, all jobs have shares and slices.
 //
 // FNV-1a maps different states of one step to different states, so no change of a single byte goes unnoticed;
 // what passes the checksum is still checked in full.
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -23,7 +26,7 @@ namespace topoplace {
 namespace {
 
 constexpr std::string_view kMagic = "TPCS";
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kChecksumBytes = 8;
 
 std::uint64_t checksum(std::string_view bytes) {
@@ -125,15 +128,51 @@ std::uint32_t read_header(Reader& reader, std::int32_t num_gpus) {
     return version;
 }
 
+void write_held(std::string& out, const std::map<std::string_view, ClusterState::Held>& held) {
+    write_size(out, held.size());
+    for (const auto& [reason, its] : held) {
+        write_size(out, reason.size());
+        out += reason;
+        write_gpus(out, its.gpus);
+        write_gpus(out, its.machines);
+    }
+}
+
+void read_held(Reader& reader, ClusterState& state) {
+    const auto reasons = reader.number<std::uint32_t>();
+    if (reasons < 1) refuse("nothing is held");
+    std::string_view last;
+    for (std::uint32_t i = 0; i < reasons; ++i) {
+        const std::string_view reason = reader.bytes(reader.number<std::uint32_t>());
+        if (i > 0 && reason <= last) refuse("reasons are out of order");
+        last = reason;
+        const std::vector<std::int32_t> gpus = reader.gpus();
+        const std::vector<std::int32_t> machines = reader.gpus();
+        for (const std::int32_t gpu : gpus) {
+            if (!state.knows(gpu) || state.withdrawal(gpu).held != 0)
+                refuse("held GPU " + std::to_string(gpu) + " is invalid");
+            state.hold(reason, std::span(&gpu, 1));
+        }
+        for (const std::int32_t machine : machines) {
+            const bool is_known = machine >= 0 && machine < state.hosts().num_machines();
+            if (!is_known || state.hosts().withdrawal(machine).held != 0)
+                refuse("held machine " + std::to_string(machine) + " is invalid");
+            state.hold(reason, {}, std::span(&machine, 1));
+        }
+        if (gpus.empty() && machines.empty()) refuse("a reason holds nothing");
+    }
+}
+
 }  // namespace
 
 std::string ClusterState::snapshot() const {
     std::vector<const Job*> holders = jobs();
     const bool shares = std::any_of(holders.begin(), holders.end(),
                                     [](const Job* job) { return job->second.share != kWholeGpu; });
-    const bool slices = !slices_.all().empty();
+    const auto held = held_back();
+    const bool slices = slices_.num_sliced() > 0 || !held.empty();
     std::string out(kMagic);
-    write(out, slices ? kVersion : shares ? std::uint32_t{2} : std::uint32_t{1});
+    write(out, std::uint32_t{!held.empty() ? 4u : slices ? 3u : shares ? 2u : 1u});
     write_size(out, owner_.size());
     write_gpus(out, drained_gpus());
     std::erase_if(holders, [](const Job* job) { return job->second.gpus.empty(); });
@@ -148,21 +187,32 @@ std::string ClusterState::snapshot() const {
         for (const MigSlice& slice : job->second.slices) write_slice(out, slice);
     }
     if (slices) write_sliced(out);
+    if (!held.empty()) write_held(out, held);
     write(out, checksum(out));
-    TOPOPLACE_ASSERT(restore(out, num_gpus()).jobs_.size() == holders.size());
+    TOPOPLACE_ASSERT(restore(out, num_gpus(), {first_gpu_, {}}).jobs_.size() == holders.size());
     return out;
 }
 
 void ClusterState::write_sliced(std::string& out) const {
-    std::vector<std::int32_t> gpus;
-    for (const auto& [gpu, _] : slices_.all()) gpus.push_back(gpu);
-    std::sort(gpus.begin(), gpus.end());
+    const std::vector<std::int32_t> gpus = sliced_gpus();
     write_size(out, gpus.size());
     for (const std::int32_t gpu : gpus) {
         write(out, static_cast<std::uint32_t>(gpu));
         write_size(out, slices_.of(gpu).size());
         for (const auto& entry : slices_.of(gpu)) write_slice(out, entry.slice);
     }
+}
+
+std::map<std::string_view, ClusterState::Held> ClusterState::held_back() const {
+    std::map<std::string_view, Held> found;
+    for (const std::int32_t gpu : out_of_service()) {
+        if (withdrawal(gpu).held != 0) found[reason(withdrawal(gpu).held)].gpus.push_back(gpu);
+    }
+    for (std::int32_t machine = 0; machine < hosts_.num_machines(); ++machine) {
+        const std::uint16_t held = hosts_.withdrawal(machine).held;
+        if (held != 0) found[reason(held)].machines.push_back(machine);
+    }
+    return found;
 }
 
 ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus, Machines machines) {
@@ -187,6 +237,7 @@ ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus
         if (count < 1 || state.set_slices(gpu, read_slices(reader, count)).status != AllocationStatus::ok)
             refuse("the slices of GPU " + std::to_string(gpu) + " are invalid");
     }
+    if (version == 4) read_held(reader, state);
     TOPOPLACE_ASSERT(state.open_transactions_ == 0 && state.log_.empty());
     if (!reader.at_end()) refuse("it goes on after its end");
     for (const std::int32_t gpu : drained) {

@@ -1,9 +1,12 @@
-// Allocation, release, draining and transactions: every change in one place, with a log to take it back.
+// Allocation, release, service and transactions: every change in one place, with a log to take it back.
+//
+// A change first reserves all memory that it and its rollback need; what follows is noexcept.
 #include "topoplace/cluster_state.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -23,13 +26,22 @@ std::size_t changes_kept(std::int32_t num_gpus) {
     return 1024 + 4 * static_cast<std::size_t>(std::max(num_gpus, 0));
 }
 
+template <class Item>
+void make_room(std::vector<Item>& items, std::size_t size) {
+    if (items.capacity() < size) items.reserve(std::max(size, 2 * items.capacity()));
+}
+
+std::size_t num_touched(const ClusterState::Allocation& allocation) {
+    return allocation.gpus.size() + allocation.hosts.processes.size() + allocation.hosts.drives.size();
+}
+
 }  // namespace
 
 std::string_view name(AllocationStatus status) {
-    constexpr std::array<std::string_view, 13> names{
-        "ok",         "no_gpus",     "job_exists",  "unknown_job", "unknown_gpu", "duplicate_gpu",
-        "taken_gpu",  "drained_gpu", "share_short", "sliced_gpu",  "no_slice",    "slots_taken",
-        "hosts_short"};
+    constexpr std::array<std::string_view, 15> names{
+        "ok",        "no_gpus",     "job_exists", "unknown_job",   "unknown_gpu", "duplicate_gpu",
+        "taken_gpu", "drained_gpu", "held_gpu",   "unhealthy_gpu", "share_short", "sliced_gpu",
+        "no_slice",  "slots_taken", "hosts_short"};
     return names[static_cast<std::size_t>(status)];
 }
 
@@ -63,18 +75,20 @@ ClusterState::ClusterState(std::int32_t num_gpus, Machines machines)
     }
     owner_.resize(index(num_gpus));
     free_.resize(word_of(num_gpus - 1) + 1);
-    drained_.resize(free_.size());
+    withdrawn_.resize(index(num_gpus));
+    withdrawn_gpus_.resize(free_.size());
     named_.resize(free_.size());
     for (std::int32_t gpu = 0; gpu < num_gpus; ++gpu) set_free(gpu, true);
     TOPOPLACE_ASSERT(is_consistent());
 }
 
-// A GPU is free if and only if it is healthy and no job holds any of it.
+// A GPU is free if and only if it is in service and no job holds any of it.
 bool ClusterState::is_consistent() const {
     std::int32_t num_free = 0;
     for (std::int32_t gpu = 0; gpu < num_gpus(); ++gpu) {
         if (owner(gpu) != nullptr && shares_.is_shared(gpu)) return false;
         if (is_free(gpu) != (share_left(gpu) == kWholeGpu)) return false;
+        if (is_in_service(gpu) == test(withdrawn_gpus_, gpu)) return false;
         num_free += is_free(gpu) ? 1 : 0;
     }
     const bool log_is_in_use = open_transactions_ > 0 || (open_transactions_ == 0 && log_.empty());
@@ -84,7 +98,8 @@ bool ClusterState::is_consistent() const {
 // A sliced GPU has disjoint slices, and is neither held as a whole nor shared.
 bool ClusterState::slices_are_consistent() const {
     for (const auto& [gpu, entries] : slices_.all()) {
-        if (entries.empty() || owner(gpu) != nullptr || shares_.is_shared(gpu)) return false;
+        if (entries.empty()) continue;
+        if (owner(gpu) != nullptr || shares_.is_shared(gpu)) return false;
         std::uint32_t parts = 0;
         for (const auto& entry : entries) {
             if (entry.slice.eighths() == 0 || (parts & entry.slice.parts) != 0) return false;
@@ -132,7 +147,9 @@ ClusterState::ClusterState(const ClusterState& other)
       shares_(other.num_gpus()),
       slices_(other.slices_.all_idle()),
       free_(other.free_),
-      drained_(other.drained_),
+      withdrawn_(other.withdrawn_),
+      withdrawn_gpus_(other.withdrawn_gpus_),
+      reasons_(other.reasons_),
       named_(other.named_),
       jobs_(other.jobs_),
       hosts_(other.hosts_),
@@ -140,7 +157,11 @@ ClusterState::ClusterState(const ClusterState& other)
       changes_(changes_kept(other.num_gpus())),
       num_free_(other.num_free_),
       next_sequence_(other.next_sequence_) {
-    for (const Job& job : jobs_) take(job);
+    for (const Job& job : jobs_) {
+        const Allocation& its = job.second;
+        reserve(its.gpus, {its.share, its.slices});
+        take(job);
+    }
     TOPOPLACE_ASSERT(is_consistent());
 }
 
@@ -165,16 +186,18 @@ AllocationResult ClusterState::allocate(const std::string& job, std::span<const 
                      (parts.slices.size() == gpus.size() && parts.share == kWholeGpu));
     if (gpus.empty() && hosts.empty()) return {AllocationStatus::no_gpus, -1};
     if (jobs_.contains(job)) return {AllocationStatus::job_exists, -1};
-    if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
+    if (!hosts_.has(hosts, parts.runs)) return {AllocationStatus::hosts_short, -1};
     const AllocationResult refused = first_refusal(gpus, parts);
-    if (refused.status != AllocationStatus::ok) {
-        hosts_.give_back(hosts);
-        return refused;
-    }
-    Allocation held{{gpus.begin(), gpus.end()}, std::move(hosts), std::move(note),        kind,
-                    next_sequence_++,           parts.share,      std::move(parts.slices)};
+    if (refused.status != AllocationStatus::ok) return refused;
+    auto before = resliced(gpus, parts);
+    reserve(gpus, parts);
+    Allocation held{
+        {gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), kind, next_sequence_, parts.share,
+        std::move(parts.slices)};
+    reserve_log(1, num_touched(held));
     const auto [place, _] = jobs_.try_emplace(job, std::move(held));
-    auto before = reslice(place->second);
+    ++next_sequence_;
+    hosts_.take(place->second.hosts);
     take(*place);
     touched_.clear();
     touch(place->second);
@@ -184,27 +207,46 @@ AllocationResult ClusterState::allocate(const std::string& job, std::span<const 
     return {};
 }
 
-// Makes room for what an allocation takes; returns what the slices of the GPUs were that it changed.
-std::vector<std::pair<std::int32_t, ClusterState::Entries>> ClusterState::reslice(
-    const Allocation& allocation) {
-    std::vector<std::pair<std::int32_t, Entries>> before;
-    for (std::size_t i = 0; i < allocation.gpus.size(); ++i) {
-        const std::int32_t gpu = allocation.gpus[i];
-        if (allocation.slices.empty()) {
-            if (slices_.is_sliced(gpu)) before.emplace_back(gpu, slices_.exchange(gpu, {}));
-        } else if (!slices_.has_idle(gpu, allocation.slices[i])) {
-            before.emplace_back(gpu, slices_.of(gpu));
+// The slices of those GPUs whose slices an allocation of these parts changes.
+std::vector<std::pair<std::int32_t, ClusterState::Entries>> ClusterState::resliced(
+    std::span<const std::int32_t> gpus, const GpuParts& parts) const {
+    std::vector<std::pair<std::int32_t, Entries>> found;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        const bool stays =
+            parts.slices.empty() ? !slices_.is_sliced(gpus[i]) : slices_.has_idle(gpus[i], parts.slices[i]);
+        if (!stays) found.emplace_back(gpus[i], slices_.of(gpus[i]));
+    }
+    return found;
+}
+
+// Makes room for what take() adds to these GPUs.
+void ClusterState::reserve(std::span<const std::int32_t> gpus, const GpuParts& parts) {
+    if (parts.slices.empty() && parts.share == kWholeGpu) return;
+    for (const std::int32_t gpu : gpus) {
+        if (parts.slices.empty()) {
+            shares_.reserve(gpu);
+        } else {
+            slices_.reserve(gpu, slices_.of(gpu).size() + 1);
         }
     }
-    return before;
+}
+
+// Makes room for changes that touch as many GPUs and machines, and for the rollback of all open ones.
+void ClusterState::reserve_log(std::size_t changes, std::size_t touches) {
+    if (open_transactions_ == 0) return make_room(touched_, touches);
+    make_room(touched_, logged_touches_ + touches);
+    make_room(log_, log_.size() + changes);
 }
 
 AllocationResult ClusterState::attach(const std::string& job, HostNeeds hosts, Note note, std::int64_t kind) {
     TOPOPLACE_ASSERT(open_transactions_ == 0);
     const auto place = jobs_.find(job);
-    if (place == jobs_.end()) return allocate(job, {}, std::move(hosts), std::move(note), kind);
+    if (place == jobs_.end())
+        return allocate(job, {}, std::move(hosts), std::move(note), kind, {.runs = true});
     if (!place->second.hosts.empty()) return {AllocationStatus::job_exists, -1};
-    if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
+    if (!hosts_.has(hosts, true)) return {AllocationStatus::hosts_short, -1};
+    reserve_log(0, num_touched(place->second) + hosts.processes.size() + hosts.drives.size());
+    hosts_.take(hosts);
     place->second.hosts = std::move(hosts);
     place->second.note = std::move(note);
     place->second.kind = kind;
@@ -217,6 +259,7 @@ AllocationResult ClusterState::attach(const std::string& job, HostNeeds hosts, N
 AllocationResult ClusterState::release(const std::string& job) {
     const auto place = jobs_.find(job);
     if (place == jobs_.end()) return {AllocationStatus::unknown_job, -1};
+    reserve_log(1, num_touched(place->second));
     give_back(*place);
     hosts_.give_back(place->second.hosts);
     touched_.clear();
@@ -230,54 +273,105 @@ AllocationResult ClusterState::release(const std::string& job) {
 AllocationResult ClusterState::set_slices(std::int32_t gpu, const std::vector<MigSlice>& slices) {
     if (!knows(gpu)) return {AllocationStatus::unknown_gpu, 0};
     if (owner(gpu) != nullptr || shares_.is_shared(gpu)) return {AllocationStatus::taken_gpu, 0};
-    Entries now;
+    Entries entries;
     std::uint32_t parts = 0;
     for (const MigSlice& slice : slices) {
         if (slice.eighths() == 0 || (slice.parts & ~MigSlice::kAll) != 0 || (parts & slice.parts) != 0)
             return {AllocationStatus::no_slice, 0};
         parts |= slice.parts;
-        now.push_back({slice});
+        entries.push_back({slice});
     }
     for (const auto& entry : slices_.of(gpu)) {
         if (entry.job == nullptr) continue;
-        const auto its =
-            std::find_if(now.begin(), now.end(), [&](const auto& one) { return one.slice == entry.slice; });
-        if (its == now.end()) return {AllocationStatus::slots_taken, 0};
+        const auto its = std::find_if(entries.begin(), entries.end(),
+                                      [&](const auto& one) { return one.slice == entry.slice; });
+        if (its == entries.end()) return {AllocationStatus::slots_taken, 0};
         its->job = entry.job;
     }
-    Entries before = slices_.exchange(gpu, std::move(now));
+    slices_.reserve(gpu, entries.size());
+    reserve_log(1, 1);
+    slices_.exchange(gpu, entries);
     refresh_free(gpu);
     touched_.assign({gpu});
     log_touched();
-    record(Sliced{gpu, std::move(before)});
+    record(Sliced{gpu, std::move(entries)});
     TOPOPLACE_ASSERT(is_consistent());
     return {};
 }
 
-bool ClusterState::drain(std::int32_t gpu) {
-    touched_.assign({gpu});
-    if (is_drained(gpu)) return false;
-    set_gpu_drained(gpu, true);
-    log_touched();
-    record(Drained{gpu});
-    TOPOPLACE_ASSERT(is_consistent());
-    return true;
+bool ClusterState::drain(std::span<const std::int32_t> gpus, std::span<const std::int32_t> machines) {
+    return change_service(gpus, machines, [](Withdrawal& its) { its.drained = true; });
 }
 
-bool ClusterState::undrain(std::int32_t gpu) {
-    touched_.assign({gpu});
-    if (!is_drained(gpu)) return false;
-    set_gpu_drained(gpu, false);
-    log_touched();
-    record(Undrained{gpu});
-    TOPOPLACE_ASSERT(is_consistent());
-    return true;
+bool ClusterState::undrain(std::span<const std::int32_t> gpus, std::span<const std::int32_t> machines) {
+    return change_service(gpus, machines, [](Withdrawal& its) { its.drained = false; });
 }
 
-void ClusterState::set_drained(std::int32_t machine, std::span<const std::int32_t> gpus, bool drained) {
-    for (const std::int32_t gpu : gpus) static_cast<void>(drained ? drain(gpu) : undrain(gpu));
-    if (hosts_.set_drained(machine, drained)) record(MachineDrained{machine, drained});
-    touched_.assign(gpus.begin(), gpus.end());
+bool ClusterState::hold(std::string_view reason, std::span<const std::int32_t> gpus,
+                        std::span<const std::int32_t> machines) {
+    const std::uint16_t number = number_of(reason);
+    return change_service(gpus, machines, [number](Withdrawal& its) { its.held = number; });
+}
+
+bool ClusterState::unhold(std::span<const std::int32_t> gpus, std::span<const std::int32_t> machines) {
+    return change_service(gpus, machines, [](Withdrawal& its) { its.held = 0; });
+}
+
+bool ClusterState::set_unhealthy(std::span<const std::int32_t> gpus, bool unhealthy) {
+    return change_service(gpus, {}, [unhealthy](Withdrawal& its) { its.unhealthy = unhealthy; });
+}
+
+template <class Edit>
+bool ClusterState::change_service(std::span<const std::int32_t> gpus, std::span<const std::int32_t> machines,
+                                  const Edit& edit) {
+    reserve_log(gpus.size() + machines.size(), gpus.size() + machines.size());
+    touched_.clear();
+    for (const std::int32_t gpu : gpus) {
+        const Withdrawal before = withdrawal(gpu);
+        Withdrawal now = before;
+        edit(now);
+        if (now == before) continue;
+        set_withdrawal(gpu, now);
+        touched_.push_back(gpu);
+        record(GpuWithdrawn{gpu, before});
+    }
+    for (const std::int32_t machine : machines) {
+        const Withdrawal before = hosts_.withdrawal(machine);
+        Withdrawal now = before;
+        edit(now);
+        if (now == before) continue;
+        hosts_.set_withdrawal(machine, now);
+        touched_.push_back(first_gpu_[index(machine)]);
+        record(MachineWithdrawn{machine, before});
+    }
+    log_touched();
+    TOPOPLACE_ASSERT(is_consistent());
+    return !touched_.empty();
+}
+
+// Reasons keep their numbers for as long as the state lasts: there are few.
+std::uint16_t ClusterState::number_of(std::string_view reason) {
+    const auto known = std::find(reasons_.begin(), reasons_.end(), reason);
+    const auto number = static_cast<std::size_t>(known - reasons_.begin()) + 1;
+    if (number > std::numeric_limits<std::uint16_t>::max())
+        throw std::length_error("too many reasons to hold");
+    if (known == reasons_.end()) reasons_.emplace_back(reason);
+    return static_cast<std::uint16_t>(number);
+}
+
+std::vector<std::int32_t> ClusterState::drained_gpus() const {
+    std::vector<std::int32_t> found = out_of_service();
+    std::erase_if(found, [this](std::int32_t gpu) { return !withdrawal(gpu).drained; });
+    return found;
+}
+
+std::vector<std::int32_t> ClusterState::sliced_gpus() const {
+    std::vector<std::int32_t> found;
+    for (const auto& [gpu, entries] : slices_.all()) {
+        if (!entries.empty()) found.push_back(gpu);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
 }
 
 ClusterState::Mark ClusterState::begin() {
@@ -287,16 +381,20 @@ ClusterState::Mark ClusterState::begin() {
 
 void ClusterState::commit() {
     TOPOPLACE_ASSERT(open_transactions_ > 0);
-    if (--open_transactions_ == 0) log_.clear();
+    if (--open_transactions_ > 0) return;
+    log_.clear();
+    logged_touches_ = 0;
 }
 
-void ClusterState::rollback(Mark mark) {
+void ClusterState::rollback(Mark mark) noexcept {
     TOPOPLACE_ASSERT(mark <= log_.size());
     touched_.clear();
     while (log_.size() > mark) {
         std::visit([this](auto& change) { undo(change); }, log_.back());
         log_.pop_back();
     }
+    TOPOPLACE_ASSERT(touched_.size() <= logged_touches_);
+    logged_touches_ -= touched_.size();
     log_touched();
     commit();
     TOPOPLACE_ASSERT(is_consistent());
@@ -319,18 +417,25 @@ AllocationResult ClusterState::first_refusal(std::span<const std::int32_t> gpus,
 // Why what is asked of the GPU at this position cannot be taken now.
 AllocationStatus ClusterState::refusal(std::int32_t gpu, const GpuParts& parts, std::size_t position) const {
     if (!knows(gpu)) return AllocationStatus::unknown_gpu;
-    if (parts.slices.empty() && parts.share <= share_left(gpu)) return AllocationStatus::ok;
     if (owner(gpu) != nullptr) return AllocationStatus::taken_gpu;
-    if (is_drained(gpu)) return AllocationStatus::drained_gpu;
+    if (!parts.runs && !is_in_service(gpu)) return service_refusal(gpu);
     if (!parts.slices.empty()) return slice_refusal(gpu, parts.slices[position], parts.may_reslice);
     if (slices_.is_sliced(gpu)) {
         if (!slices_.is_idle(gpu)) return AllocationStatus::taken_gpu;
         return parts.may_reslice ? AllocationStatus::ok : AllocationStatus::sliced_gpu;
     }
+    if (parts.share <= shares_.left(gpu)) return AllocationStatus::ok;
     return parts.share == kWholeGpu ? AllocationStatus::taken_gpu : AllocationStatus::share_short;
 }
 
-// The same for a slice of a healthy GPU that no job holds as a whole.
+// The same for a GPU that is not in service.
+AllocationStatus ClusterState::service_refusal(std::int32_t gpu) const {
+    const Withdrawal& its = withdrawal(gpu);
+    if (its.drained) return AllocationStatus::drained_gpu;
+    return its.held != 0 ? AllocationStatus::held_gpu : AllocationStatus::unhealthy_gpu;
+}
+
+// The same for a slice of a GPU in service that no job holds as a whole.
 AllocationStatus ClusterState::slice_refusal(std::int32_t gpu, const MigSlice& slice,
                                              bool may_reslice) const {
     if (shares_.is_shared(gpu)) return AllocationStatus::taken_gpu;
@@ -338,20 +443,25 @@ AllocationStatus ClusterState::slice_refusal(std::int32_t gpu, const MigSlice& s
     return may_reslice || slices_.has_idle(gpu, slice) ? AllocationStatus::ok : AllocationStatus::no_slice;
 }
 
-void ClusterState::set_free(std::int32_t gpu, bool free) {
+void ClusterState::set_free(std::int32_t gpu, bool free) noexcept {
     if (is_free(gpu) == free) return;
     free_[word_of(gpu)] ^= bit_of(gpu);
     num_free_ += free ? 1 : -1;
     TOPOPLACE_ASSERT(num_free_ >= 0 && num_free_ <= num_gpus());
 }
 
-void ClusterState::refresh_free(std::int32_t gpu) { set_free(gpu, share_left(gpu) == kWholeGpu); }
+void ClusterState::refresh_free(std::int32_t gpu) noexcept { set_free(gpu, share_left(gpu) == kWholeGpu); }
 
-void ClusterState::take(const Job& job) {
+// There must be room: see reserve(). A job that takes whole GPUs gives up their idle slices.
+void ClusterState::take(const Job& job) noexcept {
     const Allocation& its = job.second;
     for (std::size_t i = 0; i < its.gpus.size(); ++i) {
         const std::int32_t gpu = its.gpus[i];
         TOPOPLACE_ASSERT(owner(gpu) == nullptr);
+        if (its.slices.empty() && slices_.is_sliced(gpu)) {
+            Entries none;
+            slices_.exchange(gpu, none);
+        }
         if (!its.slices.empty()) {
             slices_.hold(gpu, its.slices[i], &job);
         } else if (its.share == kWholeGpu) {
@@ -363,7 +473,7 @@ void ClusterState::take(const Job& job) {
     }
 }
 
-void ClusterState::give_back(const Job& job) {
+void ClusterState::give_back(const Job& job) noexcept {
     const Allocation& its = job.second;
     for (const std::int32_t gpu : its.gpus) {
         TOPOPLACE_ASSERT(!is_free(gpu));
@@ -378,32 +488,41 @@ void ClusterState::give_back(const Job& job) {
     }
 }
 
-void ClusterState::set_gpu_drained(std::int32_t gpu, bool drained) {
-    TOPOPLACE_ASSERT(is_drained(gpu) != drained);
-    drained_[word_of(gpu)] ^= bit_of(gpu);
+void ClusterState::set_withdrawal(std::int32_t gpu, Withdrawal now) noexcept {
+    if (now.in_service() != is_in_service(gpu)) withdrawn_gpus_[word_of(gpu)] ^= bit_of(gpu);
+    withdrawn_[index(gpu)] = now;
     refresh_free(gpu);
 }
 
-void ClusterState::touch(const Allocation& allocation) {
+void ClusterState::touch(const Allocation& allocation) noexcept {
     touched_.insert(touched_.end(), allocation.gpus.begin(), allocation.gpus.end());
     for (const HostNeeds::Process& process : allocation.hosts.processes)
         touched_.push_back(first_gpu_[index(process.machine)]);
     for (const std::int32_t machine : allocation.hosts.drives) touched_.push_back(first_gpu_[index(machine)]);
 }
 
-void ClusterState::log_touched() {
+void ClusterState::log_touched() noexcept {
     for (const std::int32_t gpu : touched_) changes_.add(gpu);
 }
 
-void ClusterState::record(Change&& change) {
-    if (open_transactions_ > 0) log_.push_back(std::move(change));
+// What undoing a change touches.
+std::size_t ClusterState::touches(const Change& change) {
+    if (const auto* allocated = std::get_if<Allocated>(&change)) return num_touched(allocated->job->second);
+    if (const auto* released = std::get_if<Released>(&change)) return num_touched(released->job.mapped());
+    return 1;
 }
 
-void ClusterState::undo(Allocated& change) {
-    TOPOPLACE_ASSERT(find(change.job->first) == change.job);
+void ClusterState::record(Change&& change) noexcept {
+    if (open_transactions_ == 0) return;
+    logged_touches_ += touches(change);
+    log_.push_back(std::move(change));
+}
+
+void ClusterState::undo(Allocated& change) noexcept {
+    TOPOPLACE_ASSERT(jobs_.contains(change.job->first));
     give_back(*change.job);
     for (auto& [gpu, entries] : change.before) {
-        slices_.exchange(gpu, std::move(entries));
+        slices_.exchange(gpu, entries);
         refresh_free(gpu);
     }
     hosts_.give_back(change.job->second.hosts);
@@ -411,32 +530,27 @@ void ClusterState::undo(Allocated& change) {
     jobs_.erase(jobs_.find(change.job->first));
 }
 
-void ClusterState::undo(Released& change) {
+void ClusterState::undo(Released& change) noexcept {
     TOPOPLACE_ASSERT(!change.job.empty() && !jobs_.contains(change.job.key()));
     const Job& job = *jobs_.insert(std::move(change.job)).position;
     take(job);
-    hosts_.take_again(job.second.hosts);
+    hosts_.take(job.second.hosts);
     touch(job.second);
 }
 
-void ClusterState::undo(Sliced& change) {
-    slices_.exchange(change.gpu, std::move(change.before));
+void ClusterState::undo(Sliced& change) noexcept {
+    slices_.exchange(change.gpu, change.before);
     refresh_free(change.gpu);
     touched_.push_back(change.gpu);
 }
 
-void ClusterState::undo(Drained& change) {
-    set_gpu_drained(change.gpu, false);
+void ClusterState::undo(GpuWithdrawn& change) noexcept {
+    set_withdrawal(change.gpu, change.before);
     touched_.push_back(change.gpu);
 }
 
-void ClusterState::undo(Undrained& change) {
-    set_gpu_drained(change.gpu, true);
-    touched_.push_back(change.gpu);
-}
-
-void ClusterState::undo(MachineDrained& change) {
-    static_cast<void>(hosts_.set_drained(change.machine, !change.drained));
+void ClusterState::undo(MachineWithdrawn& change) noexcept {
+    hosts_.set_withdrawal(change.machine, change.before);
     touched_.push_back(first_gpu_[index(change.machine)]);
 }
 

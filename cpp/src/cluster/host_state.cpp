@@ -11,7 +11,7 @@
 namespace topoplace {
 
 HostState::HostState(std::int32_t num_machines, std::vector<Amounts> capacity)
-    : free_(std::move(capacity)), num_processes_(index(num_machines)), drained_(index(num_machines)) {
+    : free_(std::move(capacity)), num_processes_(index(num_machines)), withdrawn_(index(num_machines)) {
     if (!free_.empty() && free_.size() != num_processes_.size())
         throw std::invalid_argument("capacity: one entry a machine is needed, or none");
     for (const Amounts& amounts : free_) {
@@ -20,43 +20,45 @@ HostState::HostState(std::int32_t num_machines, std::vector<Amounts> capacity)
     }
 }
 
-bool HostState::take(const HostNeeds& needs) {
-    const auto accepted = [this](std::int32_t machine) { return accepts(machine); };
+bool HostState::has(const HostNeeds& needs, bool runs) {
+    const auto accepted = [this, runs](std::int32_t machine) {
+        return runs ? machine >= 0 && machine < num_machines() : accepts(machine);
+    };
     const bool all_accept =
         std::all_of(needs.processes.begin(), needs.processes.end(),
                     [&](const HostNeeds::Process& process) { return accepted(process.machine); }) &&
         std::all_of(needs.drives.begin(), needs.drives.end(), accepted);
     if (!all_accept) return false;
-    if (add_all(needs, -1)) return true;
+    const bool enough = add_all(needs, -1);
     add_all(needs, 1);
-    return false;
+    return enough;
 }
 
-void HostState::give_back(const HostNeeds& needs) { add_all(needs, 1); }
-
-void HostState::take_again(const HostNeeds& needs) {
+void HostState::take(const HostNeeds& needs) noexcept {
     [[maybe_unused]] const bool enough = add_all(needs, -1);
     TOPOPLACE_ASSERT(enough);
 }
 
-bool HostState::set_drained(std::int32_t machine, bool drained) {
+void HostState::give_back(const HostNeeds& needs) noexcept { add_all(needs, 1); }
+
+void HostState::set_withdrawal(std::int32_t machine, Withdrawal now) noexcept {
     TOPOPLACE_ASSERT(machine >= 0 && machine < num_machines());
-    return std::exchange(drained_[index(machine)], drained ? 1 : 0) != (drained ? 1 : 0);
+    withdrawn_[index(machine)] = now;
 }
 
 bool HostState::accepts(std::int32_t machine) const {
-    return machine >= 0 && machine < num_machines() && !is_drained(machine);
+    return machine >= 0 && machine < num_machines() && withdrawal(machine).in_service();
 }
 
 // Adds the amounts `sign` times to what is free, and returns whether nothing is below 0 afterwards.
-bool HostState::add(std::int32_t machine, const Amounts& amounts, std::int64_t sign) {
+bool HostState::add(std::int32_t machine, const Amounts& amounts, std::int64_t sign) noexcept {
     if (free_.empty()) return true;
     Amounts& free = free_[index(machine)];
     for (std::size_t column = 0; column < free.size(); ++column) free[column] += sign * amounts[column];
     return *std::min_element(free.begin(), free.end()) >= 0;
 }
 
-bool HostState::add_all(const HostNeeds& needs, std::int64_t sign) {
+bool HostState::add_all(const HostNeeds& needs, std::int64_t sign) noexcept {
     bool enough = true;
     for (const HostNeeds::Process& process : needs.processes) {
         enough = add(process.machine, {process.cpus, process.megabytes, 0}, sign) && enough;

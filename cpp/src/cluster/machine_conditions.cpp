@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::int32_t kWordBits = 64;
 constexpr std::int32_t kMaxUnusedConditions = 1 << 16;  // more than these: renumber all
+// The position while changes are looked at: where memory runs out meanwhile, the next query renumbers all.
+constexpr std::uint64_t kHalfWay = std::numeric_limits<std::uint64_t>::max();
 
 MachineConditions::Words empty_set(std::int32_t size) {
     return MachineConditions::Words(index(size + kWordBits - 1) / kWordBits);
@@ -103,8 +105,9 @@ MachineConditions::MachineConditions(const ClusterState& state, MachineLayout la
 void MachineConditions::refresh() {
     const std::uint64_t end = state_->changes().end();
     if (seen_ == end) return;
-    const auto changes = state_->changes().since(seen_);
+    const auto changes = seen_ == kHalfWay ? std::nullopt : state_->changes().since(seen_);
     if (!changes || num_conditions() > num_machines() + kMaxUnusedConditions) return renumber();
+    seen_ = kHalfWay;
     std::int32_t last = kAbsent;  // the GPUs of one machine mostly stand side by side
     for (const std::int32_t gpu : *changes) {
         const std::int32_t machine = machine_of_[index(gpu)];
@@ -124,16 +127,16 @@ std::int32_t MachineConditions::first_machine(std::int32_t number, const HostAmo
 
 bool MachineConditions::has_free(std::int32_t machine, const HostAmounts& needs) const {
     const HostState& hosts = state_->hosts();
-    if (hosts.is_drained(machine)) return false;
+    if (!hosts.accepts(machine)) return false;
     if (hosts.free().empty()) return true;
     const HostState::Amounts& free = hosts.free()[index(machine)];
     return free[0] >= needs.cpus && free[1] >= needs.megabytes;
 }
 
-// Thousandths; 0 on a drained machine, and where CPUs are not limited the most there can be.
+// Thousandths; 0 on a machine that is not in service, and where CPUs are not limited the most there can be.
 std::int64_t MachineConditions::free_cpus(std::int32_t machine) const {
     const HostState& hosts = state_->hosts();
-    if (hosts.is_drained(machine)) return 0;
+    if (!hosts.accepts(machine)) return 0;
     return hosts.free().empty() ? std::numeric_limits<std::int64_t>::max() : hosts.free()[index(machine)][0];
 }
 
@@ -141,7 +144,7 @@ std::vector<MachineConditions::SliceHere> MachineConditions::slices_of(
     std::span<const std::int32_t> gpus) const {
     std::vector<SliceHere> slices;
     for (const std::int32_t gpu : gpus) {
-        if (state_->is_drained(gpu)) continue;
+        if (!state_->is_in_service(gpu)) continue;
         for (const auto& [slice, job] : state_->slices(gpu)) {
             slices.push_back({local_of_[index(gpu)], slice, job != nullptr});
         }
@@ -216,6 +219,7 @@ void MachineConditions::leave(std::int32_t machine) {
 }
 
 void MachineConditions::renumber() {
+    seen_ = kHalfWay;
     number_of_.clear();
     conditions_.clear();
     machines_.clear();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -38,8 +39,8 @@ class View(Protocol):
     def changed(self, gpus: Sequence[int]) -> None:
         """Update the tables after a change of the cluster.
 
-        gpus: the GPUs whose owner or drain state may have changed, and one GPU of each machine whose free CPUs, memory
-        or drives may have changed.
+        gpus: the GPUs that may have another owner or be in service or not, and one GPU of each machine whose free CPUs,
+        memory or drives may have changed.
         """
         ...
 
@@ -55,7 +56,10 @@ _Views = dict[Callable[["Cluster"], Any], Any]
 
 
 class Cluster:
-    """The state of a topology's GPUs: each is healthy or drained, and free, held by a job, shared by jobs, or sliced.
+    """The state of a topology's GPUs: each is in service or not, and free, held by a job, shared by jobs, or sliced.
+
+    A GPU is out of service while it is drained (`drain`), held back (`hold`), or unhealthy in the topology. These are
+    three states: none is undone by ending another.
 
     Jobs whose `gpu_fraction` is below 1 share GPUs; their shares of a GPU add up to 1 at most. Jobs with a `mig`
     profile run in slices of GPUs, one job in each. Slices stay when their jobs end, until the GPU is resliced by
@@ -70,7 +74,7 @@ class Cluster:
     _views: _Views
 
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None, *, classes: bool = True) -> None:
-        """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
+        """Start with no job, and all healthy GPUs of `topology` free.
 
         hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
         one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited, and
@@ -81,8 +85,7 @@ class Cluster:
         _checks.instance(topology, Topology, "topology", AllocationError)
         resources = resources_of(hosts, topology.machine_names)
         state = ClusterState(topology.num_gpus, first_gpus(topology), amounts(resources))
-        for gpu in topology.unhealthy_gpus:
-            state.drain(gpu)
+        state.set_unhealthy(topology.unhealthy_gpus, unhealthy=True)
         self._start(topology, state, resources)
         self._classes = _checks.flag(classes, "classes", AllocationError)
 
@@ -104,17 +107,25 @@ class Cluster:
     # ---- queries -------------------------------------------------------------------------------------------
 
     def free_gpus(self) -> tuple[int, ...]:
-        """Return the GPUs that are healthy and of which no job holds a share, ascending."""
+        """Return the GPUs that are in service and of which no job holds a share, ascending."""
         return self._state.free_gpus()
 
     @property
     def num_free(self) -> int:
-        """Return the number of GPUs that are healthy and of which no job holds a share."""
+        """Return the number of GPUs that are in service and of which no job holds a share."""
         return self._state.num_free
 
     def drained_gpus(self) -> tuple[int, ...]:
         """Return the drained GPUs, ascending, whether a job holds them or not."""
         return self._state.drained_gpus()
+
+    def held_gpus(self) -> Mapping[int, str]:
+        """Return a mapping from the held GPUs, ascending, to the reasons; it does not follow later changes."""
+        return MappingProxyType(dict(sorted(self._state.held()[0].items())))
+
+    def out_of_service(self) -> tuple[int, ...]:
+        """Return the GPUs that no new job can get, ascending: the drained, held and unhealthy ones."""
+        return self._state.out_of_service()
 
     def owner(self, gpu: int) -> str | None:
         """Return the id of the job that holds the whole of `gpu`, or None; AllocationError if there is no such GPU."""
@@ -130,7 +141,7 @@ class Cluster:
         return MappingProxyType({job_id: share / WHOLE_GPU for job_id, share in held.items()})
 
     def share_left(self, gpu: int) -> float:
-        """Return the share of `gpu` that a new job can get, 0.0 if it is drained or sliced.
+        """Return the share of `gpu` that a new job can get, 0.0 if it is out of service or sliced.
 
         AllocationError if there is no such GPU.
         """
@@ -193,7 +204,7 @@ class Cluster:
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
         """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
 
-        A shared GPU is among those of each of its jobs. A drained GPU that no job holds is in neither result.
+        A shared GPU is among those of each of its jobs. A GPU out of service that no job holds is in neither result.
         AllocationError if there is no such GPU.
         """
         gpus = _checks.sequence(gpus, "gpus", AllocationError)
@@ -241,38 +252,82 @@ class Cluster:
         time proportional to the topology.
         - The job already holds GPUs or host resources, or gets nothing.
         - The job graph has another number of tasks than there are GPUs.
-        - A GPU is unknown, listed twice, drained, or held by another job, or too little of it is left.
+        - A GPU is unknown, listed twice, out of service, or held by another job, or too little of it is left.
         - A GPU would have to be resliced, or made whole again, and is not in `placement.resliced`; or jobs hold
         slices in the way.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
-        - A machine is drained, or does not have enough free CPUs, memory or drives.
+        - A machine is drained or held, or does not have enough free CPUs, memory or drives.
         """
         self._allocate(job_id, placement, job, None)
 
-    def _allocate(
-        self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None, parts: _Parts | None
+    def record(
+        self,
+        job_id: str,
+        placement: Placement | Sequence[int],
+        job: JobGraph | None = None,
+        *,
+        gpu_fraction: float | None = None,
     ) -> None:
-        """Allocate as `allocate` does. parts: what the job takes of each GPU; None for what the job graph asks for."""
+        """Keep a job that runs already, for example after a restart, with what it holds.
+
+        Unlike `allocate`, this accepts GPUs and machines that are out of service and GPUs that are no partition, and
+        cuts slices where they are. AllocationError, and no change, if another job holds what this one should, or a
+        machine does not have the CPUs, memory or drives.
+
+        job: as for `allocate`. The slices of a `Placement` may be of any profile.
+        gpu_fraction: the share of each GPU; by default that of the job graph.
+        """
+        slices = placement.slices if isinstance(placement, Placement) else ()
+        share = WHOLE_GPU
+        if gpu_fraction is not None and not slices:
+            fraction = _checks.thousandths(gpu_fraction, "gpu_fraction", AllocationError, low=0.001, high=1.0)
+            share = round(fraction * WHOLE_GPU)
+        elif job is not None and not slices:
+            share = job.gpu_thousandths
+        cut = [
+            self._native_slice(gpu, one) for gpu, one in zip(self._listed(placement), slices, strict=False)
+        ]
+        self._allocate(job_id, placement, job, (share, cut), runs=True)
+
+    def _allocate(
+        self,
+        job_id: str,
+        placement: Placement | Sequence[int],
+        job: JobGraph | None,
+        parts: _Parts | None,
+        *,
+        runs: bool = False,
+    ) -> None:
+        """Allocate as `allocate` does, or with `runs` as `record` does.
+
+        parts: what the job takes of each GPU; None for what the job graph asks for.
+        """
         job_id = _checked_job(job_id)
-        gpus = self._checked_gpus(placement)
+        gpus = self._listed(placement) if runs else self._checked_gpus(placement)
         held, graph = None, job
+        resliced: tuple[int, ...] = ()
         if isinstance(placement, Placement):
-            graph = placement.job if job is None else job
+            graph, resliced = placement.job if job is None else job, placement.resliced
             if placement.hosts or placement.drives:
                 held = HostAllocation(placement.hosts, placement.drives, placement.remote)
         if graph is not None:
-            if type(graph) is not JobGraph:
-                _checks.instance(graph, JobGraph, "job", AllocationError)
-            if graph.num_tasks != len(gpus) and (gpus or held):
-                raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
+            _check_tasks(graph, gpus, is_held=bool(gpus or held))
         share, slices = parts or self._parts_for(graph, gpus, placement)
-        resliced = placement.resliced if isinstance(placement, Placement) else ()
         if 0 < len(resliced) < len(gpus):
             self._refuse_reslicing(gpus, slices, resliced)
         processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
-            job_id, gpus, processes, drives, (graph, held), number_of(graph), share, slices, bool(resliced)
+            job_id,
+            gpus,
+            processes,
+            drives,
+            (graph, held),
+            number_of(graph),
+            share,
+            slices,
+            runs or bool(resliced),
+            runs,
         )
         if status != "ok":
             self._views = views
@@ -292,7 +347,7 @@ class Cluster:
         """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among them.
 
         slices: names of profiles, such as "3g.40gb", or `MigSlice`s, which also say in which memory slot the slice
-        starts. The others take the lowest slots that these leave, in order. Raises AllocationError, and changes
+        starts. The others take the lowest slots with which all have room. Raises AllocationError, and changes
         nothing, if the GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or shares it.
         """
         gpu = self._checked_gpu(gpu, "gpu")
@@ -312,14 +367,31 @@ class Cluster:
         A drained machine also gives no CPUs, memory or drives to new jobs. Draining twice changes nothing.
         AllocationError if there is no such GPU or machine.
         """
-        self._set_drained(gpu_or_machine, drained=True)
+        self._change_service([gpu_or_machine], self._state.drain)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
         """Undo `drain` for a GPU, or for a machine given by name and all its GPUs, even those drained one by one.
 
-        No effect on what is not drained. AllocationError if there is no such GPU or machine.
+        No effect on what is not drained; what is held or unhealthy stays so. AllocationError if there is no such GPU or
+        machine.
         """
-        self._set_drained(gpu_or_machine, drained=False)
+        self._change_service([gpu_or_machine], self._state.undrain)
+
+    def hold(self, targets: Sequence[int | str], *, reason: str = "spare") -> None:
+        """Hold GPUs, and all GPUs of machines given by name, back from new allocations; running jobs keep their GPUs.
+
+        A held machine also gives no CPUs, memory or drives to new jobs. reason: why, as refusals and `held_gpus` say
+        it; holding again changes it. AllocationError, and no change, if one of `targets` is no GPU or machine.
+        """
+        reason = _checks.text(reason, "reason", AllocationError)
+        self._change_service(targets, partial(self._state.hold, reason))
+
+    def unhold(self, targets: Sequence[int | str]) -> None:
+        """Undo `hold` for GPUs, and for machines given by name and all their GPUs; what is drained stays drained.
+
+        No effect on what is not held. AllocationError, and no change, if one of `targets` is no GPU or machine.
+        """
+        self._change_service(targets, self._state.unhold)
 
     def transaction(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.
@@ -350,20 +422,20 @@ class Cluster:
         """Return a cluster with the same jobs on a topology whose machines were added, removed or repaired.
 
         A GPU is recognised by its UUID; where one of the two is unknown, by its name and that of its machine. Drained
-        GPUs and machines stay drained, except GPUs that were unhealthy and are healthy now. hosts: as for `Cluster`; by
+        and held GPUs and machines stay so; the topology says which are unhealthy. hosts: as for `Cluster`; by
         default, machines keep their resources.
 
-        If machines and GPUs keep their numbers, as after a repair, and there are no partitions, the state is copied as
+        If machines and GPUs keep their numbers, as after a repair, the state is copied as
         a whole. Otherwise every job is allocated again, because numbers change with the machines; GPUs are compared one
         by one only on machines that changed. With 100,000 GPUs and 10,000 jobs, this takes 0.07 CPU-seconds after a
         repair, and 0.3 if a machine is added or removed.
 
         AllocationError names up to five jobs that hold GPUs or machines that `topology` lacks. It is also raised if
         `hosts` is missing and the resources of a new machine are therefore unknown, or if what a job holds does not fit
-        the new hosts or partitions. This cluster does not change.
+        the new hosts. This cluster does not change.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
-        if hosts is None and not topology.partitions and keeps_numbers(self._topology, topology):
+        if hosts is None and keeps_numbers(self._topology, topology):
             return self._repaired(topology)
         new = NewNumbers(self._topology, topology)
         held = self._hosts.held
@@ -374,20 +446,27 @@ class Cluster:
         refuse_lost([job_id for job_id, placement in moved.items() if placement is None], topology)
         known = kept_hosts(self._hosts, topology) if hosts is None else hosts
         cluster = Cluster(topology, known, classes=self._classes)
-        for gpu in topology.unhealthy_gpus:  # jobs may hold some
-            cluster.undrain(gpu)
         self._copy_slices(cluster, new)
         for job_id, placement in moved.items():
             assert placement is not None
             slices = self._state.slices_of(job_id)
             parts = WHOLE_GPU if slices else self.gpu_thousandths_of(job_id), slices
-            cluster._allocate(job_id, placement, self._jobs.get(job_id), parts)
-        withdrawn = set(self._state.drained_gpus()) - set(self._topology.unhealthy_gpus)
-        for gpu in (*topology.unhealthy_gpus, *new.gpus(sorted(withdrawn))):
-            cluster.drain(gpu)
-        for machine in new.machines(sorted(self._hosts.drained)):
-            cluster._state.set_drained(machine, (), drained=True)
+            cluster._allocate(job_id, placement, self._jobs.get(job_id), parts, runs=True)
+        self._copy_service(cluster, new)
         return cluster
+
+    def _copy_service(self, cluster: Cluster, new: NewNumbers) -> None:
+        """Drain and hold in `cluster` what is drained and held in this one."""
+        cluster._state.drain(
+            new.gpus(self._state.drained_gpus()), new.machines(self._state.drained_machines())
+        )
+        for number, held in enumerate(self._state.held()):
+            for reason in dict.fromkeys(held.values()):
+                targets = [target for target, its in held.items() if its == reason]
+                if number == 0:
+                    cluster._state.hold(reason, new.gpus(targets))
+                else:
+                    cluster._state.hold(reason, (), new.machines(targets))
 
     def _copy_slices(self, cluster: Cluster, new: NewNumbers) -> None:
         """Cut the GPUs of `cluster` like those of this one, with no job in a slice."""
@@ -400,10 +479,8 @@ class Cluster:
         """Return a copy on a topology with the same machines and GPUs, of which others may be healthy."""
         cluster = Cluster._with_state(topology, self._state.copy(), self._hosts.resources)
         cluster._classes = self._classes
-        for gpu in self._topology.unhealthy_gpus:
-            cluster._state.undrain(gpu)
-        for gpu in topology.unhealthy_gpus:
-            cluster._state.drain(gpu)
+        cluster._state.set_unhealthy(self._topology.unhealthy_gpus, unhealthy=False)
+        cluster._state.set_unhealthy(topology.unhealthy_gpus, unhealthy=True)
         return cluster
 
     def snapshot(self) -> bytes:
@@ -502,24 +579,41 @@ class Cluster:
         found = start_for(profile, {}, present(self._state.slices(gpu)), may_reslice=False)
         return profile.starts[0] if found is None else found.start
 
-    def _set_drained(self, target: int | str, *, drained: bool) -> None:
-        if isinstance(target, str):
-            gpus = self._topology.gpus_of.get(target)
-            if gpus is None:
+    def _change_service(
+        self, targets: Sequence[int | str], change: Callable[[Sequence[int], Sequence[int]], bool]
+    ) -> None:
+        """Call `change` with the GPUs and the machines that `targets` means; AllocationError for an unknown one."""
+        if isinstance(targets, str):
+            raise AllocationError(f"targets = {targets!r}: must be several GPUs or machines, not one text")
+        gpus: list[int] = []
+        machines: list[int] = []
+        for target in _checks.ordered(targets, "targets", AllocationError):
+            if not isinstance(target, str):
+                gpus.append(self._checked_gpu(target, "gpu"))
+                continue
+            own = self._topology.gpus_of.get(target)
+            if own is None:
                 raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
-            machine = int(self._topology.machine_of[gpus[0]])
-            views = self._without_views()
-            self._state.set_drained(machine, gpus, drained)
-        else:
-            gpu = self._checked_gpu(target, "gpu")
-            views = self._without_views()
-            (self._state.drain if drained else self._state.undrain)(gpu)
+            gpus += own
+            machines.append(int(self._topology.machine_of[own[0]]))
+        views = self._without_views()
+        change(gpus, machines)
         self._tell(views)
+
+    def _native_slice(self, gpu: int, slice_: MigSlice) -> tuple[int, int]:
+        profile = profiles_of_gpu(self._topology.gpus[gpu])[slice_.profile]  # `Placement` has checked it
+        return profile.parts(slice_.start), profile.compute
 
     def _checked_gpu(self, gpu: object, what: str) -> int:
         return _checks.integer(gpu, what, AllocationError, low=0, high=self._topology.num_gpus - 1)
 
     def _checked_gpus(self, placement: Placement | Sequence[int]) -> tuple[int, ...]:
+        gpus = self._listed(placement)
+        if gpus and not self._topology.is_legal(gpus):
+            raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")
+        return gpus
+
+    def _listed(self, placement: Placement | Sequence[int]) -> tuple[int, ...]:
         if isinstance(placement, Placement):
             gpus = placement.gpus  # checked when it was made
             if placement.topology is not self._topology and placement.topology != self._topology:
@@ -528,8 +622,6 @@ class Cluster:
         else:
             listed = _checks.ordered(placement, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
-        if gpus and not self._topology.is_legal(gpus):
-            raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")
         return gpus
 
     def _reason(
@@ -559,11 +651,16 @@ class Cluster:
         if status == "share_short":
             left = self.share_left(gpus[position])
             return f"{where}: {left:g} of it is left, gpu_fraction = {share / WHOLE_GPU:g} is asked for"
-        return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
+        if status == "held_gpu":
+            return f"{where} is held: {self._state.held()[0][gpus[position]]}"
+        return f"{where} {_SERVICE_REASONS.get(status, 'is there twice')}"
 
 
 _NOTHING: tuple[tuple[()], tuple[()]] = (), ()
 _NO_SLICES: list[tuple[int, int]] = []
+_SERVICE_REASONS: Mapping[str, str] = MappingProxyType(
+    {"drained_gpu": "is drained", "unhealthy_gpu": "is unhealthy"}
+)
 _SLICE_REASONS: Mapping[str, str] = MappingProxyType(
     {
         "sliced_gpu": "is cut into idle MIG slices, and is not in placement.resliced",
@@ -571,6 +668,14 @@ _SLICE_REASONS: Mapping[str, str] = MappingProxyType(
         "slots_taken": "has no room for the slice beside those that jobs hold",
     }
 )
+
+
+def _check_tasks(graph: JobGraph, gpus: Sequence[int], *, is_held: bool) -> None:
+    """Raise AllocationError unless the job graph has a task for each GPU. is_held: False if the job gets nothing."""
+    if type(graph) is not JobGraph:
+        _checks.instance(graph, JobGraph, "job", AllocationError)
+    if graph.num_tasks != len(gpus) and is_held:
+        raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
 
 
 def _checked_job(job_id: object) -> str:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import numpy as np
@@ -116,19 +117,29 @@ class Hosts:
 
     @property
     def drained(self) -> frozenset[int]:
-        """Return the numbers of the machines that accept no new processes and give out no drives."""
+        """Return the numbers of the drained machines."""
         return frozenset(self._state.drained_machines())
 
+    @property
+    def held_back(self) -> Mapping[int, str]:
+        """Return a mapping from the numbers of held machines to the reasons; it does not follow later changes."""
+        return MappingProxyType(self._state.held()[1])
+
+    @property
+    def out_of_service(self) -> frozenset[int]:
+        """Return the numbers of the drained and held machines: they accept no new processes and give out no drives."""
+        return frozenset(self._state.withdrawn_machines())
+
     def is_drained(self, machine: int) -> bool:
-        """Return True if the machine with this number accepts no new processes; AllocationError if there is none."""
+        """Return True if the machine with this number is drained; AllocationError if there is none."""
         _checks.integer(machine, "machine", AllocationError, low=0, high=len(self.names) - 1)
-        return self._state.is_machine_drained(machine)
+        return machine in self.drained
 
     def left(self, machine: int) -> HostResources:
-        """Return what is free on the machine with this number, nothing if it is drained; `resources` must be known."""
-        free_millicpus, free_megabytes, drives = (
-            (0, 0, 0) if self.is_drained(machine) else self.free[machine].tolist()
-        )
+        """Return what is free on the machine with this number, nothing out of service; `resources` must be known."""
+        _checks.integer(machine, "machine", AllocationError, low=0, high=len(self.names) - 1)
+        accepts = self._state.accepts_processes(machine)
+        free_millicpus, free_megabytes, drives = self.free[machine].tolist() if accepts else (0, 0, 0)
         cpus = cpus_of(free_millicpus)
         return replace(self.resources[machine], cpus=cpus, memory_gb=free_megabytes / 1000, drives=drives)
 
@@ -139,19 +150,22 @@ class Hosts:
         keys = (machine if pool is None else pool for machine, pool in enumerate(pools))
         return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int32)
 
-    def check(self, held: HostAllocation) -> None:
+    def check(self, held: HostAllocation, *, runs: bool = False) -> None:
         """Check that the resources of `held` are free; without known resources, check only its machines.
 
-        AllocationError names the first resource that is short, or a machine that is drained or unknown.
+        runs: True for a job that runs already, also on machines out of service. AllocationError names the first
+        resource that is short, or a machine that is unknown, drained or held.
         """
         _checks.instance(held, HostAllocation, "held", AllocationError)
-        drained = self.drained
+        drained, kept = (frozenset[int](), {}) if runs else (self.drained, self.held_back)
         taken: dict[tuple[int, int], int] = {}
         for what, machine, column, amount in held.needs():
             if machine >= len(self.names):
                 raise AllocationError(f"{what}: machine {machine} is not in 0..{len(self.names) - 1}")
             if machine in drained:
                 raise AllocationError(f"{what}: machine {self.names[machine]!r} is drained")
+            if machine in kept:
+                raise AllocationError(f"{what}: machine {self.names[machine]!r} is held: {kept[machine]}")
             free = int(self.free[machine, column]) if self.resources else amount
             before = taken.get((machine, column), 0) if self.resources else 0
             if before + amount > free:

@@ -77,6 +77,7 @@ def _restored(
     known, kept = _described(described)
     resources = resources_of([HostResources(**r) for r in kept["resources"]] or None, names)
     restored = ClusterState.restore(state, topology.num_gpus, first_gpus(topology), amounts(resources))
+    restored.set_unhealthy(topology.unhealthy_gpus, unhealthy=True)
     _check_slices(topology, restored)
     graphs = {job_id: JobGraph.from_json(job) for job_id, job in known.items()}
     held = {job_id: HostAllocation.from_dict(one) for job_id, one in kept["held"].items()}
@@ -87,12 +88,14 @@ def _restored(
         _attach(restored, hosts, job_id, graphs.get(job_id), held.get(job_id))
     for number in kept["drained"]:
         machine = _checks.integer(number, "drained", SnapshotError, low=0, high=len(names) - 1)
-        restored.set_drained(machine, [], drained=True)
+        restored.drain([], [machine])
     return topology, restored, resources
 
 
 def _check_slices(topology: Topology, state: ClusterState) -> None:
-    """Raise SnapshotError unless every slice is one that its GPU can have."""
+    """Raise SnapshotError unless every slice is one that its GPU can have, and every reason to hold is a text."""
+    for reason in {reason for reasons in state.held() for reason in reasons.values()}:
+        _checks.text(reason, "reason", SnapshotError)
     for gpu in state.sliced_gpus():
         profiles = profiles_of_gpu(topology.gpus[gpu])
         for parts, compute, _ in state.slices(gpu):
@@ -106,7 +109,7 @@ def _attach(
     """Give a restored job its graph and host resources; SnapshotError or AllocationError if they are not possible."""
     _checks.text(job_id, "job", SnapshotError)
     if held is not None:
-        hosts.check(held)
+        hosts.check(held, runs=True)
     processes, drives = held.amounts() if held else ((), ())
     status = state.attach(job_id, processes, drives, (graph, held), number_of(graph))
     if status != "ok":

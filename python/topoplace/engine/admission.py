@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,7 +81,7 @@ def able_gpus(job: JobGraph, cluster: Cluster, *, may_reslice: bool = False) -> 
     """
     if job.mig is None and not may_reslice:
         return cluster.gpus_with(job.gpu_fraction) if job.takes_parts else cluster.free_gpus()
-    sliced = set(cluster.sliced_gpus).difference(cluster.drained_gpus())
+    sliced = set(cluster.sliced_gpus).difference(cluster.out_of_service())
     if job.mig is None:
         idle = (gpu for gpu in sliced if not cluster.shares_of(gpu))
         return sorted({*cluster.gpus_with(job.gpu_fraction), *idle})
@@ -176,15 +177,16 @@ def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
 def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Limits:
     """Return an array (m,): for how many of the job's tasks the free CPUs and memory of each machine suffice.
 
-    A drained machine has 0. Returns None if the job asks for neither or has no tasks, or if the hosts are unknown.
-    idle: count all CPUs and memory as free, no machine as drained, and the tasks that need least; the numbers are then
-    never too small.
+    A machine out of service has 0. Returns None if the job asks for neither or has no tasks, or if the hosts are
+    unknown.
+    idle: count all CPUs and memory as free, all machines as in service, and the tasks that need least; the numbers are
+    then never too small.
     """
     if not (hosts.resources and job.num_tasks and needs_hosts(job)):
         return None
     limits = tasks_hosted(job, hosts.capacity if idle else hosts.free, at_best=idle)
     if not idle:
-        limits[list(hosts.drained)] = 0
+        limits[list(hosts.out_of_service)] = 0
     return limits
 
 
@@ -303,12 +305,43 @@ def why_not_now(
     if min(most, hosted) < job.num_tasks:
         needs, found = needs_of(job, hosts=most >= job.num_tasks), min(most, hosted)
         others = "" if may_reslice else _if_resliced(job, cluster, most)
-        return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free{others}")
+        free = f"{found} {'is' if found == 1 else 'are'} free"
+        return Refusal(f"cannot start now: {needs}, {free}{others}{out_of_service(cluster)}")
     if job.edges:
         unsuited = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
     else:
         unsuited = f"the policy chooses none of the {most} free GPUs"
     return Refusal(f"cannot start now: {lack or unsuited}")
+
+
+def out_of_service(cluster: Cluster) -> str:
+    """Return how many machines, and GPUs of other machines, are out of service for which reason; "" for none.
+
+    What is out of service for several reasons counts once: as drained, else as held, else as unhealthy.
+    """
+    out = cluster.out_of_service()
+    if not out:
+        return ""
+    drained, held = set(cluster.drained_gpus()), cluster.held_gpus()
+    topology, names = cluster.topology, cluster.topology.machine_names
+
+    def reason(gpu: int) -> str:
+        if gpu in drained:
+            return "drained"
+        return f"held ({held[gpu]})" if gpu in held else "unhealthy"
+
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for machine, gpus in by_machine(out, topology).items():
+        reasons = Counter(map(reason, gpus))
+        whole = len(reasons) == 1 and len(gpus) == len(topology.gpus_of[names[machine]])
+        for what, number in reasons.items():
+            counts[what]["machine" if whole else "GPU"] += 1 if whole else number
+    found = [
+        f"{number} {unit}{'s are' if number > 1 else ' is'} {what}"
+        for what, units in sorted(counts.items())
+        for unit, number in sorted(units.items(), reverse=True)
+    ]
+    return "; " + ", ".join(found)
 
 
 def _if_resliced(job: JobGraph, cluster: Cluster, most: int) -> str:

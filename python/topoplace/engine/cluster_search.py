@@ -350,12 +350,8 @@ def _part(machines: Sequence[int], view: ClusterView) -> Topology:
 def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources] | None = None) -> Cluster:
     """Return a cluster of this topology in which the GPUs in `free` are free and all others drained."""
     cluster = Cluster(topology, hosts)
-    unhealthy = set(topology.unhealthy_gpus)  # they start drained
-    for gpu in range(topology.num_gpus):
-        if gpu in free and gpu in unhealthy:
-            cluster.undrain(gpu)
-        elif gpu not in free and gpu not in unhealthy:
-            cluster.drain(gpu)
+    cluster.native.set_unhealthy(topology.unhealthy_gpus, unhealthy=False)
+    cluster.native.drain([gpu for gpu in range(topology.num_gpus) if gpu not in free])
     return cluster
 
 

@@ -27,8 +27,8 @@ class ChangeListener(Protocol):
     def changed(self, gpus: Sequence[int]) -> None:
         """Update the table after a change of the cluster.
 
-        gpus: the GPUs whose owner or drain state may have changed, and one GPU of each machine whose free CPUs, memory
-        or drives may have changed.
+        gpus: the GPUs that may have another owner or be in service or not, and one GPU of each machine whose free CPUs,
+        memory or drives may have changed.
         """
         ...
 
@@ -113,11 +113,10 @@ class ClusterView:
 
     @cached_property
     def idle(self) -> ClusterView:
-        """The view of a cluster that is like this one, but without jobs, and with no GPU or machine drained."""
+        """The view of a cluster that is like this one, but without jobs, and with all GPUs and machines in service."""
         cluster = self.cluster
         idle = type(cluster)(cluster.topology, cluster.hosts.resources or None, classes=cluster.classes)
-        for gpu in cluster.topology.unhealthy_gpus:
-            idle.undrain(gpu)
+        idle.native.set_unhealthy(cluster.topology.unhealthy_gpus, unhealthy=False)
         return idle.view(ClusterView)
 
     @cached_property

@@ -82,24 +82,51 @@ def parts_of(slices: Iterable[PresentSlice]) -> int:
 def packed(
     wanted: Iterable[str | MigSlice], profiles: Mapping[str, MigProfile], what: str, first: int = 0
 ) -> list[tuple[MigProfile, int]]:
-    """Return profile and start of each wanted slice; those without a start get the lowest that the others leave.
+    """Return profile and start of each wanted slice; those without a start get the lowest with which all have room.
 
     AllocationError names one that is unknown, may not start there, or has no room, as an item of `what`, in which they
     begin at index `first`.
     """
     checked = [_checked(one, f"{what}[{i}]", profiles) for i, one in enumerate(wanted, first)]
-    taken = 0
-    found: dict[int, tuple[MigProfile, int]] = {}
-    for i in sorted(range(len(checked)), key=lambda i: len(checked[i][1]) > 1):
-        profile, starts = checked[i]
-        start = next((start for start in starts if not profile.parts(start) & taken), None)
-        if start is None:
-            raise AllocationError(
-                f"{what}[{first + i}] = {profile.name!r} has no room beside the other slices"
-            )
-        taken |= profile.parts(start)
-        found[i] = profile, start
-    return [found[i] for i in range(len(checked))]
+    order = sorted(range(len(checked)), key=lambda i: len(checked[i][1]) > 1)
+    starts, most = _lowest_starts([checked[i] for i in order])
+    if starts is None:
+        i = order[most]
+        raise AllocationError(
+            f"{what}[{first + i}] = {checked[i][0].name!r} has no room beside the other slices"
+        )
+    found = dict(zip(order, starts, strict=True))
+    return [(profile, found[i]) for i, (profile, _) in enumerate(checked)]
+
+
+def _lowest_starts(wanted: Sequence[tuple[MigProfile, tuple[int, ...]]]) -> tuple[list[int] | None, int]:
+    """Return a start of each wanted slice such that none overlap, and how many have room together at most.
+
+    The starts are None if not all have room. Earlier slices take the lowest starts that leave room for the others.
+    """
+    starts: list[int] = []
+    hopeless: set[tuple[int, int]] = set()
+    most = 0
+
+    def place(taken: int) -> bool:
+        nonlocal most
+        i = len(starts)
+        most = max(most, i)
+        if i == len(wanted):
+            return True
+        if (i, taken) in hopeless:
+            return False
+        profile, possible = wanted[i]
+        for start in possible:
+            if not profile.parts(start) & taken:
+                starts.append(start)
+                if place(taken | profile.parts(start)):
+                    return True
+                starts.pop()
+        hopeless.add((i, taken))
+        return False
+
+    return (starts if place(0) else None), most
 
 
 def _checked(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.errors import SearchTimeoutError
+from topoplace.kernels.deadline import check_deadline
 from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, STAY
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Arrangement(NamedTuple):
 class Attempts:
     """The new job, the cluster with its running jobs, and the policies that place them.
 
-    The cluster is as before after each attempt.
+    The cluster is as before after each attempt. All methods raise DeadlineError when the time is up.
     """
 
     job_id: str
@@ -166,6 +167,7 @@ class _Backtracking:
 
     def _candidates(self, job: JobGraph, policy: Policy) -> Iterator[Placement]:
         """Yield placements on different GPU sets, best first, and notice whether there may be more."""
+        check_deadline()
         try:
             explained = policy.explain(job, self.cluster, top=_ALTERNATIVES)
         except (SearchTimeoutError, ValueError):
@@ -184,6 +186,7 @@ class _Backtracking:
 
 def _placed(policy: Policy, job: JobGraph, cluster: Cluster) -> Placement | None:
     """Return the placement of a job; None if nothing fits, none is found in time, or the policy cannot place it."""
+    check_deadline()
     try:
         return policy.place(job, cluster)
     except (SearchTimeoutError, ValueError):

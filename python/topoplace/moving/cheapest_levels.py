@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from topoplace.kernels.deadline import check_deadline
+
 Condition = Mapping[int, int]
 """At least one job must have at least this level: the level by the job's number."""
 _TOLERANCE = 1e-9
@@ -40,7 +42,10 @@ class CheapestLevels:
         self._conditions.append((condition, _sets(condition.items())))
 
     def solve(self, below: float = math.inf) -> tuple[float, list[int]] | None:
-        """Return the least cost and the levels; None if every choice costs `below` or more, or there is none."""
+        """Return the least cost and the levels; None if every choice costs `below` or more, or there is none.
+
+        DeadlineError if the time is up (`kernels.deadline.deadline`).
+        """
         self._best = (below, None)
         self._search([0] * len(self._costs), list(self._highest), 0.0)
         return self._found()
@@ -52,6 +57,11 @@ class CheapestLevels:
         self._least = cost
         return cost, levels
 
+    @property
+    def least(self) -> float:
+        """Return the least cost of the last solution, a lower bound on that of the next; 0 before the first."""
+        return self._least
+
     def bound(self) -> float:
         """Return a lower bound on the least cost, without a search; infinite if nothing meets the conditions."""
         levels = [0] * len(self._costs)
@@ -59,6 +69,7 @@ class CheapestLevels:
         return self._least_more(ways, levels, self._highest)
 
     def _search(self, levels: list[int], highest: list[int], cost: float) -> None:
+        check_deadline()
         if self._best[1] is not None and self._best[0] <= self._least:
             return  # there is no cheaper solution
         moved, stopped = _sets(

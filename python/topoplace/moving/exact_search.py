@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from topoplace.errors import DeadlineError
 from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
 from topoplace.moving.movers import FORBIDDEN, PREEMPT, STAY
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from topoplace.moving.attempts import Arrangement, Attempts
 
 _TOLERANCE = 1e-9
-_MOST_STEPS_LATE = 16
-"""Steps that are taken after the time is up while there is no plan."""
 _MOST_FAILED = 4
 """Choices of jobs whose places are not all found, before the search turns to other machines."""
 
@@ -30,7 +29,8 @@ _MOST_FAILED = 4
 class ExactSearch:
     """The search for the cheapest arrangement; each call of `among` continues with other jobs.
 
-    out_of_time: a function that returns True once the search must end.
+    out_of_time: a function that returns True once no further plan is sought if there is one. When the deadline of the
+    block around it passes (`kernels.deadline.deadline`), the search ends.
     """
 
     attempts: Attempts
@@ -39,14 +39,17 @@ class ExactSearch:
     cost: float = math.inf
     """Cost of the best arrangement so far."""
     _numbers: Sequence[int] = field(default=(), init=False)
-    _steps_late: int = field(default=0, init=False)
+    _unsure: float = field(default=math.inf, init=False)
+    """The least cost of levels whose places were not all tried, since the last call of `among`."""
+    _ended: bool = field(default=False, init=False)
 
     def is_over(self) -> bool:
-        """Return True if the time is up, and there is a plan or a few more steps were tried for one."""
-        if not self.out_of_time():
-            return False
-        self._steps_late += 1
-        return self.best is not None or self._steps_late > _MOST_STEPS_LATE
+        """Return True if the deadline has passed, or the time is up and there is a plan."""
+        return self._ended or (self.best is not None and self.out_of_time())
+
+    def end(self) -> None:
+        """End the search: the deadline has passed."""
+        self._ended = True
 
     def consider(self, found: Arrangement | None) -> None:
         """Keep an arrangement if it is cheaper than the best so far."""
@@ -63,23 +66,32 @@ class ExactSearch:
         self._numbers = numbers
         movers = [self.attempts.movers[number] for number in numbers]
         levels = CheapestLevels([mover.costs for mover in movers], shortages)
-        bound, num_failed = math.inf, 0
+        self._unsure = math.inf
+        try:
+            return min(self._least(levels, alone=alone), self._unsure, self.cost)
+        except DeadlineError:
+            self.end()
+            return min(levels.least, self._unsure, self.cost)
+
+    def _least(self, levels: CheapestLevels, *, alone: bool) -> float:
+        """Return the least cost of levels that were not tried, infinite if all were."""
+        num_failed = 0
         while (found := levels.solve(self.cost)) is not None:
             cost, chosen = found
             if self.is_over():
-                return min(bound, cost)
+                return cost
             leaving = {i for i, level in enumerate(chosen) if level > STAY}
-            if not self.attempts.fits_without(numbers[i] for i in leaving):
+            if not self.attempts.fits_without(self._numbers[i] for i in leaving):
                 condition = self._someone_else(leaving)
             else:
                 condition, certain = self._arranged(chosen)
                 if not (certain and alone):
-                    bound = min(bound, cost)
+                    self._unsure = min(self._unsure, cost)
                 num_failed += 1
             if not condition or (num_failed == _MOST_FAILED and not alone):
                 break
             levels.require(condition)
-        return min(bound, self.cost)
+        return math.inf
 
     def _someone_else(self, leaving: set[int]) -> dict[int, int]:
         """Return the condition that a job leaves without which, too, the new job does not fit."""

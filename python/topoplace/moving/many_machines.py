@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topoplace._fewest import fewest
+from topoplace.errors import DeadlineError
 from topoplace.moving.cheapest_levels import CheapestLevels
 from topoplace.moving.movers import MOVE, PREEMPT, Mover
 from topoplace.moving.shortages import in_all, on_machines
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 
 def search_machines(search: ExactSearch) -> float:
     """Search the machines, the cheapest first; return a lower bound on the cost of every arrangement."""
+    bound = _search_each(search)
+    if search.best is None or (bound < search.cost and not search.is_over()):
+        try:
+            _search_across(search)
+        except DeadlineError:
+            search.end()
+    return min(bound, search.cost)
+
+
+def _search_each(search: ExactSearch) -> float:
     attempts = search.attempts
     bound = _bound_across(attempts)
     machines = on_machines(attempts.job, attempts.cluster, attempts.movers)
@@ -33,9 +44,7 @@ def search_machines(search: ExactSearch) -> float:
             break
         numbers, shortage = machines[machine]
         bound = min(bound, search.among(numbers, [shortage], alone=False))
-    if search.best is None or (bound < search.cost and not search.out_of_time()):
-        _search_across(search)
-    return min(bound, search.cost)
+    return bound
 
 
 def _bound_across(attempts: Attempts) -> float:

@@ -31,7 +31,7 @@ class Mover(NamedTuple):
     share: int
     """Thousandths of each of its GPUs."""
     healthy: int
-    """Thousandths that others could get if it were gone: those on drained GPUs do not count."""
+    """Thousandths that others could get if it were gone: those on GPUs out of service do not count."""
     costs: tuple[float, float, float]
     """Cost of each level, ascending; infinite for those that are not allowed."""
 
@@ -42,7 +42,7 @@ class Mover(NamedTuple):
 
     @property
     def gains(self) -> tuple[int, int, int]:
-        """For each level, the thousandths that others gain; moving off drained GPUs takes some from them."""
+        """For each level, the thousandths that others gain; moving off GPUs out of service takes some from them."""
         return 0, self.healthy - self.size, self.healthy
 
     @property
@@ -59,8 +59,8 @@ def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts)
     """
     running = [job_id for job_id in cluster.native.job_ids() if not cluster.native.slices_of(job_id)]
     ids = running if movable is None else _checked(movable, set(running), cluster)
-    drained = set(cluster.drained_gpus())
-    found = (_mover(job_id, cluster, drained, costs) for job_id in sorted(set(ids)))
+    out = set(cluster.out_of_service())
+    found = (_mover(job_id, cluster, out, costs) for job_id in sorted(set(ids)))
     return [mover for mover in found if mover.cheapest < FORBIDDEN]
 
 
@@ -76,8 +76,8 @@ def _checked(movable: Iterable[str], running: Container[str], cluster: Cluster) 
     return ids
 
 
-def _mover(job_id: str, cluster: Cluster, drained: set[int], costs: MoveCosts) -> Mover:
-    """Return a job and its costs. drained: the drained GPUs of the cluster."""
+def _mover(job_id: str, cluster: Cluster, out: set[int], costs: MoveCosts) -> Mover:
+    """Return a job and its costs. out: the GPUs out of service."""
     gpus, graph = cluster.native.gpus_of(job_id), cluster.jobs.get(job_id)
     share = cluster.gpu_thousandths_of(job_id)
     moving, preempting = costs.of(job_id, share * len(gpus) / WHOLE_GPU)
@@ -87,7 +87,7 @@ def _mover(job_id: str, cluster: Cluster, drained: set[int], costs: MoveCosts) -
         graph = _of_unknown_graph(gpus, share, cluster) if gpus else JobGraph.independent(1)
     if preempting < moving:
         moving = FORBIDDEN
-    healthy = share * sum(gpu not in drained for gpu in gpus)
+    healthy = share * sum(gpu not in out for gpu in gpus)
     return Mover(job_id, graph, gpus, share, healthy, (0.0, moving, preempting))
 
 

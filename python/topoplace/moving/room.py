@@ -10,8 +10,9 @@ from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.policy import Policy
-from topoplace.errors import AllocationError
+from topoplace.errors import AllocationError, DeadlineError
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.kernels.deadline import deadline
 from topoplace.moving.attempts import Arrangement, Attempts
 from topoplace.moving.exact_search import ExactSearch
 from topoplace.moving.least_bandwidth import LeastBandwidth
@@ -23,7 +24,11 @@ from topoplace.moving.shortages import in_all
 from topoplace.placement import Placement, Refusal
 
 _FEW_JOBS = 24
-"""The largest number of movable jobs that are searched all together."""
+"""The largest number of movable jobs that are searched all together and at once."""
+_SOME_JOBS = 128
+"""The largest number that are searched all together after the machines, one by one."""
+_SEEKING = 0.8
+"""The share of the time after which no better plan is sought."""
 _NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
 
 
@@ -45,40 +50,63 @@ def make_room(
     below the `min_utility` of the job, or of a job that moves. min_bandwidth: least bandwidth in GB/s of the slowest
     link between two tasks of the job; the job is then placed for the fastest such link, not by `policy`. job_id: the
     name of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is
-    returned; while there is none, a few steps more are taken.
+    returned.
 
     The plan starts the job, and says which jobs go where (`move`) and which stop (`preempt`); all of them leave their
     GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or in
     `reject` if it can never run, with the reason.
 
-    `cost` of the plan is compared with `bound`. With up to 24 movable jobs every choice of jobs is considered, and the
-    plan is proven best (`optimal`) unless time runs out or the places of the moved jobs cannot all be tried. With more
-    jobs, the jobs of one machine after the other are considered, the cheapest machine first; the plan is proven best
-    for jobs that one machine must hold (`single_machine`) if those that move find a place elsewhere without displacing
-    others. The proofs presume that the policy places a job wherever it places it with less room.
+    `cost` of the plan is compared with `bound`. With up to 128 movable jobs every choice of jobs is considered, and the
+    plan is proven best (`optimal`) unless time runs out or the places of the moved jobs cannot all be tried; a proven
+    plan is never dearer than one with fewer of these jobs. With more than 24 jobs, the jobs of one machine after the
+    other are considered first, the cheapest machine first. With more than 128, these alone are, and the plan is proven
+    best for jobs that one machine must hold (`single_machine`) if those that move find a place elsewhere without
+    displacing others. The proofs presume that the policy places a job wherever it places it with less room.
 
     Jobs in MIG slices stay. ValueError names a wrong argument, such as a job that asks for a slice. AllocationError
     names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
     """
-    end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
+    timeout = _checks.positive(timeout, "timeout", ValueError)
+    start = time.monotonic()
     attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
-    movers = attempts.movers
-    if (placement := attempts.place()) is not None:
-        return Rearrangement(start=((job_id, placement),))
-    refusal = attempts.own.explain(job, cluster, top=1).refusal
-    if refusal is not None and refusal.permanent:
-        return Rearrangement(reject=((job_id, refusal),), cost=math.inf, bound=math.inf)
-    if not attempts.fits_without(range(len(movers))):
-        return Rearrangement(defer=((job_id, _reason(attempts)),), cost=math.inf, bound=math.inf)
-    search = ExactSearch(attempts, lambda: time.monotonic() > end)
-    if len(movers) <= _FEW_JOBS:
-        bound = search.among(range(len(movers)), [in_all(job, cluster, movers)])
-    else:
-        bound = search_machines(search)
+    search = ExactSearch(attempts, lambda: time.monotonic() > start + _SEEKING * timeout)
+    with deadline(start + timeout - time.monotonic()):
+        try:
+            found = _without_search(attempts)
+            bound = 0.0 if found else _searched(search)
+        except DeadlineError:
+            found, bound = None, 0.0
+    if found is not None:
+        return found
     if search.best is None:
         refused = Refusal(_NO_PLACES if bound == math.inf else f"found no rearrangement in {timeout:g} s")
         return Rearrangement(defer=((job_id, refused),), cost=math.inf, bound=bound)
     return _plan(job_id, cluster, search.best, bound)
+
+
+def _without_search(attempts: Attempts) -> Rearrangement | None:
+    """Return the plan if no search is needed: the job fits, or even without all movable jobs it does not."""
+    job_id = attempts.job_id
+    if (placement := attempts.place()) is not None:
+        return Rearrangement(start=((job_id, placement),))
+    refusal = attempts.own.explain(attempts.job, attempts.cluster, top=1).refusal
+    if refusal is not None and refusal.permanent:
+        return Rearrangement(reject=((job_id, refusal),), cost=math.inf, bound=math.inf)
+    if not attempts.fits_without(range(len(attempts.movers))):
+        return Rearrangement(defer=((job_id, _reason(attempts)),), cost=math.inf, bound=math.inf)
+    return None
+
+
+def _searched(search: ExactSearch) -> float:
+    """Search for the cheapest plan, and return a lower bound on the cost of every one."""
+    attempts = search.attempts
+    bound, number = 0.0, len(attempts.movers)
+    if number > _FEW_JOBS:
+        bound = search_machines(search)
+    if number <= _SOME_JOBS and bound < search.cost and not search.is_over():
+        shortage = in_all(attempts.job, attempts.cluster, attempts.movers)
+        bound = max(bound, search.among(range(number), [shortage]))
+    return bound
 
 
 def _attempts(

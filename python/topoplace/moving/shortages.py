@@ -24,12 +24,12 @@ def on_machines(
     job: JobGraph, cluster: Cluster, movers: Sequence[Mover]
 ) -> Mapping[int, tuple[list[int], Shortage]]:
     """Return for each machine that can hold the job the numbers of its jobs, and what these must leave there."""
-    machine_of, drained = cluster.topology.machine_of.tolist(), set(cluster.drained_gpus())
+    machine_of, out = cluster.topology.machine_of.tolist(), set(cluster.out_of_service())
     free = _free(cluster)
     left: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for number, mover in enumerate(movers):
         for gpu in mover.gpus:
-            left[machine_of[gpu]][number] += 0 if gpu in drained else mover.share
+            left[machine_of[gpu]][number] += 0 if gpu in out else mover.share
     found: dict[int, tuple[list[int], Shortage]] = {}
     for machine, by_job in left.items():
         needed = _needed(job) - free.get(machine, 0)

@@ -2,29 +2,37 @@
 
 A transaction is one append. SQLite adds it to the log with a checksum and waits until it is on the disk
 (`synchronous=FULL`), so a log that ends in the middle of a transaction is read up to the last whole one.
+
+The lock of the writer belongs to the file, not to the name it was opened by: symbolic links are followed first. A file
+with several names (hard links) is refused, as SQLite keeps one log for each name. A forked process has neither the lock
+nor the connection of its parent.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self, TypeVar
 
 from topoplace import _checks
 from topoplace.errors import JournalError
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.state import schema
-from topoplace.state.entry import Entry, Stage, parsed, written
+from topoplace.state.entry import Entry, Stage, parsed, parsed_holding, written, written_holding
 
 _PAGE_BYTES = 1024
 """Entries are short: smaller pages make an append write less."""
 _WAIT_S = 5.0
+_Result = TypeVar("_Result")
 _LATEST = "number IN (SELECT max(number) FROM entries GROUP BY job_id)"
 
 
@@ -36,23 +44,23 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        """Open the journal at `path`; without `read_only`, create it if it is missing.
-
-        A file of an older version is read as it is, and brought up to date before it is written.
-        """
+        """Open the journal at `path`; without `read_only`, create it if it is missing."""
         self._path = Path(path)
+        self._process = os.getpid()
         self._read_only = _checks.flag(read_only, "read_only", JournalError)
         if self._read_only and not self._path.is_file():
             why = "a directory, not a journal" if self._path.is_dir() else "there is no such file"
             raise JournalError(f"{self._path}: {why}")
         self._latest: dict[str, Entry] | None = None
+        self._graphs: dict[str, JobGraph] = {}
         self._lock = None if self._read_only else _locked(self._path)
         try:
             self._connection = self._opened()
-            self._version = self._prepared()
+            self._prepare()
         except BaseException:
             self._unlock()
             raise
+        _open_journals.add(self)
 
     @property
     def path(self) -> Path:
@@ -69,28 +77,59 @@ class Journal:
         now = time.time()
         timed = [one if one.time else replace(one, time=now) for one in entries]
         latest = self._known_latest()
-        with self._transaction() as connection:
+        self._latest = None  # after an interrupt, they are read from the file
+        graphs = {
+            one.holding.graph: _name_of(one.holding.graph) for one in timed if one.holding.graph is not None
+        }
+        rows = [self._row(one, graphs) for one in timed]
+
+        def write(connection: sqlite3.Connection) -> None:
             (batch,) = connection.execute("SELECT coalesce(max(batch), 0) + 1 FROM entries").fetchone()
             connection.executemany(
-                "INSERT INTO entries (batch, time, job_id, stage, gpus, why) VALUES (?, ?, ?, ?, ?, ?)",
-                [(batch, one.time, one.job_id, one.stage.value, written(one.gpus), one.why) for one in timed],
+                "INSERT OR IGNORE INTO graphs VALUES (?, ?)",
+                [(name, graph.to_json()) for graph, name in graphs.items()],
             )
+            connection.executemany(
+                "INSERT INTO entries (batch, time, job_id, stage, gpus, why, holding, graph)"
+                f" VALUES ({batch}, ?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+
+        self._write(write)
         for one in timed:
             latest.pop(one.job_id, None)
             latest[one.job_id] = one
+        self._latest = latest
+
+    @staticmethod
+    def _row(entry: Entry, graphs: Mapping[JobGraph, str]) -> tuple[Any, ...]:
+        graph = None if entry.holding.graph is None else graphs[entry.holding.graph]
+        holding = written_holding(entry.holding, graph)
+        return entry.time, entry.job_id, entry.stage.value, written(entry.gpus), entry.why, holding, graph
 
     @property
     def topology_digest(self) -> str | None:
         """Return the digest of the topology for which the decisions were made; None if it was never set."""
-        with self._errors():
-            row = self._connection.execute("SELECT value FROM facts WHERE name = 'topology'").fetchone()
-        return None if row is None else str(row[0])
+        return self.fact("topology")
 
     def set_topology(self, digest: str) -> None:
         """Keep the digest of the topology (`Topology.digest`) for which decisions are made from now on."""
-        _checks.text(digest, "digest", JournalError)
-        with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO facts VALUES ('topology', ?)", (digest,))
+        self.set_fact("topology", _checks.text(digest, "digest", JournalError))
+
+    def fact(self, name: str) -> str | None:
+        """Return the text kept under a name by `set_fact`; None if there is none."""
+        with self._errors():
+            row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Keep a text under a name, in place of any other; one that is there already is not written again."""
+        if self.fact(name) != value:
+            self._write(
+                lambda connection: connection.execute(
+                    "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value)
+                )
+            )
 
     def in_flight(self) -> Mapping[str, Entry]:
         """Return the last entry of each job whose decision is at the stage intent or told, by job id."""
@@ -127,19 +166,27 @@ class Journal:
         """Remove the jobs that left their GPUs before a time, in seconds since 1970; return how many entries went."""
         limit = _checks.real(before, "before", JournalError)
         self._latest = None
-        with self._transaction() as connection:
+
+        def remove(connection: sqlite3.Connection) -> int:
             gone = connection.execute(
                 f"DELETE FROM entries WHERE job_id IN (SELECT job_id FROM entries WHERE {_LATEST}"
                 " AND stage IN ('withdrawn', 'ended') AND time < ?)"
                 " AND batch < (SELECT max(batch) FROM entries)",
                 (limit,),
+            ).rowcount
+            connection.execute(
+                "DELETE FROM graphs WHERE name NOT IN (SELECT graph FROM entries WHERE graph IS NOT NULL)"
             )
-            return gone.rowcount
+            return gone
+
+        self._graphs.clear()
+        return self._write(remove)
 
     def close(self) -> None:
         """Close the file; what was appended is already on the disk."""
-        self._connection.close()
-        self._unlock()
+        if self._process == os.getpid():
+            self._connection.close()
+            self._unlock()
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +205,7 @@ class Journal:
         with self._errors():
             mode = "ro" if self._read_only else "rwc"
             connection = sqlite3.connect(
-                f"{self._path.absolute().as_uri()}?mode={mode}",
+                f"{self._path.resolve().as_uri()}?mode={mode}",
                 uri=True,
                 timeout=_WAIT_S,
                 isolation_level=None,
@@ -175,8 +222,8 @@ class Journal:
             raise
         return connection
 
-    def _prepared(self) -> int:
-        """Return the version of the tables, after they were created or brought up to date."""
+    def _prepare(self) -> None:
+        """Create the tables of a new file; JournalError if it is no journal of this version."""
         try:
             with self._errors():
                 if not self._read_only:
@@ -187,33 +234,50 @@ class Journal:
         except BaseException:
             self._connection.close()
             raise
-        return version
 
     def _entries(self, where: str, *values: str) -> Iterator[Entry]:
         with self._errors():
             rows = self._connection.execute(
-                f"SELECT {schema.columns(self._version)} FROM entries {where}", values
+                f"SELECT job_id, stage, gpus, why, time, holding, graph FROM entries {where}", values
             ).fetchall()
-        for job_id, stage, gpus, why, when in rows:
-            yield Entry(job_id, _stage(stage), parsed(gpus), why, when)
+            self._read_graphs({row[-1] for row in rows if row[-1] is not None})
+            for job_id, stage, gpus, why, when, holding, _ in rows:
+                held = parsed_holding(holding, self._graphs)
+                yield Entry(job_id, _stage(stage), parsed(gpus), why, when, held)
 
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
+    def _read_graphs(self, names: set[str]) -> None:
+        """Read those of the job graphs with these names that are not known yet."""
+        for name in names - self._graphs.keys():
+            row = self._connection.execute("SELECT graph FROM graphs WHERE name = ?", (name,)).fetchone()
+            if row is not None:
+                try:
+                    self._graphs[name] = JobGraph.from_json(row[0])
+                except (ValueError, TypeError) as error:
+                    raise JournalError(f"the job graph {name}: {error}") from None
+
+    def _write(self, change: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Return what `change` returns, whose statements are one transaction."""
         if self._read_only:
             raise JournalError(f"{self._path}: the journal is open for reading only")
         with self._errors():
-            self._connection.execute("BEGIN IMMEDIATE")
+            connection = self._connection
+            if connection.in_transaction:  # an interrupt came between its begin and its end
+                connection.execute("ROLLBACK")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                connection.execute("BEGIN IMMEDIATE")
+                result = change(connection)
+                connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
+            return result
 
     @contextmanager
     def _errors(self) -> Generator[None]:
         """Raise JournalError with the path for errors of SQLite, and for what is wrong with the tables."""
+        if self._process != os.getpid():
+            raise JournalError(f"{self._path}: the process that opened the journal has forked; open it again")
         try:
             yield
         except sqlite3.Error as error:
@@ -222,6 +286,11 @@ class Journal:
             if not str(error).startswith(str(self._path)):
                 error.args = (f"{self._path}: {error}",)
             raise
+
+    def _leave_to_parent(self) -> None:
+        """Give up the lock of a forked process, and keep its connection unused: closing it would end the log."""
+        self._unlock()
+        _left_to_parents.append(self._connection)
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -233,15 +302,38 @@ def _stage(text: str) -> Stage:
     return Stage(_checks.one_of(text, "stage", [stage.value for stage in Stage], JournalError))
 
 
+def _name_of(graph: JobGraph) -> str:
+    """Return the name under which a journal keeps a job graph: a digest."""
+    return hashlib.sha256(graph.to_json().encode("ascii")).hexdigest()[:32]
+
+
 def _locked(path: Path) -> IO[bytes]:
-    """Return the lock file beside `path`, locked until it is closed or this process ends in any way."""
+    """Return the lock file beside the file that `path` leads to, locked until it is closed or this process ends."""
     try:
-        lock = open(f"{path}.lock", "ab")  # noqa: SIM115 - it stays open
+        real = path.resolve()
+        if real.is_file() and real.stat().st_nlink > 1:
+            raise JournalError(f"{path}: the file has several names (hard links); remove all but one")
+        lock = open(f"{real}.lock", "ab")  # noqa: SIM115 - it stays open
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror}") from None
+    except RuntimeError:  # Python 3.12 and older
+        raise JournalError(f"{path}: its symbolic links go in a circle") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         lock.close()
         raise JournalError(f"{path}: another program writes this journal") from None
     return lock
+
+
+_open_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+_left_to_parents: list[sqlite3.Connection] = []
+"""Connections of parents, which a forked process must neither use nor close."""
+
+
+def _after_fork() -> None:
+    for journal in tuple(_open_journals):
+        journal._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -23,7 +23,7 @@ from topoplace.topology.topology import Topology
 HOST = HostResources(cpus=16, memory_gb=64.0, drives=2)
 """The resources of each machine of a cluster that knows its hosts."""
 _DRAINED = 0.15
-"""Share of the GPUs that are drained in a busy state."""
+"""Share of the GPUs that are drained or held in a busy state."""
 
 
 def default_topologies() -> list[Topology]:
@@ -99,14 +99,17 @@ def clusters_on(topology: Topology, states: int, rng: random.Random) -> Iterator
 
 
 def _drain_some(cluster: Cluster, gpus_left: int, rng: random.Random) -> None:
-    """Drain a machine or some random GPUs, but leave `gpus_left` of them free."""
+    """Drain a machine or drain or hold some random GPUs, but leave `gpus_left` of them free."""
     machine = rng.choice(cluster.topology.machine_names)
     if cluster.num_free - len(cluster.topology.gpus_of[machine]) >= gpus_left and rng.random() < 0.5:
         cluster.drain(machine)
         return
     number = min(round(cluster.num_free * _DRAINED) or 1, cluster.num_free - gpus_left)
-    for gpu in rng.sample(cluster.free_gpus(), number):
-        cluster.drain(gpu)
+    for i, gpu in enumerate(rng.sample(cluster.free_gpus(), number)):
+        if i % 2:
+            cluster.hold([gpu])
+        else:
+            cluster.drain(gpu)
 
 
 def _fill(cluster: Cluster, gpus_left: int, rng: random.Random) -> None:

@@ -150,7 +150,7 @@ class _Run:
                 raise AssertionError(self._gpu_fault() or str(fault)) from None
             plan = check_plan(self.policy, self.build, queue_of(self.jobs), cluster)
             placed = {job for job, outcome in zip(self.jobs, outcomes, strict=True) if outcome.placement}
-            fit = fit | placed if cluster.allocations or cluster.drained_gpus() else placed
+            fit = fit | placed if cluster.allocations or cluster.out_of_service() else placed
             self._check_refusals(outcomes, plan, fit, cluster)
             self.placed += sum(outcome.placement is not None for outcome in outcomes)
             self.started += len(plan.start)

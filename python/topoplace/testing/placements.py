@@ -51,7 +51,7 @@ def check_placement(
 
 
 def gpu_fault(placement: Placement, job: JobGraph, cluster: Cluster) -> str | None:
-    """Return why no job can have the placement's GPUs: their number, busy, drained or no partition; None if it can."""
+    """Return why no job can have the placement's GPUs: busy, out of service, no partition; None if it can."""
     return next(_gpu_faults(placement, job, cluster), None)
 
 
@@ -61,18 +61,21 @@ def _gpu_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterat
         yield f"the placement is on {placement.topology.name}"
     if len(gpus) != job.num_tasks:
         yield f"{len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
-    drained = set(gpus).intersection(cluster.drained_gpus())
+    out = set(gpus).intersection(cluster.out_of_service())
     if job.mig is not None or placement.resliced:
         with cluster.what_if():
             try:
                 cluster.allocate("checked by topoplace.testing", placement, job)
             except AllocationError as error:
                 yield str(error)
-    elif busy := sorted(set(gpus) - drained - set(cluster.gpus_with(job.gpu_fraction))):
+    elif busy := sorted(set(gpus) - out - set(cluster.gpus_with(job.gpu_fraction))):
         share = f" to a share of {job.gpu_fraction:g}" if job.gpu_fraction < 1 else ""
         yield f"GPUs {busy} are not free{share}"
-    if drained:
-        yield f"GPUs {sorted(drained)} are drained"
+    for what, its in (("drained", cluster.drained_gpus()), ("held", cluster.held_gpus())):
+        if found := sorted(out.intersection(its)):
+            yield f"GPUs {found} are {what}"
+    if found := sorted(out.intersection(cluster.topology.unhealthy_gpus)):
+        yield f"GPUs {found} are unhealthy"
     if gpus and not topology.is_legal(gpus):
         yield f"{gpus} is not a partition"
 

@@ -110,6 +110,12 @@ class PolicyMachine(RuleBasedStateMachine):
         """Drain a GPU or a machine."""
         self.cluster.drain(data.draw(self._targets(), "target"))
 
+    @rule(data=st.data(), held=st.booleans())
+    def hold(self, data: st.DataObject, held: bool) -> None:
+        """Hold a GPU or a machine back, or stop it."""
+        target = data.draw(self._targets(), "target")
+        (self.cluster.hold if held else self.cluster.unhold)([target])
+
     @rule(data=st.data())
     def undrain(self, data: st.DataObject) -> None:
         """Undo the drain of a GPU or a machine."""
@@ -119,14 +125,14 @@ class PolicyMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_gpu_has_one_state(self) -> None:
-        """Check that jobs hold no more than all of a GPU, and that it is free if it is neither held nor drained."""
+        """Check that jobs hold no more than all of a GPU, and that it is free if it is in service and not held."""
         cluster = self.cluster
         held: Counter[int] = Counter()
         for job_id, gpus in cluster.allocations.items():
             job = cluster.jobs.get(job_id)
             held.update(dict.fromkeys(gpus, job.gpu_thousandths if job else WHOLE_GPU))
         require(max(held.values(), default=0) <= WHOLE_GPU, f"held more than once: {held.most_common(1)}")
-        rest = set(range(cluster.topology.num_gpus)) - held.keys() - set(cluster.drained_gpus())
+        rest = set(range(cluster.topology.num_gpus)) - held.keys() - set(cluster.out_of_service())
         require(tuple(sorted(rest)) == cluster.free_gpus(), f"free {cluster.free_gpus()}, expected {rest}")
 
     @invariant()

@@ -174,7 +174,7 @@ def hosts(draw: st.DrawFn, topology: Topology) -> list[HostResources] | None:
 def clusters(
     draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None, *, know_hosts: bool = False
 ) -> Cluster:
-    """Generate clusters in which up to three jobs hold GPUs, and up to two GPUs or machines are drained.
+    """Generate clusters in which up to three jobs hold GPUs, and up to two GPUs or machines are drained or held.
 
     The graphs of some jobs are known.
 
@@ -191,7 +191,10 @@ def clusters(
             run_job(cluster, f"job-{number}", gpus, job and job.with_(cpus=cpus, gpu_fraction=fraction))
     targets = st.sampled_from([*range(chosen.num_gpus), *chosen.machine_names])
     for target in draw(st.lists(targets, max_size=2)):
-        cluster.drain(target)
+        if draw(st.booleans()):
+            cluster.drain(target)
+        else:
+            cluster.hold([target])
     return cluster
 
 

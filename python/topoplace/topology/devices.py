@@ -39,7 +39,7 @@ class Gpu:
     cpus: str | None = None
     """The CPUs near it in Linux notation, such as "0-23,48-71", if known."""
     healthy: bool = True
-    """False for a GPU that must not get jobs: a `Cluster` starts with it drained."""
+    """False for a GPU that must not get jobs: in a `Cluster`, it is out of service."""
     parent: str | None = None
     """For a MIG slice, the name on its machine of the GPU it is a part of."""
     fraction: float = 1.0

@@ -137,6 +137,11 @@ class Offers(Sequence[MachineOffer]):
         positions = np.flatnonzero(has_them)
         return Offers(self.machines[positions], self._kind_of[positions], new, None)
 
+    def without_partitions(self) -> Offers:
+        """Return the offers as if no machine allocated its GPUs in fixed partitions only."""
+        kinds = [kind._replace(partitions=()) for kind in self._kinds]
+        return self if self.is_simple else Offers(self.machines, self._kind_of, kinds, self._hosted)
+
     def smallest_first(self) -> Offers:
         """Return the offers by size, ties by machine."""
         return self.at(np.argsort(self.sizes, kind="stable"))
@@ -201,19 +206,23 @@ class _KnownOffers:
 
 
 def idle_offers(
-    max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView, *, hosted: bool = False
+    max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView, *, at_best: bool = False
 ) -> Offers:
-    """Return what the machines would offer if the cluster were idle. hosted: limit offers by CPUs and memory."""
+    """Return what the healthy GPUs of the machines would offer if the cluster were idle.
+
+    at_best: unhealthy GPUs count as repaired, and offers are limited by CPUs and memory.
+    """
     classes = view.classes
+    gpus = [mask_of(range(len(one.gpus))) if at_best else one.healthy for one in classes.classes]
     kinds = [
         _offer(
-            max_tasks_of(request, MachineState(one.healthy, (), 0.0)),
+            max_tasks_of(request, MachineState(free, (), 0.0)),
             one,
-            one.healthy & request.suitable(one),
+            free & request.suitable(one),
         )
-        for one in classes.classes
+        for one, free in zip(classes.classes, gpus, strict=True)
     ]
-    limits = tasks_per_machine(request.job, view.cluster.hosts, idle=True) if hosted else None
+    limits = tasks_per_machine(request.job, view.cluster.hosts, idle=True) if at_best else None
     return _offers(kinds, np.array(classes.class_of, dtype=np.int64), limits)
 
 

@@ -16,7 +16,7 @@ from topoplace.engine import admission
 from topoplace.engine.admission import needs_of, never
 from topoplace.engine.gangs.machine_counts import counted, standings
 from topoplace.engine.gangs.offers import Offers, idle_offers
-from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, by_domain, nearest
+from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, adding_up, by_domain, nearest
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
 from topoplace.placement import Refusal
 
@@ -82,16 +82,16 @@ def _best_first(
 
 
 def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
-    """Return why no choice of machines meets the job's requirements on them, even if the cluster is idle, else None.
+    """Return why no machines meet the job's requirements on them, even if all are idle and in service, else None.
 
-    None also where GPUs come in fixed partitions, of which not all unions are tried.
+    Where GPUs come in fixed partitions, of which not all unions are tried, None unless even single GPUs would not do.
     """
     job = request.job
-    if not request.limits_machines or request.classes_that_fit:
+    if not request.limits_machines:
         return None
-    offers = idle_offers(max_tasks_of, request, view, hosted=True)
-    found = allowed_splits(request, offers, view, nearest_of(request, view))
-    if not offers.is_simple or next(found, None) is not None:
+    offers = idle_offers(max_tasks_of, request, view, at_best=True).without_partitions()
+    fits_one = not request.anti_affine and int(offers.sizes.max(initial=0)) >= request.size
+    if fits_one or next(allowed_splits(request, offers, view, nearest_of(request, view)), None) is not None:
         return None
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
@@ -199,8 +199,14 @@ def _splits_inside(
     for some in _same_gpus(offers, request, most) if job.same_gpus else (offers,):
         if job.spread:
             some = _one_per_domain(some, _level(view.cluster.topology.fabric, job.spread))
-        for splits in (splits_of(some), nearest_of(request, view)(some)):
+        for splits in (splits_of(some), nearest_of(request, view)(some), _exact(some, request)):
             yield from (split for split in islice(splits, MAX_SPLITS) if len(split) <= most)
+
+
+def _exact(offers: Offers, request: JobRequest) -> Iterator[MachineSplit]:
+    """Yield a split whose partitions add up to the job, where others that take large ones first may leave a rest."""
+    if not (offers.is_simple or request.anti_affine):
+        yield from filter(None, [adding_up(offers, request.size)])
 
 
 def _one_per_domain(offers: Offers, level: Level) -> Offers:

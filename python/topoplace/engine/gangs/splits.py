@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MAX_SPLITS = 16
 """Maximum number of splits over machines that are tried per job."""
+_MAX_ADDED = 1 << 14
+"""Limit on the offers times the GPUs of the job, where sums of partitions are looked for."""
 MachineSplit = list[tuple[int, Mask]]
 """The machines that share a job, each with its offered GPUs; together at least one GPU per task.
 
@@ -83,6 +85,25 @@ def nearest(
     yield overall
     for _, split in sorted(more, key=lambda entry: entry[0]):
         yield split
+
+
+def adding_up(offers: Sequence[MachineOffer], size: int) -> MachineSplit | None:
+    """Return the split over the fewest machines, one partition of each, that has exactly `size` GPUs; None without one.
+
+    A machine without partitions gives any number of GPUs. Of many offers to a large job, only the first are looked at.
+    """
+    fewest: dict[int, list[tuple[MachineOffer, int]]] = {0: []}
+    for offer in offers[: max(_MAX_ADDED // size, 1)]:
+        sizes = {part.bit_count() for part in offer.partitions} if offer.partitions else range(1, size + 1)
+        possible = [count for count in sizes if count <= offer.max_tasks]
+        for total, split in sorted(fewest.items(), reverse=True):
+            for count in possible:
+                known = fewest.get(total + count)
+                if total + count <= size and (known is None or len(known) > len(split) + 1):
+                    fewest[total + count] = [*split, (offer, count)]
+    if size not in fewest:
+        return None
+    return [(offer.machine, offer.gpus_for(count)) for offer, count in fewest[size]]
 
 
 def _ranked(

@@ -215,8 +215,8 @@ def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int
 
 
 def _host_columns(hosts: Hosts, machines: int) -> Ints:
-    """Return an array (machines, 3) with each machine's free CPUs, MB and drives; -1 for a drained machine."""
+    """Return an array (machines, 3) with each machine's free CPUs, MB and drives; -1 for one out of service."""
     shape = (machines, len(COLUMNS))
     columns = hosts.free.copy() if hosts.resources else np.full(shape, PLENTY, dtype=np.int64)
-    columns[list(hosts.drained)] = -1
+    columns[list(hosts.out_of_service)] = -1
     return columns

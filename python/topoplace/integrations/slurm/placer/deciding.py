@@ -24,7 +24,7 @@ from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs
 from topoplace.integrations.slurm.request import Request
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
-from topoplace.state import Entry, Journal, Stage
+from topoplace.state import Entry, Holding, Journal, Stage
 from topoplace.state.entry import named
 
 _MAX_SET_BACK = 6
@@ -242,7 +242,12 @@ class Deciding:
         why = ", ".join(f"{name} {value:g}" for name, value in list(scores.items())[:3])
         gpus = named(placement.topology, placement.gpus)
         return Entry(
-            job.job_id, Stage.INTENT, gpus, f"{self._policy.name}: {why}" if why else self._policy.name, now
+            job.job_id,
+            Stage.INTENT,
+            gpus,
+            f"{self._policy.name}: {why}" if why else self._policy.name,
+            now,
+            Holding.of_placement(placement),
         )
 
     def _forget(self, present: Sequence[SlurmJob]) -> None:

@@ -1,0 +1,45 @@
+"""A time by which all searches of a thread end, whatever their own limits, for callers of code that searches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import local
+
+from topoplace import _core
+from topoplace.errors import DeadlineError
+
+
+class _Ends(local):
+    end: float | None = None
+
+
+_ends = _Ends()
+
+
+@contextmanager
+def deadline(seconds: float) -> Generator[None]:
+    """Open a block in which every search of this thread raises DeadlineError once this many seconds have passed.
+
+    A search that is cut short gives no answer at all, so that nothing takes it for a whole one and keeps it. The end of
+    a block around this one holds, too.
+    """
+    before = _ends.end
+    end = time.monotonic() + seconds
+    _set(end if before is None else min(end, before))
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def check_deadline() -> None:
+    """Raise DeadlineError if the time of the block is up; nothing outside such a block."""
+    if _ends.end is not None and time.monotonic() >= _ends.end:
+        raise DeadlineError("the time for this decision is up")
+
+
+def _set(end: float | None) -> None:
+    _ends.end = end
+    _core.set_deadline(None if end is None else end - time.monotonic())
