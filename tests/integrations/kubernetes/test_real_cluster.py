@@ -38,7 +38,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         for file in sorted(EXAMPLES.glob("*.yaml")):
             for value in yaml.safe_load_all(file.read_text("utf-8")):
                 path = PATHS[value["kind"]].format(value["metadata"].get("namespace"))
-                made = found.create(path, value)
+                try:
+                    made = found.create(path, value)
+                except ApiError as error:
+                    if error.status == 404 and path.startswith("/apis/"):
+                        continue  # a group or kind that is younger than this server
+                    raise
                 assert is_part(value, made), f"{file.name}: {value['kind']} is not as it was written"
         yield found
 
