@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections.abc import Sequence
@@ -9,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from tests.support.cluster_machine import ClusterModel
 
 import topoplace as tp
 from topoplace.mig import MigSlice, profiles_of
+from topoplace.mig.profiles import profiles_of_gpu
 
 GPUS = 3
 JOBS = ("p", "q", "r", "s")
@@ -398,3 +401,30 @@ def test_slices_with_a_start_come_first() -> None:
         MigSlice("1g.5gb", 1),
         MigSlice("2g.10gb", 2),
     ]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("3g.20gb", "2g.10gb", "1g.5gb", "1g.5gb"))))
+def test_slices_have_room_in_any_order(order: tuple[str, ...]) -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.slice_gpu(0, order)
+    assert sorted(one.profile for one in cluster.slices(0)) == sorted(order)
+
+
+@given(st.lists(st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"]), max_size=8))
+def test_slices_are_refused_only_where_no_layout_has_room(names: list[str]) -> None:
+    profiles = profiles_of_gpu(TOPOLOGY.gpus[0])
+
+    def has_room(left: list[str], taken: int) -> bool:
+        if not left:
+            return True
+        one = profiles[left[0]]
+        parts = (one.parts(start) for start in one.starts)
+        return any(not part & taken and has_room(left[1:], taken | part) for part in parts)
+
+    cluster = tp.Cluster(TOPOLOGY)
+    if has_room(names, 0):
+        cluster.slice_gpu(0, names)
+        assert sorted(one.profile for one in cluster.slices(0)) == sorted(names)
+    else:
+        with pytest.raises(tp.AllocationError, match="has no room beside the other slices"):
+            cluster.slice_gpu(0, names)

@@ -273,3 +273,17 @@ def test_what_is_kept_does_not_hide_wrong_gpus():
     with pytest.raises(ValueError, match=r"gpus\[0\] = True is not an integer"):
         collective.ring_bandwidth(DGX1, [True, False])
     assert collective.ring_bandwidth(DGX1, np.array([0, 3])) == 40
+
+
+def test_a_plan_of_nccl_depends_on_numbers_and_may_lose_by_a_faster_link() -> None:
+    """As docs/collectives.md says; the exact optimum does neither."""
+    chains = [[(1, 0), (3, 0), (3, 2)], [(1, 0), (2, 0), (2, 3)]]  # the last two GPUs have swapped numbers
+    chain, swapped = (tp.Topology.from_links(4, [(*pair, 50.0) for pair in pairs], 12.0) for pairs in chains)
+    found = [collective.ring_bandwidth(one, range(4)) for one in (chain, swapped)]
+    assert found == [50.0, 40.0]
+    best = [collective.optimal_bandwidth(one, range(4)) for one in (chain, swapped)]
+    assert best[0] == best[1] >= max(found)
+    links = [(2, 0, 50.0), (3, 0, 50.0), (3, 1, 50.0)]
+    slow, fast = (tp.Topology.from_links(4, [*links, (3, 2, speed)], 12.0) for speed in (25.0, 50.0))
+    assert collective.ring_bandwidth(fast, range(4)) < collective.ring_bandwidth(slow, range(4))
+    assert collective.optimal_bandwidth(fast, range(4)) >= collective.optimal_bandwidth(slow, range(4))

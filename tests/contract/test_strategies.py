@@ -75,9 +75,8 @@ def test_any_cluster_survives_its_snapshot(cluster: tp.Cluster) -> None:
     assert restored.snapshot() == cluster.snapshot()
     assert restored.free_gpus() == cluster.free_gpus()
     held = {gpu for gpus in cluster.allocations.values() for gpu in gpus}
-    assert set(cluster.free_gpus()) == set(range(cluster.topology.num_gpus)) - held - set(
-        cluster.drained_gpus()
-    )
+    rest = set(range(cluster.topology.num_gpus)) - held
+    assert set(cluster.free_gpus()) == rest - set(cluster.out_of_service())
 
 
 @given(
@@ -103,6 +102,8 @@ FOUND: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
     "unknown hosts": (BUSY, lambda cluster: not cluster.hosts.resources),
     "held CPUs": (BUSY, lambda cluster: (cluster.hosts.free < cluster.hosts.capacity).any()),
     "a drained GPU": (BUSY, lambda cluster: cluster.drained_gpus() and not cluster.hosts.drained),
+    "a held GPU": (BUSY, lambda cluster: cluster.held_gpus() and not cluster.hosts.held_back),
+    "a held machine": (BUSY, lambda cluster: cluster.hosts.held_back and cluster.num_free),
     "a drained machine": (BUSY, lambda cluster: cluster.hosts.drained and cluster.num_free),
     "known and unknown jobs": (BUSY, lambda cluster: 0 < len(cluster.jobs) < len(cluster.allocations)),
     "a running partition": (clusters(partitioned_topologies()), lambda cluster: cluster.allocations),

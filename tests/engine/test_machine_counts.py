@@ -87,3 +87,19 @@ def test_lack_of_memory_bandwidth_is_named() -> None:
     assert refusal.reason.endswith(
         "; 1 of all 2 machines have 1 GPUs for it, 1 lack a free partition or memory bandwidth"
     )
+
+
+def test_a_refusal_counts_what_is_out_of_service_by_reason() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("minsky"), 6).with_unhealthy([20])
+    cluster = tp.Cluster(topology)
+    for machine in topology.machine_names[:3]:
+        cluster.drain(machine)
+    cluster.hold(topology.machine_names[3:5])
+    cluster.hold([21], reason="for tests")
+    for name in ("fcfs", "mapa-greedy"):
+        refusal = tp.policies.get(name).explain(tp.JobGraph.ring(3), cluster).refusal
+        assert refusal is not None
+        assert (
+            "needs 3 GPUs, 2 are free; 3 machines are drained, 1 GPU is held (for tests), "
+            "2 machines are held (spare), 1 GPU is unhealthy"
+        ) in refusal.reason

@@ -66,6 +66,22 @@ class TakesDrainedGpus(Correct):
         return on(placement, unheld[: job.num_tasks])
 
 
+class TakesHeldGpus(Correct):
+    """It looks at what is drained, and not at what is held."""
+
+    def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
+        return super().place(job, self.without_holds(cluster))
+
+    def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
+        return super().explain(job, self.without_holds(cluster), top)
+
+    @staticmethod
+    def without_holds(cluster: Cluster) -> Cluster:
+        other = cluster.copy()
+        other.unhold(list(other.held_gpus()))
+        return other
+
+
 class TakesTooFew(Correct):
     def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
         return on(placement, placement.gpus[1:] or placement.gpus)
@@ -204,6 +220,7 @@ class CountsCpusOfIdleMachines(Correct):
             idle.allocate(job_id, gpus)
         for gpu in cluster.drained_gpus():
             idle.drain(gpu)
+        idle.hold([*cluster.held_gpus(), *(cluster.hosts.names[i] for i in cluster.hosts.held_back)])
         return idle
 
 
@@ -436,7 +453,8 @@ def first_waiting(queue: Sequence[QueuedJob], plan: Plan) -> list[str]:
 
 MUTANTS: dict[type[tp.Policy], str] = {
     TakesBusyGpus: "GPUs .* are not free|is held by",
-    TakesDrainedGpus: "GPUs .* are drained",
+    TakesDrainedGpus: "GPUs .* are (drained|held)",
+    TakesHeldGpus: "GPUs .* are held",
     TakesTooFew: "1 GPUs .* for 2 tasks",
     IgnoresPartitions: "is not a partition",
     IgnoresTheMachine: "single_machine, but on machines",

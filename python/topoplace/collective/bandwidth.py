@@ -44,17 +44,20 @@ class RingPlan:
     assumed: bool
     """True if the topology does not tell its host, which is then assumed."""
     complete: bool
-    """False if the search, which has a limit as NCCL's has, ended early and there might be more rings."""
+    """False if the search, which has a limit as NCCL's has, ended early, and more rings might fit its rate and path
+    type."""
 
 
 def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
     """Return GB/s that the rings through `gpus` carry together: the bus bandwidth of a ring collective.
 
     Rings are searched as NCCL does it: at the rates of its table, over NVLinks alone where they connect all GPUs,
-    otherwise over PCIe and CPUs, too. Only the chosen GPUs forward data. Where no rate of the table fits, as over
-    PCIe among GPUs of compute capability 10.0 and more, slower ones are tried. 0 if no ring connects them. On several
-    machines, the network ports of the chosen GPUs and the levels of the fabric count, too (`several_machines`).
-    ValueError names a wrong argument.
+    otherwise over PCIe and CPUs, too. It is NCCL's plan and not the best there is, see `optimal_bandwidth`: on machines
+    with uneven links it depends on how the GPUs are numbered, and a faster link can lower it.
+
+    Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
+    10.0 and more, slower ones are tried. 0 if no ring connects them. On several machines, the network ports of the
+    chosen GPUs and the levels of the fabric count, too (`several_machines`). ValueError names a wrong argument.
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)

@@ -24,7 +24,8 @@ class Collective(MapaPolicy):
     within steps of 10 % tie, as NCCL's figures are quantised. Of these the policy takes the one after which
     `topoplace.collective.left_bandwidth` of the machine's free GPUs falls the least, then the smallest GPU list. For a
     job without edges all sets tie. A job over several machines, or on a larger one, gets the fastest slowest link. All
-    sets are compared if there are at most 13,000, as on machines of 16 GPUs; of more, a few near ones.
+    sets are compared if there are at most 13,000, as on machines of 16 GPUs; of more, a few near ones. A placement is
+    `optimal` if no set has a better figure; other rings than NCCL's might carry more.
 
     min_ring_bandwidth: GB/s below which a job with edges waits; None is no limit. rates: as in `topoplace.collective`.
     timeout, max_nodes: limits on putting the tasks on the chosen GPUs, as for MAPA's policies.
