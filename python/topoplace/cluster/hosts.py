@@ -157,7 +157,8 @@ class Hosts:
         resource that is short, or a machine that is unknown, drained or held.
         """
         _checks.instance(held, HostAllocation, "held", AllocationError)
-        drained, kept = (frozenset[int](), {}) if runs else (self.drained, self.held_back)
+        drained = frozenset[int]() if runs else self.drained
+        kept = dict[int, str]() if runs else self.held_back
         taken: dict[tuple[int, int], int] = {}
         for what, machine, column, amount in held.needs():
             if machine >= len(self.names):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from topoplace import _checks
 from topoplace.cluster.hosts import HostAllocation
@@ -198,7 +198,7 @@ def parsed_holding(text: str, graphs: Mapping[str, JobGraph]) -> Holding:
         raise JournalError(f"holding = {_checks.shown(text)} is not JSON") from None
     if not isinstance(known, dict):
         raise JournalError(f"holding = {_checks.shown(text)} is not an object")
-    fields: dict[str, Any] = dict(known)
+    fields = {**cast("dict[str, Any]", known)}
     if "graph" in fields:
         graph = fields["graph"]
         if graph not in graphs:

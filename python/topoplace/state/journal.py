@@ -287,7 +287,7 @@ class Journal:
                 error.args = (f"{self._path}: {error}",)
             raise
 
-    def _leave_to_parent(self) -> None:
+    def leave_to_parent(self) -> None:
         """Give up the lock of a forked process, and keep its connection unused: closing it would end the log."""
         self._unlock()
         _left_to_parents.append(self._connection)
@@ -333,7 +333,7 @@ _left_to_parents: list[sqlite3.Connection] = []
 
 def _after_fork() -> None:
     for journal in tuple(_open_journals):
-        journal._leave_to_parent()
+        journal.leave_to_parent()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -89,9 +89,8 @@ def parse(
     if template is None and nodes and all(map(_uncounted, nodes)) and (keys or any(map(_clique, nodes))):
         return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
     notes += _closed(nodes)
-    built = {node.name: templates.of(node) for node in nodes}
-    machines = {node: machine for node, machine in built.items() if machine is not None}
-    without = [node for node in built if node not in machines]
+    machines = {node.name: machine for node in nodes if (machine := templates.of(node)) is not None}
+    without = [node.name for node in nodes if node.name not in machines]
     if not machines:
         raise TopologyError(_why_none(without, topologies))
     notes += _held(nodes)
@@ -99,10 +98,7 @@ def parse(
     if without:
         notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
     found = _levels([node for node in nodes if node.name in machines], nvlink_gb_per_s, keys, notes)
-    if len(machines) > 1 or found:
-        fabric = Fabric(tuple(machines), found, name, tuple(notes))
-        return Topology.cluster(machines, fabric=fabric, name=name)
-    return _alone(machines, name, notes)
+    return _joined(machines, found, name, notes)
 
 
 def _closed(nodes: Sequence[Node]) -> Iterator[str]:
@@ -112,8 +108,13 @@ def _closed(nodes: Sequence[Node]) -> Iterator[str]:
         yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {switch_tree.some(closed)}."
 
 
-def _alone(machines: Mapping[str, Topology], name: str, notes: Sequence[str]) -> Topology:
-    """Return the only one of `machines`, under its own name."""
+def _joined(
+    machines: Mapping[str, Topology], levels: tuple[Level, ...], name: str, notes: Sequence[str]
+) -> Topology:
+    """Return the cluster of `machines`, or the only one of them, under its own name, if it is in no level."""
+    if len(machines) > 1 or levels:
+        fabric = Fabric(tuple(machines), levels, name, tuple(notes))
+        return Topology.cluster(machines, fabric=fabric, name=name)
     ((only, machine),) = machines.items()
     gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
     return replace(machine, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*machine.notes, *notes))))

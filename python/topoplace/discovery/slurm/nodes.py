@@ -326,5 +326,5 @@ def _json_nodes(document: Fields) -> Iterator[_Node]:
 
 def _words(value: object) -> list[str]:
     """Return the texts of a list, or the one that a value is."""
-    found = value if isinstance(value, list) else [value]
+    found = value if isinstance(value, yaml_tree.Items) else [value]
     return [word for word in found if isinstance(word, str)]
