@@ -12,7 +12,8 @@ INTRODUCTION = """# How far to trust it
 What the tests of this repository reach, in numbers. `make trust` measures them, keeps them in `docs/trust/` and writes
 this page. [Testing](testing.md) describes the tools, [Papers](papers/README.md) what the results are held against.
 
-No test has run on a host with a GPU: none was at hand. `tools/real_host.sh` tries there, in a few minutes, what needs one.
+No test has run on a host with a GPU: none was at hand. `tools/real_host.sh` tries there, in a few minutes, what needs
+one.
 """
 
 
