@@ -24,7 +24,7 @@ struct Model {
     std::map<std::string, std::array<std::int64_t, 2>> cpus;  // of a job, on each machine
     std::vector<std::string> order;                           // of allocation
     std::set<std::int32_t> drained;
-    std::map<std::int32_t, std::string> held;  // reasons
+    std::map<std::int32_t, std::string> kept;  // reasons to hold
     std::set<std::int32_t> unhealthy;
 
     const std::string* owner(std::int32_t gpu) const {
@@ -36,7 +36,7 @@ struct Model {
         return nullptr;
     }
     bool is_free(std::int32_t gpu) const {
-        return owner(gpu) == nullptr && !drained.contains(gpu) && !held.contains(gpu) &&
+        return owner(gpu) == nullptr && !drained.contains(gpu) && !kept.contains(gpu) &&
                !unhealthy.contains(gpu);
     }
 
@@ -61,7 +61,7 @@ struct Model {
             if (gpu < 0 || gpu >= kNumGpus) return {AllocationStatus::unknown_gpu, at};
             if (owner(gpu) != nullptr) return {AllocationStatus::taken_gpu, at};
             if (drained.contains(gpu)) return {AllocationStatus::drained_gpu, at};
-            if (held.contains(gpu)) return {AllocationStatus::held_gpu, at};
+            if (kept.contains(gpu)) return {AllocationStatus::held_gpu, at};
             if (unhealthy.contains(gpu)) return {AllocationStatus::unhealthy_gpu, at};
             if (!seen.insert(gpu).second) return {AllocationStatus::duplicate_gpu, at};
         }
@@ -84,8 +84,8 @@ void compare(const ClusterState& state, const Model& model) {
         const topoplace::Withdrawal& its = state.withdrawal(gpu);
         REQUIRE(its.drained == model.drained.contains(gpu));
         REQUIRE(its.unhealthy == model.unhealthy.contains(gpu));
-        REQUIRE((its.held != 0) == model.held.contains(gpu));
-        REQUIRE(its.held == 0 || state.reason(its.held) == model.held.at(gpu));
+        REQUIRE((its.held != 0) == model.kept.contains(gpu));
+        REQUIRE(its.held == 0 || state.reason(its.held) == model.kept.at(gpu));
         REQUIRE(state.is_free(gpu) == model.is_free(gpu));
         if (model.is_free(gpu)) free.push_back(gpu);
     }
@@ -179,11 +179,11 @@ class Run {
                 REQUIRE(state_.undrain(gpu) == (model_.drained.erase(gpu) == 1));
                 break;
             case 2:
-                model_.held[gpu] = bytes_.below(2) == 0 ? "spare" : "tests";
-                state_.hold(model_.held[gpu], one);
+                model_.kept[gpu] = bytes_.below(2) == 0 ? "spare" : "tests";
+                state_.hold(model_.kept[gpu], one);
                 break;
             case 3:
-                REQUIRE(state_.unhold(one) == (model_.held.erase(gpu) == 1));
+                REQUIRE(state_.unhold(one) == (model_.kept.erase(gpu) == 1));
                 break;
             case 4:
                 REQUIRE(state_.set_unhealthy(one, true) == model_.unhealthy.insert(gpu).second);
