@@ -35,13 +35,7 @@ def parse(text: str, known: int | Mapping[int, int], flag: str) -> list[int]:
     there = range(known) if isinstance(known, int) else sorted(known)
     gpus: dict[int, None] = {}
     for entry in text.split(",") if text.strip() else ():
-        match = _ENTRY.fullmatch(entry)
-        if match is None:
-            raise ValueError(f"{flag} {text!r}: not GPU numbers such as 0-3,6: {entry!r}")
-        first = int(match[1])
-        last = int(match[2] or first)
-        if last < first:
-            raise ValueError(f"{flag} {text!r}: {entry!r}: a range ascends, such as {last}-{first}")
+        first, last = _range(entry, text, flag)
         gaps = there[-1] - there[0] + 1 > len(there)
         for gpu in (first, last):
             if not there[0] <= gpu <= there[-1] or (gaps and first == last and gpu not in there):
@@ -54,6 +48,18 @@ def parse(text: str, known: int | Mapping[int, int], flag: str) -> list[int]:
                 raise ValueError(f"{flag} {text!r}: GPU {gpu}: given twice")
             gpus[gpu] = None
     return list(gpus)
+
+
+def _range(entry: str, text: str, flag: str) -> tuple[int, int]:
+    """Return the first and the last number of an entry of `text`; ValueError if it is neither a number nor a range."""
+    match = _ENTRY.fullmatch(entry)
+    if match is None:
+        raise ValueError(f"{flag} {text!r}: not GPU numbers such as 0-3,6: {entry!r}")
+    first = int(match[1])
+    last = int(match[2] or first)
+    if last < first:
+        raise ValueError(f"{flag} {text!r}: {entry!r}: a range ascends, such as {last}-{first}")
+    return first, last
 
 
 def text(gpus: Iterable[int]) -> str:

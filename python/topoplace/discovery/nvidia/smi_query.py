@@ -213,6 +213,13 @@ def _notes(blocks: Sequence[_Block], links: Sequence[tuple[int, int, Link]]) -> 
     for clique in cliques:
         members = [f"GPU{number}" for number, block in enumerate(blocks) if block.clique == clique]
         yield f"In the NVLink domain {clique} (ClusterUUID and CliqueId): {', '.join(members)}."
+    yield from _faults(blocks)
+    if busy := [f"GPU{number}" for number, block in enumerate(blocks) if block.in_use]:
+        yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
+
+
+def _faults(blocks: Sequence[_Block]) -> Iterator[str]:
+    """Yield a note for each GPU outside its NVLink fabric, and for each that asks for a recovery."""
     for number, block in enumerate(blocks):
         state, status = block.get("fabric", "state"), block.get("fabric", "status")
         if state is not None and block.clique is None:
@@ -220,8 +227,6 @@ def _notes(blocks: Sequence[_Block], links: Sequence[tuple[int, int, Link]]) -> 
         action = block.get("gpurecoveryaction")
         if action is not None:
             yield f"GPU{number} asks for a recovery: {_checks.shown(action)}."
-    if busy := [f"GPU{number}" for number, block in enumerate(blocks) if block.in_use]:
-        yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------
@@ -246,7 +251,7 @@ def _blocks(text: str) -> tuple[list[_Block], list[str]]:
         raise TopologyError("the log describes no GPU; `nvidia-smi -L` says why")
     if len(blocks) > gpu_line.MAX_GPUS:
         raise TopologyError(f"more than {gpu_line.MAX_GPUS} GPUs")
-    notes = []
+    notes: list[str] = []
     if attached > len(blocks):
         notes.append(
             f"{attached} GPUs are attached, and {len(blocks)} described: the others are missing here."

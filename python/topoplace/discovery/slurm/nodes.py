@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import cast
 
 from topoplace import _checks
 from topoplace.discovery.in_use import InUse
@@ -326,5 +327,5 @@ def _json_nodes(document: Fields) -> Iterator[_Node]:
 
 def _words(value: object) -> list[str]:
     """Return the texts of a list, or the one that a value is."""
-    found = value if isinstance(value, list) else [value]
+    found = cast("list[object]", value) if isinstance(value, list) else [value]
     return [word for word in found if isinstance(word, str)]
