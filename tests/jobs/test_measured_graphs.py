@@ -158,3 +158,15 @@ def test_trees_that_nccl_cut_off_are_left_out() -> None:
     assert 30 < weights.pop() < 60
     both = "x NCCL INFO Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1\nx NCCL INFO Trees [0] -1/-1/-1->1->0|0->1->-1/-1/-1"
     assert tp.JobGraph.from_nccl_log(both, pattern="tree").edges == ((0, 1, 1.0),)
+
+
+def test_a_cut_ring_is_refused_by_channel_and_rank() -> None:
+    ring = " ".join(map(str, range(20)))
+    with pytest.raises(
+        tp.JobGraphError, match="channel 0 shows 20 ranks and ends at rank 19: NCCL cuts it off after"
+    ):
+        tp.JobGraph.from_nccl_log(f"h:1:2 [0] NCCL INFO Channel 00/01 : {ring}\n")
+    with pytest.raises(
+        tp.JobGraphError, match="channel 0 shows 3 ranks of 4 and ends at rank 2: it is cut off"
+    ):
+        tp.JobGraph.from_nccl_log("NCCL INFO comm rank 0 nranks 4\nNCCL INFO Channel 00/01 : 0 1 2\n")

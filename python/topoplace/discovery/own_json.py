@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from topoplace.discovery.text import decode
 from topoplace.topology.topology import Topology
 
+_OWN = re.compile(r'"format"|"topoplace\.topology"|"(?:gpus|template_of)"\s*:')
+
 
 def recognised(text: str) -> bool:
-    """Return True if `text` begins as a JSON object; this format is tried last, and its parser refuses unknown JSON."""
-    return text.lstrip().startswith("{")
+    """Return True if `text` begins as a JSON object, and has the key `format` or those of a topology."""
+    return text.lstrip().startswith("{") and _OWN.search(text) is not None
 
 
 def parse(data: str | bytes) -> Topology:

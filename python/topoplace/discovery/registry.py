@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
+from topoplace.discovery import unread_tools
 from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
 
@@ -116,7 +117,7 @@ FORMATS = (
     Format("nodes of a trace", "research.trace_nodes"),
     Format("NetQ", "networks.netq"),
     Format("ibnetdiscover", "networks.ibnetdiscover"),
-    Format("topoplace JSON", "own_json"),  # last: recognises all remaining JSON
+    Format("topoplace JSON", "own_json"),
 )
 
 
@@ -156,14 +157,18 @@ def format_of(data: str | bytes) -> Format:
     text = decode.decoded(data)
     if not text.strip():
         raise TopologyError("the text is empty")
+    if why := unread_tools.hidden_format(text):
+        raise TopologyError(why)
     for found in FORMATS:
         if found.recognised(text):
             return found
+    if why := unread_tools.refusal(text):
+        raise TopologyError(why)
     lines = ((number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip())
     number, start = next(lines, (1, text.strip()))
     raise TopologyError(
         f"line {number}: no known format begins with {_checks.shown(start)}; give the complete output of a tool as "
-        f"printed; known: {', '.join(found.name for found in FORMATS)}"
+        "printed, such as `nvidia-smi topo -m`; `topoplace discover --formats` lists what is read"
     )
 
 

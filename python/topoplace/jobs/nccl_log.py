@@ -94,11 +94,26 @@ def _rings(lines: list[str], ranks: int | None) -> dict[int, set[Pair]]:
     if whole and all(_is_complete(ring, ranks) for ring in whole.values()):
         return {channel: set(zip(ring, (*ring[1:], ring[0]), strict=True)) for channel, ring in whole.items()}
     if not by_rank:
-        cut = " that are complete" if whole else ""
-        raise JobGraphError(
-            f"text has no rings of NCCL{cut}: NCCL_DEBUG=INFO prints them when a communicator is made"
-        )
+        raise JobGraphError(_why_no_ring(whole, ranks))
     return {channel: set(after.items()) for channel, after in by_rank.items()}
+
+
+def _why_no_ring(whole: Mapping[int, tuple[int, ...]], ranks: int | None) -> str:
+    """Return why no ring can be read; `whole` has the rings of rank 0 by channel, which are not all complete."""
+    cut = next(((channel, ring) for channel, ring in whole.items() if not _is_complete(ring, ranks)), None)
+    if cut is None:
+        return "text has no rings of NCCL: NCCL_DEBUG=INFO prints them when a communicator is made"
+    channel, ring = cut
+    of = f" of {ranks}" if ranks else ""
+    at = (
+        f"NCCL cuts it off after {_MOST_PRINTED} ranks"
+        if len(ring) == _MOST_PRINTED
+        else "it is cut off or damaged"
+    )
+    return (
+        f"text has no rings of NCCL that are complete: channel {channel} shows {len(ring)} ranks{of} and ends at rank "
+        f"{ring[-1]}: {at}; NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH prints each rank's neighbours"
+    )
 
 
 def _is_complete(ring: tuple[int, ...], ranks: int | None) -> bool:

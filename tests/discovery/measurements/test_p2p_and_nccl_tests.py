@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace import discovery
 from topoplace.discovery.measurements import p2p_and_nccl_tests
 
 DATA = Path(__file__).parents[2] / "data"
@@ -20,6 +21,15 @@ def test_copies_one_way_at_the_slower_of_both() -> None:
     assert p2p_and_nccl_tests.parse(P2P.encode(), peer_access=False).tolist() == [[0.0, 25.0], [25.0, 0.0]]
     reads = P2P.replace("(P2P Writes) Matrix (GB/s)", "(P2P Reads) Matrix (GB/s)")
     assert (p2p_and_nccl_tests.parse(reads) == p2p_and_nccl_tests.parse(P2P)).all()
+
+
+def test_half_of_what_both_ways_carry_if_no_matrix_of_one_way_is_left() -> None:
+    both = "Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n   D\\D     0      1\n"
+    both += "     0 900.00  50.50\n     1  50.00 900.00\nP2P=Disabled Latency Matrix (us)\n"
+    assert discovery.read(both).tolist() == [[0.0, 25.0], [25.0, 0.0]]
+    assert (discovery.read(P2P + both) == discovery.read(P2P)).all()
+    with pytest.raises(tp.TopologyError, match="no matrix with P2P=Disabled"):
+        discovery.read(both, peer_access=False)
 
 
 def test_runs_of_a_pair_count_more_than_those_of_many() -> None:

@@ -482,3 +482,15 @@ def test_large_texts_are_refused_quickly(text: str) -> None:
     with pytest.raises(tp.TopologyError):
         parse(text)
     assert time.process_time() - start < 5.0  # quadratic time would be minutes
+
+
+def test_a_text_that_ends_inside_the_row_of_an_adapter_keeps_the_rest() -> None:
+    text = "\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tPIX\tPIX\tSYS\nGPU1\tPIX\t X \tSYS\tPIX\n"
+    whole = text + "NIC0\tPIX\tSYS\t X \tSYS\nNIC1\tSYS\tPIX\tSYS\t X \n"
+    topology = topo_matrix.parse(whole)
+    for cut in range(len(whole) - 3, len(whole) - 16, -1):
+        cut_off = topo_matrix.parse(whole[:cut])
+        assert (cut_off.links, cut_off.nics) == (topology.links, topology.nics)
+        assert "Line 5: the text ends inside the row of NIC1, whose cells are left out." in cut_off.notes
+    with pytest.raises(tp.TopologyError, match="line 4: 3 columns, the header has 4"):
+        topo_matrix.parse(whole.replace("PIX\tSYS\t X \tSYS", "PIX\tSYS\t X"))

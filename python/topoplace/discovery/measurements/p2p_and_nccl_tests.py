@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WHAT = "the measurement"
 _TITLE = re.compile(
-    r"\s*Unidirectional P2P=(Enabled|Disabled) Bandwidth(?: \(P2P (Writes|Reads)\))?(?: Matrix)? \(GB/s\)\s*"
+    r"\s*(Uni|Bi)directional P2P=(Enabled|Disabled) Bandwidth(?: \(P2P (Writes|Reads)\))?(?: Matrix)? \(GB/s\)\s*"
 )
 _HEADER = re.compile(r"\s*D\\D((?:\s+[0-9]{1,4})+)\s*")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -53,15 +53,17 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
     """Return (n, n) GB/s in one direction between the GPUs measured in `data`: symmetric, 0 on the diagonal.
 
     peer_access: read the matrix of p2pBandwidthLatencyTest with peer access (True) or without (False). A pair has the
-    slower of its two directions. In output of NCCL's tests, a pair has the speed of its own run of two GPUs. If there
+    slower of its two directions. Without a matrix of copies in one direction, it has half of what copies in both
+    directions at once carry. In output of NCCL's tests, a pair has the speed of its own run of two GPUs. If there
     is none, it has that of the fastest run with both GPUs.
     Raises TopologyError naming the line, or a pair of GPUs that was not measured.
     """
     peer_access = _checks.flag(peer_access, "peer_access", TopologyError)
     text = decode.decoded(data, _WHAT)
-    matrices = _matrices(_lines(text))
-    if matrices:
-        return _slower_way(_chosen(matrices, "Enabled" if peer_access else "Disabled"))
+    access = "Enabled" if peer_access else "Disabled"
+    for way, share in (("Uni", 1.0), ("Bi", 0.5)):
+        if matrices := _matrices(_lines(text), way):
+            return share * _slower_way(_chosen(matrices, access))
     runs = _runs(_lines(text))
     if not runs:
         raise TopologyError(f"{_WHAT} is neither of p2pBandwidthLatencyTest nor of NCCL's tests")
@@ -89,15 +91,16 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 # ---- p2pBandwidthLatencyTest -----------------------------------------------------------------------------------
 
 
-def _matrices(lines: Iterator[tuple[int, str]]) -> dict[tuple[str, str], Matrix]:
-    """Return the matrices of copies in one direction, GB/s, by (peer access, operation).
+def _matrices(lines: Iterator[tuple[int, str]], way: str) -> dict[tuple[str, str], Matrix]:
+    """Return the matrices of copies, GB/s, by (peer access, operation).
 
-    Peer access is "Enabled" or "Disabled"; the operation is "Writes" or "Reads".
+    way: "Uni" for those of copies in one direction, "Bi" for those in both directions at once. Peer access is "Enabled"
+    or "Disabled"; the operation is "Writes" or "Reads".
     """
     found: dict[tuple[str, str], Matrix] = {}
     for number, line in lines:
-        if match := _TITLE.fullmatch(line):
-            key = (match[1], match[2] or "Writes")
+        if (match := _TITLE.fullmatch(line)) and match[1] == way:
+            key = (match[2], match[3] or "Writes")
             if key in found:
                 raise TopologyError(f"line {number}: a second matrix of the same kind")
             found[key] = _matrix(number, lines)

@@ -290,6 +290,11 @@ def _read_rows(lines: Sequence[str], header: Header, notes: list[str]) -> dict[s
         if device in header.column:
             if remark:
                 notes.append(f"Line {number}: {_checks.shown(remark)} after the row of {device} is left out.")
+            if not missing and _is_cut(lines, number, words[1:], device, header):
+                notes.append(
+                    f"Line {number}: the text ends inside the row of {device}, whose cells are left out."
+                )
+                break
             rows[device] = _read_row(number, line.removesuffix(remark), words[1:], header)
             missing.discard(device)
         elif _GPU.fullmatch(device) or missing:
@@ -304,6 +309,16 @@ def _read_rows(lines: Sequence[str], header: Header, notes: list[str]) -> dict[s
                 f"row {device} is missing, column {device} is in line {header.index + 1}; give the complete text"
             )
     return rows
+
+
+def _is_cut(lines: Sequence[str], number: int, words: Sequence[Word], device: str, header: Header) -> bool:
+    """Return True if the text ends inside the row of a network adapter: its last cell may be cut too.
+
+    The rows of GPUs have the adapters' paths too, so only paths between adapters are lost.
+    """
+    if _GPU.fullmatch(device) or len(words) >= len(header.devices) or any(map(str.strip, lines[number:])):
+        return False
+    return all(_LABEL.fullmatch(word) for word, _, _ in words[:-1])
 
 
 def _matrix_lines(lines: Sequence[str], header: Header) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,281 @@
+"""Texts that no reader reads: which tool or format they are of, what they lack, and what to give in their place.
+
+`TOOLS` is the table. Texts of data that any program may write (JSON, CSV) are described by their keys and columns.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import cast
+
+from topoplace import _checks
+from topoplace.discovery.text import decode
+
+_HEAD = 1 << 16
+"""How many characters of a text are searched."""
+_MAX_NAMES = 20
+_TOPO = "give what `nvidia-smi topo -m` prints"
+_NETWORK = f"for the network give what `ibnetdiscover` prints; for GPUs {_TOPO}"
+_JOBS = "it describes jobs, so it is a workload"
+_SIMULATE = "use it with `topoplace trace` and `topoplace simulate`"
+_WHOLE_MATRIX = (
+    "a matrix is read if its devices are GPU0, GPU1, ... and its labels those of `nvidia-smi topo -m`"
+)
+_NCCL_GRAPH = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH"
+_NCCL_FILE = "NCCL_TOPO_DUMP_FILE=FILE writes the topology of a machine"
+_NODES = "`kubectl get nodes -o yaml`"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A tool whose texts no reader reads."""
+
+    name: str
+    """As a noun with its article."""
+    pattern: str
+    """Found at a line of its texts, which the refusal names; ^ and $ are ends of lines."""
+    lacks: str
+    """Why no topology can be read from it, as the end of a sentence that begins with "it"."""
+    remedy: str
+    hides_formats: bool = False
+    """Whether its texts look like a format that is read, so that it has to be tried before them."""
+
+
+def _gpus_only(name: str, pattern: str, remedy: str = _TOPO) -> Unread:
+    """Return a tool that lists devices or their state, and not how they are connected."""
+    return Unread(name, pattern, "it does not tell how the GPUs are connected", remedy)
+
+
+def _other_maker(name: str, pattern: str) -> Unread:
+    """Return a tool for accelerators of a maker whose texts are not read."""
+    return Unread(name, pattern, "it is about accelerators whose texts are not read", _WHOLE_MATRIX)
+
+
+def _no_gpus(name: str, pattern: str, remedy: str) -> Unread:
+    return Unread(name, pattern, "it does not tell which GPUs there are", remedy)
+
+
+_WORKLOAD_KINDS = (
+    "Pod|Deployment|Job|CronJob|StatefulSet|DaemonSet|ReplicaSet|PodGroup|JobSet|PyTorchJob|MPIJob|RayCluster|"
+    "RayJob|Workload|ClusterQueue|LocalQueue|LeaderWorkerSet|ResourceClaim|ResourceClaimTemplate|ConfigMap"
+)
+_READ_KINDS = r"Node(?:List)?|Topology|ResourceFlavor|ResourceSlice(?:List)?|HyperNode|HyperNodeList"
+
+# The first row whose pattern is found is the tool.
+TOOLS = (
+    Unread(
+        "the manifest of a Kubernetes workload",
+        rf"\A(?![\s\S]*\bkind\"?:[ \t]*\"?(?:{_READ_KINDS})\"?[ \t\r]*(?:[,}}]|$))[\s\S]*?"
+        rf"^[ \t]*(?:-[ \t]+)?\"?kind\"?:[ \t]*\"?(?:{_WORKLOAD_KINDS})(?:List)?\"?[ \t\r]*,?$",
+        "it describes what is to run, not machines",
+        f"give what {_NODES} prints; `topoplace kubernetes` schedules its pods",
+        hides_formats=True,
+    ),
+    _no_gpus(
+        "the message that a command was not found",
+        r"command not found\b|: not found$|is not recognized as",
+        _TOPO,
+    ),
+    _no_gpus(
+        "the message of nvidia-smi that the driver does not answer",
+        r"NVIDIA-SMI has failed|Failed to initialize NVML|couldn't communicate with the NVIDIA driver",
+        "load the driver, or run it where it is loaded",
+    ),
+    _no_gpus(
+        "the message that there is no GPU",
+        r"^No devices (?:were )?found",
+        "run the tool on a machine with GPUs",
+    ),
+    _no_gpus(
+        "the error of a Python program", r"^Traceback \(most recent call last\)", "give what its tool prints"
+    ),
+    _no_gpus(
+        "an error of the shell", r"Permission denied$|No such file or directory$", "give what the tool prints"
+    ),
+    Unread(
+        "a page of HTML",
+        r"\A\s*(?:<!--[\s\S]{0,2000}?-->\s*)?(?i:<(?:!doctype html|html|head|body)\b)",
+        "it is not the text of a tool",
+        "save the text itself, such as with the page's button Raw",
+    ),
+    Unread(
+        "a log of NCCL's rings and trees",
+        r"NCCL INFO (?:Channel|Ring|Trees?) ?[\[0-9]",
+        "it describes a job's communication, not a machine",
+        f"`JobGraph.from_nccl_log` reads it as a job graph; {_NCCL_FILE}",
+    ),
+    Unread(
+        "a debug log of NCCL",
+        r"\bNCCL (?:INFO|WARN|TRACE)\b",
+        "it has no lines of the topology and none of rings",
+        f"{_NCCL_GRAPH} prints both; {_NCCL_FILE}",
+    ),
+    Unread(
+        "a dump of sacct",
+        r"^JobID(?:Raw)?(?:\||[ \t]{2,}\S)|^\d+(?:_\d+)?(?:\.\w+)?(?:\|[^|\n]*){3,}\|",
+        _JOBS,
+        f"{_SIMULATE}; `topoplace trace` says which columns it lacks",
+    ),
+    Unread(
+        "the queue that squeue prints",
+        r"^[ \t]*JOBID[ \t]+PARTITION\b",
+        _JOBS,
+        "which GPUs are in use: `scontrol show node -d` with --busy-from; past jobs: `sacct -a -X -P`",
+    ),
+    Unread(
+        "jobs as `scontrol show job` prints them",
+        r"^[ \t]*JobId=\d",
+        _JOBS,
+        "which GPUs are in use: `scontrol show node -d` with --busy-from; past jobs: `sacct -a -X -P`",
+    ),
+    Unread(
+        "pods as `kubectl get pods` prints them",
+        r"^(?:NAMESPACE[ \t]+)?NAME[ \t]+READY[ \t]+STATUS\b",
+        "it describes pods, not machines",
+        f"give what {_NODES} prints",
+    ),
+    Unread(
+        "a pod as `kubectl describe pod` prints it",
+        r"\A[\s\S]{0,4000}?^(?:Containers|Service Account):",
+        "it describes a pod, not machines",
+        f"give what {_NODES} prints",
+    ),
+    Unread(
+        "cgroup.conf of Slurm",
+        r"^[ \t]*(?:Constrain(?:Devices|Cores|RAMSpace)|CgroupPlugin|CgroupMountpoint)[ \t]*=",
+        "it has no nodes",
+        "give gres.conf, topology.conf or what `scontrol show node` prints",
+    ),
+    Unread(
+        "a configuration file of Slurm",
+        r"^[ \t]*(?:ClusterName|SlurmctldHost|SelectType|SchedulerType|GresTypes|"
+        r"PartitionName|AccountingStorageType|ControlMachine)[ \t]*=",
+        "it has no NodeName= with Gres=gpu",
+        "give gres.conf, topology.conf or what `scontrol show node` prints",
+    ),
+    _other_maker("`npu-smi` of Ascend", r"\bnpu-smi\b|^[ \t]*NPU0[ \t]+NPU1\b|\bHCCS\b"),
+    _other_maker("`gpustack-runtime`", r"\bgpustack-runtime\b|^\|[ \t]*[A-Z]+[ \t]*\|[ \t]*Device 0[ \t]*\|"),
+    _other_maker("`mthreads-gmi` of Moore Threads", r"(?i:mthreads-gmi|Moore Threads)|^MTT\b"),
+    _other_maker("`xpu-smi` of Intel", r"(?i:\bxpu-smi\b|\bxpumcli\b|Intel\(R\) Data Center GPU)"),
+    _other_maker("`hl-smi` of Gaudi", r"(?i:\bhl-smi\b|HL-SMI Version|\bHL-[2-9]\d{2}\b)"),
+    _other_maker(
+        "`neuron-ls` of AWS",
+        r"(?i:\bneuron-ls\b)|^\|?[ \t]*NEURON\b|\"neuron_device\"|\bNEURON[ \t|]+(?:NEURON|DEVICE)",
+    ),
+    _other_maker("`tpu-info`", r"\btpu-info\b|TPU Chips?\b|TPU Runtime Utilization"),
+    _other_maker("`cnmon` of Cambricon", r"\bcnmon\b|CNMON v"),
+    _other_maker("`mx-smi` of MetaX", r"\bmx-smi\b|MetaX System Management"),
+    _gpus_only("the statistics of `nvidia-smi dmon` or `pmon`", r"^#[ \t]*gpu[ \t]+(?:pwr|pid|sm|gtemp)\b"),
+    _gpus_only(
+        "the table of `nvidia-smi --query-gpu`",
+        r"^(?:index|name|uuid|gpu_uuid|gpu_name|timestamp|pci\.bus_id|memory\.\w+|utilization\.\w+)"
+        r"(?:, ?[\w.]+(?: \[[\w%]+\])?)+\r?$|^\d+, (?:NVIDIA|Tesla|Quadro|GeForce)\b",
+    ),
+    _gpus_only("`dcgmi`", r"\bdcgmi\b|\bDCGM\b|^#Entity\b|^\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information"),
+    _gpus_only(
+        "the table of devices of `rocm-smi`",
+        r"ROCm System Management Interface|ROCM-SMI",
+        "give what `rocm-smi --showtopo` prints",
+    ),
+    _gpus_only(
+        "the table of devices of `amd-smi`", r"\bAMD-SMI\b|\bamd-smi\b", "give what `amd-smi topology` prints"
+    ),
+    _gpus_only(
+        "the access lines of p2pBandwidthLatencyTest without a matrix of speeds",
+        r"^Device=\d+ CAN(?:NOT)? Access Peer Device=\d+|P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test",
+        "`nvidia-smi topo -p2p n` tells who may access whom; a text with the matrices of speeds goes to --measured",
+    ),
+    _gpus_only("deviceQuery of the CUDA samples", r"CUDA Device Query|Detected \d+ CUDA Capable device"),
+    _no_gpus(
+        "`lspci`",
+        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S|^-\[0000:|\blspci\b",
+        f"`lstopo --of xml` prints the same devices with their paths; or {_TOPO}",
+    ),
+    _no_gpus("`ibstat`", r"^CA '[^'\n]+'|\bibstat\b", _NETWORK),
+    _no_gpus("`ibv_devinfo`", r"^hca_id:|\bibv_devinfo\b", _NETWORK),
+    _no_gpus(
+        "the adapters that `ip` or `ifconfig` prints",
+        r"^\d+: [\w@.-]+: <[A-Z_,]*>|^\w+: flags=\d+<",
+        _NETWORK,
+    ),
+    _no_gpus(
+        "`lscpu`",
+        r"^Architecture:[ \t]+\S|^CPU op-mode\(s\):|^NUMA node0 CPU\(s\):",
+        f"{_TOPO}; `numactl --hardware` goes to --numa",
+    ),
+    _no_gpus(
+        "`df`, `free`, `uname` or `ps`",
+        r"^Filesystem[ \t]+|^[ \t]+total[ \t]+used[ \t]+free\b|^Linux \S+ \d+\.\d+|"
+        r"^[ \t]*(?:USER[ \t]+)?PID[ \t]+",
+        _TOPO,
+    ),
+)
+
+_COMPILED = tuple((tool, re.compile(tool.pattern, re.MULTILINE)) for tool in TOOLS)
+_CELLS = re.compile(r"[^,\n]{1,200}(?:,[^,\n]{0,200}){2,}")
+
+
+def hidden_format(text: str) -> str | None:
+    """Return why `text` is refused although it looks like a format that is read; None if it is not of such a tool."""
+    return _of_tools(text, hides_formats=True)
+
+
+def refusal(text: str) -> str | None:
+    """Return what `text` is, what it lacks and what to give in its place; None if that is not known."""
+    return _of_tools(text, hides_formats=False) or _of_json(text) or _of_csv(text)
+
+
+def _of_tools(text: str, *, hides_formats: bool) -> str | None:
+    head = text[:_HEAD]
+    for tool, pattern in _COMPILED:
+        if tool.hides_formats == hides_formats and (found := pattern.search(head)):
+            where = head.count("\n", 0, found.end()) + 1
+            return f"line {where}: this is {tool.name}: {tool.lacks}; {tool.remedy}"
+    return None
+
+
+def _of_json(text: str) -> str | None:
+    """Describe JSON by its keys."""
+    start = text.lstrip()
+    if not start.startswith(("{", "[{", '["', "[\n", "[]")):
+        return None
+    try:
+        found: object = json.loads(start)
+    except json.JSONDecodeError as error:
+        line = error.lineno + text[: len(text) - len(start)].count("\n")
+        return f"line {line}: this begins as JSON, and is cut off or damaged: {error.msg}; give the complete text"
+    except (RecursionError, ValueError):
+        return "line 1: this is JSON that is nested too deeply, or has too long a number; give what a tool prints"
+    what = "an object"
+    if isinstance(found, list):
+        what, found = "a list of objects", next(iter(cast("list[object]", found)), None)
+    if not isinstance(found, dict):
+        return "line 1: this is JSON without an object; give what `topoplace discover --json` prints"
+    keys = _listed(list(cast("dict[str, object]", found))) or "none"
+    return (
+        f"line 1: this is JSON, {what} with the keys {keys}, and of no known format: a topology has 'format', Slurm "
+        "'nodes', 'sinfo' or 'jobs', Kubernetes 'kind' or 'items'; give what `topoplace discover --json` prints"
+    )
+
+
+def _of_csv(text: str) -> str | None:
+    """Describe CSV by its columns."""
+    lines = [(number, line) for number, line in decode.numbered_lines(text[:_HEAD]) if line.strip()][:2]
+    if len(lines) < 2 or not all(_CELLS.fullmatch(line) for _, line in lines):
+        return None
+    number, header = lines[0]
+    columns = [cell.strip() for cell in header.split(",")]
+    if len(columns) != lines[1][1].count(",") + 1:
+        return None
+    return (
+        f"line {number}: this is CSV with the columns {_listed(columns)}, which no format has; a list of machines "
+        "has machine and num_gpus; a list of jobs is a workload, with job_id, submit_s and num_gpus: "
+        "`topoplace trace` reads it"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(_checks.shown(name) for name in names[:_MAX_NAMES]) + more
