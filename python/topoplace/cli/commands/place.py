@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
         ],
         negative="the job is not placed",
     )
-    options.add_topology(parser, gpu_model=False)
+    options.add_topology(parser)
     job_options.add_job(parser)
     options.add_policy(parser)
     parser.add_argument(
@@ -153,13 +153,13 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         where = f"{cluster.topology.name}, {cluster.num_free} free, {explained.policy}"
         _print_candidates(explained, cluster.topology, f"{job.name} of {job.num_tasks} on {where}")
     if assumed := ", ".join(kind.name for kind in cluster.topology.assumed):
-        print(f"the speed of {assumed} links is assumed; say the model with --assume gpu_model=MODEL")
+        print(f"the speed of {assumed} links is assumed; say the model with --gpu-model MODEL")
     if not explained.complete:
         print("the search for more candidates ended at its limit; there may be better ones after the first")
     if explained.refusal:
         print(f"not placed: {flags.in_words_of(job_options.FLAGS, explained.refusal.reason)}")
         if job.gpu_model and not any(gpu.model for gpu in cluster.topology.gpus):
-            print("no GPU's model is known; say which it is with --assume gpu_model=MODEL")
+            print("no GPU's model is known; say which it is with --gpu-model MODEL")
     if placed and placed.slices:
         _print_slices(placed)
     elif placed:
