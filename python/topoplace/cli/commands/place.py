@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -183,11 +184,13 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
         ],
         title,
     )
-    if any(is_outside_range(candidate.scores) for candidate in candidates):
+    if any(is_outside_range(candidate) for candidate in candidates):
         print(f"- in effective: {OUTSIDE_ITS_RANGE}")
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
+    if any(math.isinf(one.scores.get(_score("bottleneck"), 0.0)) for one in candidates):
+        print("- in bottleneck: the job's tasks use no link")
     print(_LEGEND)
 
 
@@ -216,7 +219,8 @@ def _score(name: str) -> str:
 def _score_cells(placement: Placement) -> list[object]:
     from topoplace.objectives.effective_bandwidth import is_outside_range
 
-    cells: list[object] = [placement.scores.get(_score(name), "-") for name in _SCORES]
-    if is_outside_range(placement.scores):
+    values = [placement.scores.get(_score(name), math.inf) for name in _SCORES]
+    cells: list[object] = [value if math.isfinite(value) else "-" for value in values]
+    if is_outside_range(placement):
         cells[_SCORES.index("effective")] = "-"
     return [*cells, "yes" if placement.optimal else "no"]
