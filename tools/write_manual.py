@@ -22,6 +22,7 @@ INTRODUCTION = """\
 
 This page is made from the program's `--help` by `python tools/write_manual.py`; `man topoplace` shows the same, where
 topoplace was installed from a wheel. Misspelt names get a suggestion, and `topoplace completion SHELL` completes them.
+`topoplace example --all` writes the files that the examples name.
 
 Results go to standard output, errors, warnings and progress to standard error. A bar with the time left appears after a
 second, on terminals only (extra `cli`).

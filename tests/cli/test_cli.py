@@ -504,7 +504,7 @@ def test_capacity_names_the_row_that_is_wrong(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("show minsky --svg", "--svg needs -o, the directory of the picture"),
+        ("show minsky --svg", "--svg needs -o, where the picture is written"),
         ("simulate minsky --skip-bad-rows", "--skip-bad-rows needs --jobs, whose rows it is about"),
         (
             "capacity jobs.csv times.csv --planner edf --timeout 1",

@@ -21,7 +21,7 @@ from topoplace.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
     "report",
-    *("demo", "completion", "slurm run", "slurm file"),
+    *("demo", "example", "completion", "slurm run", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
     *("kubernetes label", "kubernetes resource-slices"),
 }

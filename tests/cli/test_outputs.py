@@ -55,6 +55,29 @@ def test_directories_of_pictures_are_created(here: Path, call: Call, command: st
     assert all(f"wrote new/and/deep/{name}" in done.out for name in names)
 
 
+@pytest.mark.parametrize("ending", ["png", "svg"])
+@pytest.mark.parametrize("command", [QUICK_PICTURES[0], *QUICK_PICTURES[2:]])
+def test_the_ending_of_a_picture_names_a_file(here: Path, call: Call, command: str, ending: str) -> None:
+    before = set(here.iterdir())
+    done = call(*command.split(), "-o", f"o.{ending}")
+    assert (done.code, done.err) == (0, "")
+    assert set(here.iterdir()) - before == {here / f"o.{ending}"}
+    begin = (here / f"o.{ending}").read_bytes()[:200]
+    assert begin.startswith(b"\x89PNG") if ending == "png" else b"svg" in begin
+    assert f"wrote o.{ending}\n" in done.out
+
+
+@pytest.mark.parametrize("command", [*PICTURES[5:], "suite --quick", "sweep plan.toml"])
+def test_a_picture_cannot_hold_what_takes_several_files(here: Path, call: Call, command: str) -> None:
+    (here / "plan.toml").write_text('policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n')
+    done = call(*command.split(), "-o", "o.png")
+    assert (done.code, done.err) == (
+        2,
+        "topoplace: -o o.png: several files are written; name a directory\n",
+    )
+    assert not (here / "o.png").exists()
+
+
 @pytest.mark.parametrize("command", FILES)
 def test_directories_of_files_are_created(here: Path, call: Call, command: str) -> None:
     path = f"new/and/deep/{FILES[command]}"

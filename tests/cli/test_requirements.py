@@ -30,11 +30,11 @@ def gpus_of(call: Call, *options: str) -> list[int] | None:
 @pytest.mark.parametrize(
     ("options", "machines"),
     [
-        (["--gpu-model", "A100"], {"new"}),
-        (["--gpu-model", "P100"], {"old"}),
-        (["--gpu-model", "P100,V100"], {"old"}),
-        (["--gpu-model", "H100 , A100"], {"new"}),
-        (["--single-machine", "--gpu-model", "A100,H100"], {"new"}),
+        (["--need-model", "A100"], {"new"}),
+        (["--need-model", "P100"], {"old"}),
+        (["--need-model", "P100,V100"], {"old"}),
+        (["--need-model", "H100 , A100"], {"new"}),
+        (["--single-machine", "--need-model", "A100,H100"], {"new"}),
         (["--anti-affinity"], {"old", "new"}),
     ],
 )
@@ -48,7 +48,7 @@ def test_requirements_are_honoured(call: Call, policy: str, options: list[str], 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("--gpu-model H100", "not placed: never fits: needs 2 H100 GPUs, the topology has 0\n"),
+        ("--need-model H100", "not placed: never fits: needs 2 H100 GPUs, the topology has 0\n"),
         (
             "--gpu-memory-gb 9999",
             "not placed: never fits: needs 2 GPUs of 9999 GB or more, the topology has 0\n",
@@ -65,10 +65,10 @@ def test_what_cannot_be_had_is_named(call: Call, options: str, reason: str) -> N
 
 
 def test_the_model_that_a_text_leaves_open_is_assumed_in_its_own_words(call: Call) -> None:
-    done = call("place", "topo.txt", "--gpus", "2", "--gpu-model", "V100")
+    done = call("place", "topo.txt", "--gpus", "2", "--need-model", "V100")
     assert done.code == 1
-    assert "no GPU's model is known; say which it is with --assume gpu_model=MODEL\n" in done.out
-    command = ("place", "topo.txt", "--gpus", "2", "--assume", "gpu_model=V100", "--gpu-model")
+    assert "no GPU's model is known; say which it is with --gpu-model MODEL\n" in done.out
+    command = ("place", "topo.txt", "--gpus", "2", "--gpu-model", "V100", "--need-model")
     assert call(*command, "V100").code == 0
     done = call(*command, "A100")
     assert done.out == "not placed: never fits: needs 2 A100 GPUs, the topology has 0\n"

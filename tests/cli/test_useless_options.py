@@ -73,7 +73,7 @@ def test_an_empty_path_is_no_path(call: Call, here: Path, command: str) -> None:
 
 
 def test_place_says_what_is_assumed(call: Call) -> None:
-    sentence = "the speed of NVLINK links is assumed; say the model with --assume gpu_model=MODEL\n"
+    sentence = "the speed of NVLINK links is assumed; say the model with --gpu-model MODEL\n"
     assert sentence in call("place", "topo.txt", "--gpus", 2).out
     assert json.loads(call("place", "topo.txt", "--gpus", 2, "--json").out)["assumed"] == ["NVLINK"]
     known = ("place", "topo.txt", "--gpus", 2, "--assume", "gpu_model=V100")

@@ -26,6 +26,7 @@ from topoplace.cli.commands import (
     demo,
     diff,
     discover,
+    example,
     flow,
     kubernetes,
     machines,
@@ -118,6 +119,7 @@ def command_parser() -> Parser:
         capacity,
         papers,
         demo,
+        example,
         completion,
     ):
         module.add(commands)

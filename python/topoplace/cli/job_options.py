@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MAX_TASKS = 4096
 FLAGS: Final = {
     **dict.fromkeys(("k", "dims"), "--gpus"),
-    "gpu_model": "--gpu-model",
+    "gpu_model": "--need-model",
     "gpu_memory_gb": "--gpu-memory-gb",
     "single_machine": "--single-machine",
     "anti_affinity": "--anti-affinity",
@@ -48,10 +48,9 @@ def add_job(parser: argparse.ArgumentParser, size: str = "4") -> None:
 
 def _add_requirements(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--gpu-model",
-        dest="required_models",
+        "--need-model",
         metavar="MODEL[,MODEL]",
-        help="the job needs GPUs of this model, or one of these (--assume gpu_model=MODEL says what a text has)",
+        help="the job needs GPUs of this model, or of any of these, whose order means nothing",
     )
     parser.add_argument("--gpu-memory-gb", type=float, metavar="X", help="the job needs X GB on each GPU")
     parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
@@ -86,7 +85,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
 
 def job(arguments: argparse.Namespace, default_size: str = "4") -> JobGraph:
     """Return the job that the options describe, with its requirements; `default_size` stands for --gpus."""
-    models = arguments.required_models
+    models = arguments.need_model
     with flags.named(**FLAGS):
         return _pattern(arguments.pattern, default_size if arguments.gpus is None else arguments.gpus).with_(
             bandwidth_sensitive=arguments.sensitive,

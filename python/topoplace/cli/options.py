@@ -58,7 +58,10 @@ class Parser(argparse.ArgumentParser):
     def explain(self, examples: Sequence[str], negative: str = "") -> None:
         """Show examples, and what exit code 1 means, below the options of the help text."""
         self.examples, self.negative = tuple(examples), negative
-        lines = ["examples:", *(f"  {example}" for example in examples)]
+        lines = [
+            "examples (their files: topoplace example --all):",
+            *(f"  {example}" for example in examples),
+        ]
         if negative:
             lines += ["", f"exit code 1: {negative}"]
         self.epilog = "\n".join(lines)
@@ -121,17 +124,14 @@ def group(commands: Any, name: str, summary: str, metavar: str) -> Any:
     return parser.add_subparsers(metavar=metavar, required=True)
 
 
-def add_topology(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:
-    """Add the argument TOPO, which names a topology, and the options about its text format.
-
-    gpu_model: False leaves --gpu-model out, for a command in which it means a job's requirement.
-    """
+def add_topology(parser: argparse.ArgumentParser) -> None:
+    """Add the argument TOPO, which names a topology, and the options about its text format."""
     parser.add_argument(
         "topology",
         metavar="TOPO",
         help="a built-in machine, a file in any format that `topoplace discover` reads, or - for standard input",
     )
-    add_assumptions(parser, gpu_model=gpu_model)
+    add_assumptions(parser)
 
 
 def add_host_machine(parser: argparse.ArgumentParser, whose: str) -> None:
@@ -148,13 +148,11 @@ def add_host_machine(parser: argparse.ArgumentParser, whose: str) -> None:
     add_assumptions(parser)
 
 
-def add_assumptions(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:
-    """Add options that supply facts which some topology formats do not contain, such as the GPU model.
-
-    gpu_model: False leaves --gpu-model out; --assume gpu_model=MODEL remains.
-    """
-    if gpu_model:
-        parser.add_argument("--gpu-model", help="GPU model, such as V100, if the text does not name it")
+def add_assumptions(parser: argparse.ArgumentParser) -> None:
+    """Add options that supply facts which some topology formats do not contain, such as the GPU model."""
+    parser.add_argument(
+        "--gpu-model", metavar="MODEL", help="GPU model, such as V100, if the text does not name it"
+    )
     parser.add_argument(
         "--assume-no-nvlink",
         action="store_true",
@@ -265,13 +263,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the option -o for the directory into which pictures are written."""
+    """Add the option -o for the directory into which pictures are written, or for one picture."""
     parser.add_argument(
         "-o",
         dest="output",
         metavar="DIR",
         type=path,
-        help="write pictures into this directory, created if missing",
+        help="write pictures into this directory, created if missing, or only the first to a file .png or .svg",
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 _MAX_SHOWN = 20
 """Maximum number of items of a list that a table shows; JSON output has all items."""
 _MAX_NAME_BYTES = 255
+_PICTURES = (".png", ".svg")
+"""Endings of the option -o that name one picture, not a directory of them."""
 
 
 def as_json(value: Any) -> None:
@@ -28,36 +30,47 @@ def directory(path: Path | None) -> Path | None:
     """
     if path is None:
         return None
-    from topoplace.errors import require_package
-
-    require_package("matplotlib.figure", "-o (a picture)")
+    _require_drawing()
     return folder(path)
 
 
-def folder(path: Path) -> Path:
-    """Create the directory `path` of the option -o, and its parents, and return it.
+def folder(path: Path, flag: str = "-o") -> Path:
+    """Create the directory `path` of the option `flag`, and its parents, and return it.
 
-    Call this function before a long computation: it raises ValueError if no file can be created in `path`.
+    Call this function before a long computation: it raises ValueError if no file can be created in `path`, and if
+    `path` ends as a picture does.
     """
-    _create(path, "-o", path)
+    if is_picture(path):
+        raise ValueError(f"{flag} {path}: several files are written; name a directory")
+    _create(path, flag, path)
     if not os.access(path, os.W_OK):
-        raise ValueError(f"-o {path}: no permission to write")
+        raise ValueError(f"{flag} {path}: no permission to write")
     return path
 
 
 def picture(path: Path | None, name: str) -> Path | None:
-    """Return the path of the picture `name` in the directory `path`, which is created; None if `path` is None.
+    """Return `path` if it ends as a picture does, else that of the picture `name` in it; None if `path` is None.
 
-    Raises the errors of `directory`.
+    Directories are created. Raises the errors of `directory` and `file`.
     """
+    if path is None:
+        return None
+    if is_picture(path):
+        _require_drawing()
+        return file(path)
     created = directory(path)
     return None if created is None else created / name
 
 
-def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None:
-    """Return the path of the picture `name` of a topology in the directory `path`, which is created; None stays None.
+def is_picture(path: Path) -> bool:
+    """Return True if the value of the option -o names one picture, by its ending .png or .svg."""
+    return path.suffix in _PICTURES
 
-    Raises ValueError if `num_gpus` GPUs are too many for a picture, and the errors of `directory`.
+
+def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None:
+    """Return the path of the picture `name` of a topology, as `picture` does.
+
+    Raises ValueError if `num_gpus` GPUs are too many for a picture, and the errors of `picture`.
     """
     from topoplace.report.topology_plot import MAX_GPUS
 
@@ -97,6 +110,12 @@ def first_of(items: Sequence[object]) -> str:
     """Return the first 20 items, separated by commas, and the number of further items; "none" if there are no items."""
     more = f" and {len(items) - _MAX_SHOWN} more" if len(items) > _MAX_SHOWN else ""
     return (", ".join(map(str, items[:_MAX_SHOWN])) or "none") + more
+
+
+def _require_drawing() -> None:
+    from topoplace.errors import require_package
+
+    require_package("matplotlib.figure", "-o (a picture)")
 
 
 def _create(path: Path, flag: str, given: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from topoplace import _checks
 from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
+    from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
 # Table 2 of the paper truncates these to three decimals; all digits are from the published artifact.
@@ -47,10 +48,18 @@ OUTSIDE_ITS_RANGE: Final = (
 _MAX_LINKS: Final = 2**53
 
 
-def is_outside_range(scores: Mapping[str, float]) -> bool:
-    """Return True if the scores have a prediction that is no bandwidth: one that is extrapolated, or not positive."""
-    extrapolated = scores.get("effective_bandwidth_extrapolated", 0.0) > 0
-    return extrapolated or scores.get("effective_bandwidth", math.inf) <= 0
+def is_outside_range(placement: Placement) -> bool:
+    """Return True if a placement's prediction is no bandwidth: one that is extrapolated, or not positive.
+
+    A policy without a model of its own need not say whether it extrapolates: its prediction is by MAPA's coefficients.
+    """
+    scores = placement.scores
+    if "effective_bandwidth" not in scores:
+        return False
+    extrapolated = scores.get("effective_bandwidth_extrapolated")
+    if extrapolated is None:
+        extrapolated = is_extrapolated(placement.gpus, placement.topology)
+    return bool(extrapolated) or scores["effective_bandwidth"] <= 0
 
 
 def is_extrapolated(gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None) -> bool:

@@ -75,7 +75,7 @@ def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
     counts: set[str] = set()
     for result in results:
         ran = [one.placement for one in result.records if one.placement and one.job.bandwidth_sensitive]
-        if outside := sum(is_outside_range(placement.scores) for placement in ran):
+        if outside := sum(is_outside_range(placement) for placement in ran):
             counts.add(f"{outside} of the {len(ran)}" if outside < len(ran) else f"all {len(ran)}")
     if not counts:
         return []

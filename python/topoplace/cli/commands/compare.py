@@ -83,9 +83,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
-        about = picture.with_name("report.html")
-        write_page(results, about, title=f"Policies on {runs.topology.name}")
-        writing.wrote(about, beside_json=arguments.json)
+        if picture != arguments.output:
+            about = picture.with_name("report.html")
+            write_page(results, about, title=f"Policies on {runs.topology.name}")
+            writing.wrote(about, beside_json=arguments.json)
     return study.exit_code(results)
 
 

@@ -18,10 +18,12 @@ def add(commands: Any) -> None:
         "defragment",
         "say which moves let more jobs fit",
         _run,
-        examples=["topoplace defragment cluster.json --running running.csv --gpus 8 --moves 4"],
+        examples=[
+            "topoplace defragment cluster.json --running running.csv --gpus 8 --single-machine --moves 4"
+        ],
         negative="no moves let more jobs fit",
     )
-    options.add_topology(parser, gpu_model=False)
+    options.add_topology(parser)
     running_jobs.add_running(parser)
     job_options.add_job(parser, size="all GPUs of the largest machine")
     options.add_count(parser, "--moves", 8, "number of jobs that may move")

@@ -30,10 +30,10 @@ def add(commands: Any) -> None:
         "make-room",
         "say what must move so that a job fits",
         _run,
-        examples=["topoplace make-room dgx1-v100 --running running.csv --gpus 4 --never-preempt"],
+        examples=["topoplace make-room cluster.json --running running.csv --gpus 8 --single-machine"],
         negative="no moves make room for the job",
     )
-    options.add_topology(parser, gpu_model=False)
+    options.add_topology(parser)
     running_jobs.add_running(parser)
     job_options.add_job(parser)
     running_jobs.add_search(parser, "take the best plan so far")

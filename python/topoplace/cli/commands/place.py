@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def add(commands: Any) -> None:
         ],
         negative="the job is not placed",
     )
-    options.add_topology(parser, gpu_model=False)
+    options.add_topology(parser)
     job_options.add_job(parser)
     options.add_policy(parser)
     parser.add_argument(
@@ -153,13 +154,13 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         where = f"{cluster.topology.name}, {cluster.num_free} free, {explained.policy}"
         _print_candidates(explained, cluster.topology, f"{job.name} of {job.num_tasks} on {where}")
     if assumed := ", ".join(kind.name for kind in cluster.topology.assumed):
-        print(f"the speed of {assumed} links is assumed; say the model with --assume gpu_model=MODEL")
+        print(f"the speed of {assumed} links is assumed; say the model with --gpu-model MODEL")
     if not explained.complete:
         print("the search for more candidates ended at its limit; there may be better ones after the first")
     if explained.refusal:
         print(f"not placed: {flags.in_words_of(job_options.FLAGS, explained.refusal.reason)}")
         if job.gpu_model and not any(gpu.model for gpu in cluster.topology.gpus):
-            print("no GPU's model is known; say which it is with --assume gpu_model=MODEL")
+            print("no GPU's model is known; say which it is with --gpu-model MODEL")
     if placed and placed.slices:
         _print_slices(placed)
     elif placed:
@@ -183,11 +184,13 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
         ],
         title,
     )
-    if any(is_outside_range(candidate.scores) for candidate in candidates):
+    if any(is_outside_range(candidate) for candidate in candidates):
         print(f"- in effective: {OUTSIDE_ITS_RANGE}")
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
+    if any(math.isinf(one.scores.get(_score("bottleneck"), 0.0)) for one in candidates):
+        print("- in bottleneck: the job's tasks use no link")
     print(_LEGEND)
 
 
@@ -216,7 +219,8 @@ def _score(name: str) -> str:
 def _score_cells(placement: Placement) -> list[object]:
     from topoplace.objectives.effective_bandwidth import is_outside_range
 
-    cells: list[object] = [placement.scores.get(_score(name), "-") for name in _SCORES]
-    if is_outside_range(placement.scores):
+    values = [placement.scores.get(_score(name), math.inf) for name in _SCORES]
+    cells: list[object] = [value if math.isfinite(value) else "-" for value in values]
+    if is_outside_range(placement):
         cells[_SCORES.index("effective")] = "-"
     return [*cells, "yes" if placement.optimal else "no"]

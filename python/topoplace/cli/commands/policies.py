@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,5 +54,9 @@ def _rows() -> Iterator[dict[str, Any]]:
 
 
 def _first_sentence(policy: Any) -> str:
+    """Return the first sentence of the policy's docstring: up to a period that no bracket holds."""
     text = " ".join((inspect.getdoc(policy) or "").split("\n\n")[0].split())
-    return text.partition(". ")[0].rstrip(".")
+    for end in re.finditer(r"\.(?= |$)", text):
+        if text.count("(", 0, end.start()) == text.count(")", 0, end.start()):
+            return text[: end.start()]
+    return text

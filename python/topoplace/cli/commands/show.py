@@ -32,7 +32,9 @@ def _run(arguments: argparse.Namespace) -> None:
     from topoplace.topology.fabric import Fabric
 
     if arguments.svg and arguments.output is None:
-        raise ValueError("--svg needs -o, the directory of the picture")
+        raise ValueError("--svg needs -o, where the picture is written")
+    if arguments.svg and arguments.output.suffix == ".png":
+        raise ValueError(f"--svg: -o {arguments.output} is a PNG")
     found = reading.topology_or_network(arguments.topology, arguments)
     if isinstance(found, Fabric):
         for flag, given in (("--one", arguments.one), ("-o", arguments.output)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, job_files, options, study, writing
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from topoplace.simulate import Result
 
-_PICTURES = ("gantt.png", "fragmentation.png")
+_SCHEDULE, _FRAGMENTS = "gantt.png", "fragmentation.png"
 
 
 def add(commands: Any) -> None:
@@ -51,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with flags.named(name="--policy"):
         policies.get(policy)
     runs = study.Study(arguments)
-    pictures = writing.directory(arguments.output)
+    picture = writing.picture(arguments.output, _SCHEDULE)
     if arguments.save:
         with flags.named(path="--save"):
             tables.form_of(writing.file(arguments.save, "--save", _inputs(arguments)))
@@ -76,10 +77,9 @@ def _run(arguments: argparse.Namespace) -> int:
         except OSError as error:  # which may name the file that is written first
             raise ValueError(f"--save {arguments.save}: {error.strerror or error}") from None
         writing.wrote(arguments.save, beside_json=arguments.json)
-    if pictures:
-        _draw(result, runs, pictures)
-        for name in _PICTURES:
-            writing.wrote(pictures / name, beside_json=arguments.json)
+    if picture:
+        for drawn in _draw(result, runs, picture):
+            writing.wrote(drawn, beside_json=arguments.json)
     return study.exit_code([result])
 
 
@@ -89,15 +89,21 @@ def _inputs(arguments: argparse.Namespace) -> list[tuple[str, str | None]]:
     return [(flag, getattr(arguments, name)) for name, flag in flags_of.items()]
 
 
-def _draw(result: Result, runs: study.Study, pictures: Path) -> None:
-    """Draw which job held which GPU when, and how fragmented the GPUs were that were left."""
+def _draw(result: Result, runs: study.Study, picture: Path) -> Iterator[Path]:
+    """Draw which job held which GPU when, and how fragmented the GPUs were that were left; yield each picture's path.
+
+    If -o names one picture, draw only the first.
+    """
     from topoplace.report import plots
     from topoplace.simulate import fragmentation_series
 
-    jobs, fragments = (pictures / name for name in _PICTURES)
-    result.gantt(jobs)
-    series = fragmentation_series(result, runs.typical, hosts=runs.hosts)
-    plots.fragmentation(series, fragments, of=f"{result.policy} on {result.topology.name}")
+    result.gantt(picture)
+    yield picture
+    if picture != runs.arguments.output:
+        fragments = picture.with_name(_FRAGMENTS)
+        series = fragmentation_series(result, runs.typical, hosts=runs.hosts)
+        plots.fragmentation(series, fragments, of=f"{result.policy} on {result.topology.name}")
+        yield fragments
 
 
 def _print(result: Result) -> None:

@@ -15,7 +15,7 @@ def add(commands: Any) -> None:
         "trace",
         "describe the jobs in a file: sizes, load, gaps",
         _run,
-        examples=["topoplace trace jobs.csv", "topoplace trace cluster.swf --gpus-per-node 4 --json"],
+        examples=["topoplace trace trace.csv", "topoplace trace cluster.swf --gpus-per-node 4 --json"],
     )
     parser.add_argument(
         "file",
