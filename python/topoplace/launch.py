@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import device_numbers
+from topoplace.topology.links.link import LinkKind
 
 Environment = dict[str, str]
+_OF_KIND: Final = {LinkKind.XGMI: "ROCR_VISIBLE_DEVICES", LinkKind.ICI: "TPU_VISIBLE_CHIPS"}
+_OF_MODEL: Final = (
+    (re.compile(r"(AMD|Instinct|Radeon|MI\s?\d)", re.IGNORECASE), "ROCR_VISIBLE_DEVICES"),
+    (re.compile(r"(Google|TPU|v\d+[ep]\b)", re.IGNORECASE), "TPU_VISIBLE_CHIPS"),
+)
+"""The variable with which processes see their devices, for models other than those of NVIDIA."""
+_VISIBLE: Final = frozenset(
+    ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *_OF_KIND.values())
+)
+"""All variables that decide which devices a process sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +64,12 @@ def environment(
     by_machine: dict[str, Environment] = {}
     for machine, gpus in _by_host(placement).items():
         if placement.slices:
-            by_machine[machine] = _visible([_slice_uuid(placement, gpu, slices) for gpu in gpus])
+            by_machine[machine] = _visible(
+                placement, gpus, [_slice_uuid(placement, gpu, slices) for gpu in gpus]
+            )
             continue
         devices = [_seen(placement, gpu, gpus, machine) for gpu in gpus]
-        by_machine[machine] = _visible([d.device for d in devices if not d.remote])
+        by_machine[machine] = _visible(placement, gpus, [d.device for d in devices if not d.remote])
         if servers is not None and any(d.remote for d in devices):
             by_machine[machine].update(_client_variables(servers, devices))
     return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
@@ -66,7 +81,8 @@ def server_environment(placement: Placement) -> dict[str, Environment]:
     for gpu in placement.remote:
         served.setdefault(placement.topology.gpus[gpu].machine, []).append(gpu)
     return {
-        machine: _visible([_device(placement, gpu, gpus) for gpu in gpus]) for machine, gpus in served.items()
+        machine: _visible(placement, gpus, [_device(placement, gpu, gpus) for gpu in gpus])
+        for machine, gpus in served.items()
     }
 
 
@@ -141,8 +157,23 @@ def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
     return str(device_numbers(placement.topology)[index])
 
 
-def _visible(devices: Sequence[str]) -> Environment:
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(devices)}
+def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) -> Environment:
+    """Return the variables that show only `devices` to the processes that use `gpus`."""
+    named = ",".join(devices)
+    other = _own_variable(placement, gpus[0]) if gpus else None
+    if other is not None:
+        return {other: named}
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": named}
+
+
+def _own_variable(placement: Placement, gpu: int) -> str | None:
+    """Return the variable of an accelerator that is not CUDA's, by its model, or else by a link to another GPU."""
+    topology = placement.topology
+    if (model := topology.gpus[gpu].model) is not None:
+        return next((name for form, name in _OF_MODEL if form.match(model)), None)
+    beside = topology.gpus_of[topology.gpus[gpu].machine]
+    kinds = (topology.link(gpu, other).kind for other in beside if other != gpu)
+    return next((_OF_KIND[kind] for kind in kinds if kind in _OF_KIND), None)
 
 
 def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:
@@ -161,7 +192,7 @@ def _variable_name(key: object) -> str:
     name = _checks.text(key, "servers: name of a variable", AllocationError)
     if "=" in name or "\0" in name:
         raise AllocationError(f"servers: name of a variable = {_checks.shown(name)} contains '=' or NUL")
-    if name in _visible(()):
+    if name in _VISIBLE:
         raise AllocationError(f"servers: must not set {name}, which decides which GPUs are local")
     return name
 

@@ -180,7 +180,9 @@ class Placement:
     def env(
         self, servers: Servers | None = None, devices: Mapping[tuple[int, int], str] = _NO_DEVICES
     ) -> Environment | dict[str, Environment]:
-        """Return the environment variables that make CUDA device i of a process the GPU of task i.
+        """Return the environment variables that make device i of a process the GPU of task i.
+
+        They are CUDA_VISIBLE_DEVICES, or ROCR_VISIBLE_DEVICES of AMD GPUs, or TPU_VISIBLE_CHIPS.
 
         For a job on several machines, return a dict of variables by machine name. Device i is then the GPU of the i-th
         task on that machine. A GPU is named by its number on its own machine. If the topology has one machine or a
