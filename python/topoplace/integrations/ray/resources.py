@@ -51,6 +51,9 @@ def cluster_now(topology: Topology, resources: Mapping[int, str], held: Collecti
             cluster.drain(gpu)
         elif gpu in held or free.get(name, 0.0) < 1.0:
             taken.append(gpu)
-    if taken:
+    if topology.partitions:  # what several gangs hold is no partition, which one allocation must be
+        for gpu in taken:
+            cluster.drain(gpu)
+    elif taken:
         cluster.allocate(_OTHERS, [gpu for gpu in taken if topology.gpus[gpu].healthy])
     return cluster
