@@ -109,8 +109,8 @@ TOOLS = (
     Unread(
         "a debug log of NCCL",
         r"\bNCCL (?:INFO|WARN|TRACE)\b",
-        "it has no lines of the topology and none of rings",
-        f"{_NCCL_GRAPH} prints both; {_NCCL_FILE}",
+        "its graph of the system and its lines about NVLink cliques are not read",
+        f"{_NCCL_GRAPH} prints rings, which `JobGraph.from_nccl_log` reads; {_NCCL_FILE}",
     ),
     Unread(
         "a dump of sacct",
