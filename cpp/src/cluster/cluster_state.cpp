@@ -211,6 +211,7 @@ AllocationResult ClusterState::allocate(const std::string& job, std::span<const 
 std::vector<std::pair<std::int32_t, ClusterState::Entries>> ClusterState::resliced(
     std::span<const std::int32_t> gpus, const GpuParts& parts) const {
     std::vector<std::pair<std::int32_t, Entries>> found;
+    if (parts.slices.empty() && slices_.num_sliced() == 0) return found;
     for (std::size_t i = 0; i < gpus.size(); ++i) {
         const bool stays =
             parts.slices.empty() ? !slices_.is_sliced(gpus[i]) : slices_.has_idle(gpus[i], parts.slices[i]);
@@ -417,6 +418,7 @@ AllocationResult ClusterState::first_refusal(std::span<const std::int32_t> gpus,
 // Why what is asked of the GPU at this position cannot be taken now.
 AllocationStatus ClusterState::refusal(std::int32_t gpu, const GpuParts& parts, std::size_t position) const {
     if (!knows(gpu)) return AllocationStatus::unknown_gpu;
+    if (is_free(gpu) && parts.slices.empty()) return AllocationStatus::ok;
     if (owner(gpu) != nullptr) return AllocationStatus::taken_gpu;
     if (!parts.runs && !is_in_service(gpu)) return service_refusal(gpu);
     if (!parts.slices.empty()) return slice_refusal(gpu, parts.slices[position], parts.may_reslice);

@@ -21,6 +21,7 @@ HostState::HostState(std::int32_t num_machines, std::vector<Amounts> capacity)
 }
 
 bool HostState::has(const HostNeeds& needs, bool runs) {
+    if (needs.empty()) return true;
     const auto accepted = [this, runs](std::int32_t machine) {
         return runs ? machine >= 0 && machine < num_machines() : accepts(machine);
     };
