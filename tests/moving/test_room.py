@@ -479,6 +479,16 @@ def test_time_ends_the_search_for_levels() -> None:
         exclude_all()
 
 
+def test_a_search_that_takes_long_leaves_time_for_a_plan() -> None:
+    """Eight of 24 jobs must go, no matter which: the proof takes long, the plan does not."""
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), 12))
+    for start in range(0, 96, 4):
+        cluster.allocate(f"j{start}", range(start, start + 4), RING(4))
+    plan = tp.make_room(RING(30), cluster, cost=MoveCosts(move=math.inf), timeout=1)
+    assert (len(plan.preempt), plan.cost) == (8, 320.0)
+    assert plan.bound >= 300.0  # what 30 GPUs cost in part
+
+
 def test_time_that_ends_amid_a_decision_leaves_plan_and_policy_as_they_were() -> None:
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("torus2d-16"), 4))
     for start in range(0, 60, 4):

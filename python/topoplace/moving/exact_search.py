@@ -9,11 +9,14 @@ is a lower bound. This presumes that a job fits wherever it fits with less room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace.errors import DeadlineError
+from topoplace.kernels.deadline import deadline
 from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
 from topoplace.moving.movers import FORBIDDEN, PREEMPT, STAY
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from topoplace.moving.attempts import Arrangement, Attempts
 
 _TOLERANCE = 1e-9
+_SEEKING = 0.8
+"""The share of the time after which no better plan is sought."""
 _MOST_FAILED = 4
 """Choices of jobs whose places are not all found, before the search turns to other machines."""
 
@@ -29,12 +34,12 @@ _MOST_FAILED = 4
 class ExactSearch:
     """The search for the cheapest arrangement; each call of `among` continues with other jobs.
 
-    out_of_time: a function that returns True once no further plan is sought if there is one. When the deadline of the
+    timeout: seconds from now. If there is a plan after 80 % of them, no further one is sought. When the deadline of the
     block around it passes (`kernels.deadline.deadline`), the search ends.
     """
 
     attempts: Attempts
-    out_of_time: Callable[[], bool]
+    timeout: float
     best: Arrangement | None = None
     cost: float = math.inf
     """Cost of the best arrangement so far."""
@@ -42,6 +47,18 @@ class ExactSearch:
     _unsure: float = field(default=math.inf, init=False)
     """The least cost of levels whose places were not all tried, since the last call of `among`."""
     _ended: bool = field(default=False, init=False)
+    _start: float = field(default_factory=time.monotonic, init=False)
+
+    def out_of_time(self) -> bool:
+        """Return True once no further plan is sought if there is one."""
+        return time.monotonic() > self._start + _SEEKING * self.timeout
+
+    @contextmanager
+    def leaving_time(self) -> Generator[None]:
+        """Open a block in which the search ends half-way, which leaves time for a plan that need not be the best."""
+        with deadline(self._start + self.timeout / 2 - time.monotonic()):
+            yield
+        self._ended = False
 
     def is_over(self) -> bool:
         """Return True if the deadline has passed, or the time is up and there is a plan."""
@@ -66,12 +83,12 @@ class ExactSearch:
         self._numbers = numbers
         movers = [self.attempts.movers[number] for number in numbers]
         levels = CheapestLevels([mover.costs for mover in movers], shortages)
-        self._unsure = math.inf
+        self._unsure, least = math.inf, levels.bound()
         try:
             return min(self._least(levels, alone=alone), self._unsure, self.cost)
         except DeadlineError:
             self.end()
-            return min(levels.least, self._unsure, self.cost)
+            return min(max(levels.least, least), self._unsure, self.cost)
 
     def _least(self, levels: CheapestLevels, *, alone: bool) -> float:
         """Return the least cost of levels that were not tried, infinite if all were."""

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 def search_machines(search: ExactSearch) -> float:
     """Search the machines, the cheapest first; return a lower bound on the cost of every arrangement."""
-    bound = _search_each(search)
-    if search.best is None or (bound < search.cost and not search.is_over()):
-        try:
-            _search_across(search)
-        except DeadlineError:
-            search.end()
-    return min(bound, search.cost)
-
-
-def _search_each(search: ExactSearch) -> float:
     attempts = search.attempts
     bound = _bound_across(attempts)
     machines = on_machines(attempts.job, attempts.cluster, attempts.movers)
@@ -44,7 +34,15 @@ def _search_each(search: ExactSearch) -> float:
             break
         numbers, shortage = machines[machine]
         bound = min(bound, search.among(numbers, [shortage], alone=False))
-    return bound
+    return min(bound, search.cost)
+
+
+def search_across(search: ExactSearch) -> None:
+    """Search the cheapest jobs over all machines, in two orders; this finds a plan soon, which need not be the best."""
+    try:
+        _search_across(search)
+    except DeadlineError:
+        search.end()
 
 
 def _bound_across(attempts: Attempts) -> float:

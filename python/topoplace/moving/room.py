@@ -16,7 +16,7 @@ from topoplace.kernels.deadline import deadline
 from topoplace.moving.attempts import Arrangement, Attempts
 from topoplace.moving.exact_search import ExactSearch
 from topoplace.moving.least_bandwidth import LeastBandwidth
-from topoplace.moving.many_machines import search_machines
+from topoplace.moving.many_machines import search_across, search_machines
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.movers import Mover, movers_of
 from topoplace.moving.rearrangement import Rearrangement
@@ -27,8 +27,6 @@ _FEW_JOBS = 24
 """The largest number of movable jobs that are searched all together and at once."""
 _SOME_JOBS = 128
 """The largest number that are searched all together after the machines, one by one."""
-_SEEKING = 0.8
-"""The share of the time after which no better plan is sought."""
 _NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
 
 
@@ -67,10 +65,10 @@ def make_room(
     names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
     """
     timeout = _checks.positive(timeout, "timeout", ValueError)
-    start = time.monotonic()
+    end = time.monotonic() + timeout
     attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
-    search = ExactSearch(attempts, lambda: time.monotonic() > start + _SEEKING * timeout)
-    with deadline(start + timeout - time.monotonic()):
+    search = ExactSearch(attempts, timeout)
+    with deadline(end - time.monotonic()):
         try:
             found = _without_search(attempts)
             bound = 0.0 if found else _searched(search)
@@ -100,13 +98,16 @@ def _without_search(attempts: Attempts) -> Rearrangement | None:
 def _searched(search: ExactSearch) -> float:
     """Search for the cheapest plan, and return a lower bound on the cost of every one."""
     attempts = search.attempts
-    bound, number = 0.0, len(attempts.movers)
-    if number > _FEW_JOBS:
-        bound = search_machines(search)
-    if number <= _SOME_JOBS and bound < search.cost and not search.is_over():
-        shortage = in_all(attempts.job, attempts.cluster, attempts.movers)
-        bound = max(bound, search.among(range(number), [shortage]))
-    return bound
+    everyone = range(len(attempts.movers))
+    shortages = [in_all(attempts.job, attempts.cluster, attempts.movers)]
+    with search.leaving_time():
+        at_once = len(everyone) <= _FEW_JOBS
+        bound = search.among(everyone, shortages) if at_once else search_machines(search)
+    if bound < search.cost and (search.best is None or not at_once):
+        search_across(search)
+    if bound < search.cost and len(everyone) <= _SOME_JOBS and not search.is_over():
+        bound = max(bound, search.among(everyone, shortages))
+    return min(bound, search.cost)
 
 
 def _attempts(
