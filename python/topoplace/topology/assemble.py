@@ -45,6 +45,18 @@ def with_host_paths(topology: Topology) -> Topology:
     return replace(topology, links=tuple((u, v, link) for (u, v), link in told.items()))
 
 
+def joined(
+    machines: Mapping[str, Topology], levels: tuple[Level, ...], name: str, notes: Sequence[str]
+) -> Topology:
+    """Return the cluster of `machines`, or the only one of them, under its own name, if it is in no level."""
+    if len(machines) > 1 or levels:
+        fabric = Fabric(tuple(machines), levels, name, tuple(notes))
+        return Topology.cluster(machines, fabric=fabric, name=name)
+    ((only, machine),) = machines.items()
+    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
+    return replace(machine, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*machine.notes, *notes))))
+
+
 @dataclass(frozen=True)
 class _Host:
     """One machine of the new cluster: its name, its topology, and its domain in each level of its former cluster.

@@ -21,7 +21,6 @@ UNKNOWN. Both hold unless the caller gives a template.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from topoplace import _checks
 from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects
@@ -32,6 +31,7 @@ from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import joined
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.links.link import Link, LinkKind
@@ -98,7 +98,7 @@ def parse(
     if without:
         notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
     found = _levels([node for node in nodes if node.name in machines], nvlink_gb_per_s, keys, notes)
-    return _joined(machines, found, name, notes)
+    return joined(machines, found, name, notes)
 
 
 def _closed(nodes: Sequence[Node]) -> Iterator[str]:
@@ -106,18 +106,6 @@ def _closed(nodes: Sequence[Node]) -> Iterator[str]:
     closed = [f"{node.name} ({node.closed})" for node in nodes if node.closed]
     if closed:
         yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {switch_tree.some(closed)}."
-
-
-def _joined(
-    machines: Mapping[str, Topology], levels: tuple[Level, ...], name: str, notes: Sequence[str]
-) -> Topology:
-    """Return the cluster of `machines`, or the only one of them, under its own name, if it is in no level."""
-    if len(machines) > 1 or levels:
-        fabric = Fabric(tuple(machines), levels, name, tuple(notes))
-        return Topology.cluster(machines, fabric=fabric, name=name)
-    ((only, machine),) = machines.items()
-    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
-    return replace(machine, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*machine.notes, *notes))))
 
 
 def _why_none(nodes: Sequence[str], topologies: Sequence[Fields]) -> str:

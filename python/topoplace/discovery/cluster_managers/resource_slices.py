@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
-from topoplace.topology.assemble import with_host_paths
+from topoplace.topology.assemble import joined, with_host_paths
 from topoplace.topology.devices import Gpu, Nic
-from topoplace.topology.fabric import Fabric
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
@@ -109,12 +108,7 @@ def parse(
                 )
         machines = dict.fromkeys(machines, template)
     notes = list(_notes(nodes, machines, template is None))
-    if len(machines) > 1:
-        fabric = Fabric(tuple(machines), (), name, tuple(notes))
-        return Topology.cluster(machines, fabric=fabric, name=name)
-    ((only, machine),) = machines.items()
-    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
-    return replace(machine, gpus=gpus, name=name, notes=tuple(notes))
+    return joined(machines, (), name, notes)
 
 
 # ---- machines --------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from topoplace import _checks
 from topoplace.discovery.in_use import InUse
 from topoplace.discovery.nvidia import gpu_line, mig
+from topoplace.discovery.nvidia.smi_table import IDLE_MIB
 from topoplace.discovery.text import decode, xml_tree
 from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
@@ -34,8 +35,6 @@ _PAIR = re.compile(r"( *)(\S[^:]*?)\s*(?::(?: (.*))?)?")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
 _NUMBER = re.compile(r"([0-9]{1,9})(?:x| MiB)?")
 _MIB = 1024**2
-_IDLE_MIB = 1024
-"""Memory that the driver and its tools may use on a GPU without a job."""
 _WORDS_OF_XML = {
     "product_name": "productname",
     "uuid": "gpuuuid",
@@ -88,7 +87,7 @@ class _Block:
     def in_use(self) -> bool:
         """Return True if a listed process computes on it, or more memory is used than an idle GPU needs."""
         kinds = (value for at, value in self.values if "processes" in at[:-1] and at[-1] == "type")
-        return any("C" in kind for kind in kinds) or (self.number("fbmemoryusage", "used") or 0) > _IDLE_MIB
+        return any("C" in kind for kind in kinds) or (self.number("fbmemoryusage", "used") or 0) > IDLE_MIB
 
     @property
     def clique(self) -> str | None:

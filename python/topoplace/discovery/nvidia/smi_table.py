@@ -36,7 +36,7 @@ _PROCESS = re.compile(
 _BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
 _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
 _ELLIPSIS = re.compile(r"\.\.+$")
-_IDLE_MIB = 1024
+IDLE_MIB = 1024
 """Memory that the driver and its tools may use on a GPU without a job."""
 _MIB = 1024**2
 
@@ -57,7 +57,7 @@ class _Row:
 
     @property
     def in_use(self) -> bool:
-        return self.computes or (self.used_mib or 0) > _IDLE_MIB
+        return self.computes or (self.used_mib or 0) > IDLE_MIB
 
     @property
     def model(self) -> str:

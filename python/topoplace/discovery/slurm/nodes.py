@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from topoplace import _checks
@@ -20,8 +20,8 @@ from topoplace.discovery.slurm import gres
 from topoplace.discovery.text import decode, host_list, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
+from topoplace.topology.assemble import joined
 from topoplace.topology.devices import Gpu
-from topoplace.topology.fabric import Fabric
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
@@ -172,12 +172,7 @@ def _cluster(
         notes.append(
             "The GPUs that jobs hold are free here; --busy-from reads which they are from the same text."
         )
-    if len(machines) > 1:
-        fabric = Fabric(tuple(machines), (), name, tuple(notes))
-        return Topology.cluster(machines, fabric=fabric, name=name)
-    ((only, machine),) = machines.items()
-    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
-    return replace(machine, gpus=gpus, name=name, notes=(*machine.notes, *notes))
+    return joined(machines, (), name, notes)
 
 
 # ---- GPUs in use -----------------------------------------------------------------------------------------------
