@@ -114,8 +114,6 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     elif name in _HOME:
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    elif name == "Deferred":
-        return importlib.import_module(f"{__name__}.placement").Deferred  # which warns
     else:
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
     globals()[name] = value

@@ -1,4 +1,4 @@
-"""The exception classes of topoplace, deprecation warnings, and the error for a missing optional package.
+"""The exception classes of topoplace, and the error for a missing optional package.
 
 The message about an invalid argument names the argument, index and value.
 """
@@ -6,7 +6,6 @@ The message about an invalid argument names the argument, index and value.
 from __future__ import annotations
 
 import importlib
-import warnings
 from typing import Final
 
 # Module to import -> (name of the package in messages, extra of topoplace that installs it).
@@ -83,14 +82,6 @@ class SlurmError(TopoplaceError, RuntimeError):
 
 class SnapshotError(TopoplaceError, ValueError):
     """Bytes that are not a snapshot of a cluster, or a damaged snapshot."""
-
-
-def warn_deprecated(old: str, new: str, *, frames_between: int = 0) -> None:
-    """Issue a DeprecationWarning for the code that used `old`, with the advice to use `new` instead.
-
-    frames_between: calls between that code and the function that calls this one, 0 if it calls it directly.
-    """
-    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3 + frames_between)
 
 
 def require_package(module: str, what: str) -> None:

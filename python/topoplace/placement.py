@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from topoplace import _checks
-from topoplace.errors import AllocationError, warn_deprecated
+from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.mig.profiles import MigSlice, profiles_of_gpu
 from topoplace.mig.slicing import packed
@@ -162,12 +162,6 @@ class Placement:
         self._keep_slices(slices, resliced)
         if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
-
-    @property
-    def storage(self) -> tuple[int, ...]:
-        """Return `drives`; `storage` is its deprecated name."""
-        warn_deprecated("Placement.storage", "Placement.drives")
-        return self.drives
 
     def host_of(self, task: int) -> int | None:
         """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.
@@ -321,10 +315,3 @@ class Refusal:
     """Explanation in plain English."""
     permanent: bool = False
     """True if waiting cannot help, because the job does not fit even the idle cluster."""
-
-
-def __getattr__(name: str) -> object:
-    if name == "Deferred":
-        warn_deprecated("Deferred", "Refusal")
-        return Refusal
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -99,8 +99,6 @@ def test_a_block_keeps_its_changes_unless_an_exception_leaves_it_or_it_only_asks
         state.release("whole")
         assert cluster.num_free == 3
     assert cluster.snapshot() == before
-    with pytest.warns(DeprecationWarning, match="what_if"), cluster.trial():
-        cluster.release("whole")
     with pytest.raises(tp.AllocationError), cluster.transaction():
         _release_twice(cluster)
     assert cluster.snapshot() == before

@@ -1,4 +1,4 @@
-"""Files that version 0.1 wrote before its names changed: they are read as they were, and written to the same bytes."""
+"""Stored files of each format are read, and written to the same bytes: a format does not change unnoticed."""
 
 from __future__ import annotations
 

@@ -77,8 +77,6 @@ def test_an_explanation_of_a_job_that_waits_shows_the_reason_and_no_placement() 
     shown = waits.to_dict(TOPOLOGY)
     assert (shown["placement"], shown["reason"], shown["complete"]) == (None, "too slow", False)
     assert len(shown["candidates"]) == 1
-    with pytest.warns(DeprecationWarning, match="Explanation.deferred"):
-        assert waits.deferred is waits.refusal
 
 
 def test_an_explanation_as_text_has_a_line_for_each_candidate() -> None:

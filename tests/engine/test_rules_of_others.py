@@ -193,34 +193,6 @@ def test_a_policy_that_may_reslice_is_the_same_for_good_and_says_so() -> None:
     assert (repr(plain), repr(other)) == ("Fixed()", "Fixed().with_reslicing()")
 
 
-def test_deprecated_names_of_rules_are_followed_and_the_class_that_has_them_is_named() -> None:
-    with pytest.warns(DeprecationWarning, match="Old") as caught:
-
-        class Old(Lowest):
-            def rank(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
-                return (float(placement.gpus[0]), 1.0)
-
-            def objection(self, job: tp.JobGraph, placement: tp.Placement) -> tp.Refusal | None:
-                return tp.Refusal("no")
-
-    assert [str(one.message).partition(" ")[0] for one in caught] == ["Old.rank()", "Old.objection()"]
-    assert {one.filename for one in caught} == {__file__}
-    placement = tp.Placement((2, 3), topology=TOPOLOGY)
-    assert Old().order(PAIR, placement) == (-2.0, -1.0)
-    assert Old().reason_to_wait(PAIR, placement) == tp.Refusal("no")
-
-    class New(Old):
-        """Has both names, and so no warning."""
-
-        def rank(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
-            raise AssertionError
-
-        def order(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
-            return ()
-
-    assert New().order(PAIR, placement) == ()
-
-
 def test_a_policy_may_be_mixed_with_a_class_that_takes_arguments() -> None:
     class Labelled:
         label = ""

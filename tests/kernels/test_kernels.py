@@ -413,14 +413,6 @@ def test_a_handle_whose_constructor_threw_is_a_type_error():
         repr(kept[0])
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("verify_map", "verify_task_mapping"), ("verify_mapping", "verify_embedding")]
-)
-def test_a_renamed_function_is_found_by_its_old_name(old: str, new: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
-        assert getattr(kernels, old) is getattr(kernels, new)
-
-
 def test_an_unknown_kernel_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'verify'"):
         _ = kernels.verify

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
-from importlib import import_module
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from hypothesis import strategies as st
 
 import brute_force
 import topoplace as tp
-from topoplace.engine.plan import Explanation, QueuedJob
+from topoplace.engine.plan import QueuedJob
 from topoplace.papers.mapa import MACHINES, topology_of
 from topoplace.testing import check_policy
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
@@ -64,33 +61,6 @@ def test_the_example_is_shown_in_the_docs_as_it_is() -> None:
     shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text("utf-8")
     code = EXAMPLE.read_text("utf-8")
     assert code[code.index("class HighestIds") : code.index("\n\nif __name__")].rstrip() in shown
-
-
-def test_deprecated_names_say_what_they_are_called_now() -> None:
-    with pytest.warns(DeprecationWarning, match="Refusal"):
-        assert tp.Deferred is tp.Refusal
-    with pytest.warns(DeprecationWarning, match="Refusal"):
-        assert import_module("topoplace.placement").Deferred is tp.Refusal
-    refusal = tp.Refusal("full")
-    with pytest.warns(DeprecationWarning, match="refusal"):
-        assert Explanation("p", (), refusal).deferred is refusal
-    with pytest.warns(DeprecationWarning, match="order") as warned:
-        old = type("Old", (HighestIds,), {"rank": lambda self, job, placement: placement.gpus})
-    assert str(warned[0].message) == "Old.rank() is deprecated: use order()"
-    assert old.order(None, None, tp.Placement((3, 1), topology=tp.machines.get("minsky"))) == (-3, -1)  # type: ignore[attr-defined]
-    with pytest.warns(DeprecationWarning, match="what_if"), tp.Cluster(tp.machines.get("minsky")).trial():
-        pass
-
-
-def test_default_filters_show_a_script_its_deprecated_method() -> None:
-    lines = (
-        "from topoplace.engine.policy import SearchPolicy",
-        "class Old(SearchPolicy):",
-        "    name = 'old'",
-        "    rank = best = lambda self, *arguments: None",
-    )
-    run = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
-    assert "<string>:2: DeprecationWarning: Old.rank() is deprecated: use order()" in run.stderr
 
 
 @pytest.mark.parametrize("name", MAPA)

@@ -133,7 +133,7 @@ def test_results_are_equal_if_the_same_jobs_never_ran(path: Path) -> None:
         assert replace(again, records=(other, *again.records[1:])) != result
 
 
-def test_seed_and_options_come_back_and_older_files_have_none(path: Path) -> None:
+def test_seed_and_options_come_back(path: Path) -> None:
     options = {"load": "0.9", "backfill": "easy"}
     result = replace(trained(), seed=7, options=options)
     result.save(path)
@@ -142,17 +142,6 @@ def test_seed_and_options_come_back_and_older_files_have_none(path: Path) -> Non
     trained().save(path)
     again = Result.load(path)
     assert (again.seed, again.options) == (0, None)  # a library's caller chose what no name stands for
-
-
-def test_a_file_without_seed_and_options_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "result.csv"
-    odd().save(path)
-    text = path.read_text("utf-8")
-    path.write_text(text.replace('"seed":null,"options":null,', "", 1), "utf-8")
-    assert path.read_text("utf-8") != text
-    again = Result.load(path)
-    assert (again.seed, again.options) == (None, None)
-    assert list(map(plain, again.records)) == list(map(plain, odd().records))
 
 
 def test_a_file_of_the_other_kind_is_named(tmp_path: Path) -> None:

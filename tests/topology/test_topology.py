@@ -79,26 +79,6 @@ def test_links_are_equal_by_value_and_never_equal_to_a_kind() -> None:
     assert len({link, other, LinkKind.NVLINK2}) == len({LinkKind.NVLINK2, link, other}) == 3
 
 
-def test_deprecated_names_warn_and_answer_as_before() -> None:
-    with pytest.warns(DeprecationWarning, match=r"Topology\.link_kind is deprecated: use Topology\.link"):
-        link = RICH.link_kind(0, 1)
-    with pytest.warns(DeprecationWarning, match=r"Link\.gb_per_s"):
-        assert link.gbps == link.gb_per_s
-    with pytest.warns(DeprecationWarning, match="single_machine"):
-        job = tp.JobGraph.ring(2).with_(single_node=True)
-    with (
-        pytest.warns(DeprecationWarning, match="single_machine"),
-        pytest.raises(tp.JobGraphError, match="the same requirement"),
-    ):
-        job.with_(single_node=True, single_machine=False)
-    with pytest.warns(DeprecationWarning, match=r"JobGraph\.single_machine"):
-        assert job.single_node
-    assert tp.JobGraph.from_json(job.to_json()) == job
-    placement = tp.Placement((0,), topology=RICH, hosts=(tp.HostShare(0),), drives=(1,))
-    with pytest.warns(DeprecationWarning, match=r"Placement\.drives"):
-        assert placement.storage == (1,)
-
-
 def test_every_copy_is_equal() -> None:
     for copy in (
         Topology.from_json(RICH.to_json()),

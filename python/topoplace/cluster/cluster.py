@@ -24,7 +24,7 @@ from topoplace.cluster.hosts import (
 from topoplace.cluster.job_kinds import number_of
 from topoplace.cluster.job_notes import GRAPH, JobNotes
 from topoplace.cluster.new_topology import NewNumbers, keeps_numbers, kept_hosts, refuse_lost
-from topoplace.errors import AllocationError, warn_deprecated
+from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.mig.profiles import MigProfile, MigSlice, profiles_of_gpu
@@ -404,11 +404,6 @@ class Cluster:
     def what_if(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone, with or without an exception."""
         return Transaction(self, self._state, always_undo=True)
-
-    def trial(self) -> AbstractContextManager[Self]:
-        """Call `what_if`, whose deprecated name this is."""
-        warn_deprecated("Cluster.trial()", "Cluster.what_if()")
-        return self.what_if()
 
     # ---- copies --------------------------------------------------------------------------------------------
 

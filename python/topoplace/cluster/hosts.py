@@ -79,7 +79,7 @@ class HostAllocation:
     def to_dict(self) -> dict[str, Any]:
         """Convert the allocation to a dictionary that JSON can represent."""
         shares = [asdict(share) for share in self.shares]
-        return {"shares": shares, "storage": self.drives, "remote": self.remote}
+        return {"shares": shares, "drives": self.drives, "remote": self.remote}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -88,7 +88,7 @@ class HostAllocation:
         Raises AllocationError, TypeError, KeyError or ValueError for other data.
         """
         shares = tuple(HostShare(**share) for share in data["shares"])
-        return cls(shares, tuple(data["storage"]), tuple(map(operator.index, data["remote"])))
+        return cls(shares, tuple(data["drives"]), tuple(map(operator.index, data["remote"])))
 
 
 class Hosts:

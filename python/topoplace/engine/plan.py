@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.errors import PolicyError, warn_deprecated
+from topoplace.errors import PolicyError
 from topoplace.jobs.job_graph import JobGraph
 
 if TYPE_CHECKING:
@@ -104,12 +104,6 @@ class Explanation:
             "complete": self.complete,
             "assumed": [kind.name for kind in topology.assumed],
         }
-
-    @property
-    def deferred(self) -> Refusal | None:
-        """Return `refusal`, whose deprecated name this is."""
-        warn_deprecated("Explanation.deferred", "Explanation.refusal")
-        return self.refusal
 
 
 def _placement_as_text(placement: Placement) -> str:

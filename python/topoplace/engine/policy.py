@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count, islice
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
@@ -32,7 +32,6 @@ from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
 from topoplace.engine.slices import slices_for
-from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
 from topoplace.placement import Placement, Refusal
@@ -80,19 +79,6 @@ class SearchPolicy(ABC):
     name: str
     honours: frozenset[str] = frozenset()
     """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """Accept the deprecated method names `rank` and `objection` in subclasses, with a DeprecationWarning.
-
-        `rank` becomes `order` with the opposite sign, `objection` becomes `reason_to_wait`. A class that has the new
-        name too keeps that, and its old method is ignored.
-        """
-        super().__init_subclass__(**arguments)
-        own = vars(cls)
-        for old, new in (("rank", "order"), ("objection", "reason_to_wait")):
-            if old in own and new not in own:
-                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()", frames_between=1)  # ABCMeta.__new__
-                setattr(cls, new, _order_by_rank(own[old]) if old == "rank" else own[old])
 
     num_ranking_nodes: int = 4_000_000
     """Search tree nodes that `explain` may visit to find the candidates after the first one; about a second's work."""
@@ -350,15 +336,6 @@ def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placem
     all_searched = not ((limits > 0) & (limits < job.num_tasks)).any()
     shares = host_shares(job, placement.gpus, cluster.topology)
     return replace(placement, hosts=shares, optimal=placement.optimal and all_searched)
-
-
-def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
-    """Convert a method `rank`, where larger is better, to a method `order`, where smaller is better."""
-
-    def order(self: SearchPolicy, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        return tuple(-value for value in rank(self, job, placement))
-
-    return order
 
 
 def _check_size(cluster: Cluster) -> None:

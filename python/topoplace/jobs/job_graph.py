@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from topoplace import _checks
-from topoplace.errors import JobGraphError, warn_deprecated
+from topoplace.errors import JobGraphError
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
 from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
 from topoplace.mig.profiles import compute_share
@@ -104,12 +104,6 @@ class JobGraph:
     def gpu_share(self) -> float:
         """Return the share of each GPU that the job uses: of its compute slices for `mig`, else `gpu_fraction`."""
         return self.gpu_fraction if self.mig is None else compute_share(self.mig)
-
-    @property
-    def single_node(self) -> bool:
-        """Return `single_machine`, whose deprecated name this is."""
-        warn_deprecated("JobGraph.single_node", "JobGraph.single_machine")
-        return self.single_machine
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -266,13 +260,6 @@ class JobGraph:
 
         JobGraphError names an unknown field, an invalid value, or requirements that exclude each other.
         """
-        if "single_node" in requirements:
-            warn_deprecated("single_node", "single_machine")
-            if "single_machine" in requirements:
-                raise JobGraphError(
-                    "single_node and single_machine are the same requirement: give single_machine"
-                )
-            requirements["single_machine"] = requirements.pop("single_node")
         for field, value in requirements.items():
             if field not in FIELDS:
                 raise JobGraphError(f"{field} is not a requirement; known: {', '.join(FIELDS)}")

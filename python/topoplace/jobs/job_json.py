@@ -14,10 +14,8 @@ from topoplace.jobs.requirements import FIELDS
 
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
-_KEY_OF = {"single_machine": "single_node"}
-"""JSON key of each `JobGraph` field whose key in version 1 of the format differs from the field name."""
-_FIELDS = [(field.name, _KEY_OF.get(field.name, field.name), field.default) for field in fields(JobGraph)]
-"""Name, JSON key and default of each field."""
+_FIELDS = {field.name: field.default for field in fields(JobGraph)}
+"""Name, which is the JSON key, and default of each field."""
 
 _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh, "torus": JobGraph.torus}
 
@@ -25,9 +23,9 @@ _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh,
 def written(job: JobGraph) -> str:
     """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out."""
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-    for name, key, default in _FIELDS:
+    for name, default in _FIELDS.items():
         if (value := getattr(job, name)) != default:
-            record[key] = value
+            record[name] = value
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
@@ -52,11 +50,8 @@ def parsed(text: str | bytes) -> JobGraph:
 
 
 def _with_edges(record: dict[str, Any]) -> JobGraph:
-    _refuse_unknown(record, {key for _, key, _ in _FIELDS}, "num_tasks")
+    _refuse_unknown(record, _FIELDS, "num_tasks")
     record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
-    for name, key in _KEY_OF.items():
-        if key in record:
-            record[name] = record.pop(key)
     return JobGraph(**record)
 
 

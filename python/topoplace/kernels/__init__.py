@@ -11,9 +11,6 @@ caches data that searches prepare (search plans, automorphisms, weight levels), 
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 from topoplace.kernels.distribution import Distribution, distribute, verify_distribution
 from topoplace.kernels.flow_network import FlowNetwork
 from topoplace.kernels.graph import Graph
@@ -103,16 +100,3 @@ __all__ = [
     "verify_throughput",
     "verify_trees",
 ]
-
-_RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embedding"}
-
-
-def __getattr__(name: str) -> Any:
-    """Return the function to which a deprecated name of this module refers, with a DeprecationWarning.
-
-    AttributeError for any other name.
-    """
-    if name not in _RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{__name__}.{name} is now {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
-    return globals()[_RENAMED[name]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 import numpy as np
 
 from topoplace import _checks
-from topoplace.errors import TopologyError, warn_deprecated
+from topoplace.errors import TopologyError
 from topoplace.topology import devices, validate
 from topoplace.topology.devices import Component, Gpu, Nic
 from topoplace.topology.fabric import Fabric, Level, checked_notes
@@ -454,11 +454,6 @@ class Topology:
         """Return, for each GPU, its index on its own machine, which is the number a process on that machine uses."""
         local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}
         return tuple(local[gpu] for gpu in range(self.num_gpus))
-
-    def link_kind(self, u: int, v: int) -> Link:
-        """Return `link(u, v)`, which has the kind as `.kind`; `link_kind` is a deprecated name."""
-        warn_deprecated("Topology.link_kind", "Topology.link")
-        return self.link(u, v)
 
     def link(self, u: int, v: int) -> Link:
         """Return the link of GPUs u and v, with `kind`, `lanes` and `gb_per_s`; TopologyError for a wrong number."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.kernels.matching import Objective
     from topoplace.policies.mapa.artifact_order import TieBreak
 
 _SEARCHES_PER_DECISION = 8
@@ -121,7 +122,7 @@ class MapaPolicy(SearchPolicy):
         free: GpuSet,
         required: GpuSet,
         budget: WorkBudget,
-        objective: kernels.Objective | kernels.LinkCountScore = "sum",
+        objective: Objective | kernels.LinkCountScore = "sum",
         own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement | None:
         """Return the placement with the best value of `objective`, and all its scores; None if there is none.
@@ -152,7 +153,7 @@ class MapaPolicy(SearchPolicy):
         free: GpuSet,
         required: GpuSet,
         budget: WorkBudget,
-        objective: kernels.Objective | kernels.LinkCountScore,
+        objective: Objective | kernels.LinkCountScore,
         own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement | None:
         topology = cluster.topology

@@ -47,8 +47,8 @@ def placement_of(known: Mapping[str, Any], topology: Topology, graphs: Sequence[
         hosts=tuple(HostShare(*one) for one in known["hosts"]),
         remote=tuple(known["remote"]),
         drives=tuple(known["drives"]),
-        slices=tuple(MigSlice(*one) for one in known.get("slices") or ()),  # older files have none
-        resliced=tuple(known.get("resliced") or ()),
+        slices=tuple(MigSlice(*one) for one in known["slices"] or ()),
+        resliced=tuple(known["resliced"] or ()),
     )
 
 

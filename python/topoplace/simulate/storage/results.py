@@ -51,8 +51,6 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
     },
 }
 """The columns but those of scores. graph, placed_graph: the job graph of the job, and of its placement, by number."""
-_LATER: Final = frozenset(("slices", "resliced"))
-"""Columns that older files lack."""
 
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:
@@ -67,7 +65,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     """Read the result in `path`, see `Result.load`."""
     about, columns = tables.form_of(Path(path)).read(Path(path), _kind_of)
     described, graphs = _about(about)
-    missing = [name for name in _COLUMNS if name not in columns and name not in _LATER]
+    missing = [name for name in _COLUMNS if name not in columns]
     if missing:
         raise ValueError(f"the file has no column {missing[0]!r}")
     scores = [name for name in columns if name.startswith(_SCORE)]
@@ -166,7 +164,7 @@ def _about(text: str) -> tuple[Result, list[JobGraph]]:
     graphs = _checks.sequence(about.get("graphs"), "graphs", ValueError)
     topology = Topology.from_json(json.dumps(about.get("topology")))
     policy = _checks.text(about.get("policy"), "policy", ValueError)
-    seed, options = about.get("seed"), about.get("options")  # older files have neither
+    seed, options = about.get("seed"), about.get("options")
     if seed is not None:
         _checks.integer(seed, "seed", ValueError, low=0, high=1 << 64)
     if options is not None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from topoplace.errors import warn_deprecated
-
 
 class LinkKind(enum.Enum):
     """The kind of the slowest part of the best path between two GPUs; the value is its name in JSON."""
@@ -84,12 +82,6 @@ class Link:
     """Parallel NVLinks or xGMI links; 1 where lanes have no meaning, 0 for SELF and NONE."""
     gb_per_s: float
     """GB/s (1e9 bytes per second) in one direction, all lanes together."""
-
-    @property
-    def gbps(self) -> float:
-        """Return `gb_per_s`; `gbps` is its deprecated name, because the value is in gigabytes, not gigabits."""
-        warn_deprecated("Link.gbps", "Link.gb_per_s")
-        return self.gb_per_s
 
 
 NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
