@@ -21,7 +21,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 BASE ?= main
 VERSION ?= 26.05
 
-.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-native bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -186,9 +186,6 @@ fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the reader
 bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other libraries, policies at four sizes: docs/benchmarks.md
 	$(PIP) --group peers
 	python benchmarks/page.py
-
-bench-native: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside VF3, RI, Glasgow (fetched, built), METIS, Scotch (if installed)
-	python benchmarks/native_page.py
 
 bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other, under pytest-benchmark
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds

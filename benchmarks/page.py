@@ -4,8 +4,7 @@ python benchmarks/page.py                write the page
 python benchmarks/page.py -o page.md     write it elsewhere
 python benchmarks/page.py --seconds 0.1  measure each case for a shorter time (2 s of CPU time by default)
 
-Libraries that are not installed are left out, and named. `make bench` installs those that pip has. The part about
-native solvers stays as `make bench-native` measured it last.
+Libraries that are not installed are left out, and named. `make bench` installs those that pip has.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from pathlib import Path
 
 from duels.duel import fight
 from duels.kernel_duels import duels
-from duels.page_text import page, this_machine, with_native
+from duels.page_text import page, this_machine
 from duels.policy_times import SIZES, decision_times
-from native.kept import Native
 
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
 
@@ -38,10 +36,7 @@ def main(arguments: list[str]) -> int:
     for size in SIZES:
         print(f"policies: {size:,} GPUs", file=sys.stderr, flush=True)
         times += decision_times(size)
-    text = page(machine, outcomes, times)
-    if kept := Native.read():
-        text = with_native(text, *kept)
-    given.output.write_text(text, encoding="utf-8")
+    given.output.write_text(page(machine, outcomes, times), encoding="utf-8")
     return 0
 
 

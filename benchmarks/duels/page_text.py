@@ -48,16 +48,6 @@ its decision carried out. Brackets hold the quartiles of ten groups of 20 decisi
 `highest-ids` is `examples/own_policy.py`.
 """
 
-NATIVE = "## Native solvers\n"
-NATIVE_TEXT = """
-`make bench-native` measured these rows on {date}, not in the run above. VF3, VF3L, RI and Glasgow are programs that
-find all mappings of a pattern: a time is the CPU time of a process without that of the same program for one edge in the
-same target, so that neither starting nor reading counts. They visit each mapping, count it and keep none. We list
-mappings in an array, or count them without visiting each, as symmetries of the pattern and its last vertices allow.
-Graphs have no labels; all numbers of mappings agree. METIS and Scotch are called as libraries, with the same seeds.
-Brackets hold the quartiles over five rounds, or up to 15 for halves; over several cases, geometric means are taken.
-"""
-
 
 class Machine(NamedTuple):
     """Where the page was measured."""
@@ -114,13 +104,6 @@ def page(machine: Machine, outcomes: Sequence[Outcome], times: Sequence[Times]) 
     """Return the whole page."""
     parts = [HEAD, facts(machine), kernels(outcomes), alone(outcomes), policies(times)]
     return "\n".join(parts)
-
-
-def with_native(text: str, date: str, machine: Machine, outcomes: Sequence[Outcome]) -> str:
-    """Return a page with the part about native programs at its end, in place of the one it had."""
-    kept = text.partition(NATIVE)[0].rstrip("\n")
-    about = NATIVE + NATIVE_TEXT.format(date=date)
-    return "\n".join([kept + "\n", about, facts(machine), table(outcomes)])
 
 
 def facts(machine: Machine) -> str:

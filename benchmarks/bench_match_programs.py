@@ -1,10 +1,17 @@
-"""Questions about subgraphs that programs answer beside our kernels, and the CPU time of their processes."""
+"""Our kernels next to programs for subgraphs that you have built: `--vf3 PATH --vf3l PATH --ri PATH --glasgow PATH`.
+
+`python benchmarks/bench_match_programs.py --vf3 ~/vf3lib/bin/vf3` prints a row for each kind of question and program. A
+program's time is the CPU time of its process without that for one edge in the same target, so that neither starting
+nor reading counts.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -15,8 +22,9 @@ from typing import Any, NamedTuple
 import networkx as nx
 
 import bench_match_peers as match_peers
-from duels.duel import OURS
-from native.solvers import Solver
+from duels.duel import OURS, Duel, Outcome, outcome
+from duels.page_text import table
+from libraries.match_programs import SOLVERS, Solver
 from timing.measure import batch_of, timed
 from topoplace import kernels
 
@@ -157,3 +165,31 @@ def asked(solver: Solver, program: Path, induced: bool, pattern: Path, target: P
 def row(found: Mapping[str, list[float]], kernel: str, name: str) -> dict[str, list[float]]:
     """Return the figures of a kernel of ours and of one program, as a duel has them."""
     return {OURS: found[kernel], name: found[name]}
+
+
+def outcomes(programs: Mapping[str, tuple[Solver, Path]]) -> Iterator[Outcome]:
+    """Yield how our kernels compare with each program, by kind of question."""
+    for group in GROUPS:
+        found = [figures(question, group.induced, programs) for question in group.questions()]
+        for kernel, how in ((LISTED, "listed"), (COUNTED, "counted")):
+            for name in programs:
+                duel = Duel(kernel, f"{group.name}: {how}", [name], [], list)
+                yield outcome(duel, [row(one, kernel, name) for one in found])
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table; return 2 if no program is given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    for name in SOLVERS:
+        parser.add_argument(
+            f"--{name.lower()}", type=Path, metavar="PATH", dest=name, help=f"{name}'s program"
+        )
+    given = {name: path for name, path in vars(parser.parse_args(arguments)).items() if path}
+    if not given:
+        parser.error("no program is given")
+    print(table(list(outcomes({name: (SOLVERS[name], path) for name, path in given.items()}))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
