@@ -247,9 +247,8 @@ std::string_view attach(ClusterState& state, const std::string& job, const Proce
 
 // The context manager of a block whose changes are undone, always or where it ends with an exception.
 //
-// It is native so that no interrupt can come between the rollback and what belongs to it: Python handles
-// signals only between instructions of its own. The views of the cluster are taken away first and told last;
-// an interrupt in between leaves the cluster without views, which are rebuilt on their next use.
+// It is native so that no interrupt can come between the end of the block and the rollback: Python handles
+// signals only between instructions of its own.
 class Transaction {
   public:
     Transaction(py::object cluster, ClusterState& state, bool always_undo)
@@ -265,10 +264,7 @@ class Transaction {
         if (!mark_) throw std::runtime_error("the transaction is not open");
         const ClusterState::Mark mark = *std::exchange(mark_, std::nullopt);
         if (!always_undo_ && kind.is_none()) return state_->commit();
-        const py::object views = cluster_.attr("_views");
-        cluster_.attr("_views") = py::dict();
         state_->rollback(mark);
-        cluster_.attr("_tell")(views);
     }
 
   private:
@@ -413,8 +409,18 @@ void register_cluster(py::module_& module) {
         .def("job_ids", &job_ids, "All jobs, in the order of allocation.")
         .def("note", &note, py::arg("job"), "The object kept with the job, or None.")
         .def(
-            "touched", [](const ClusterState& state) { return as_tuple(state.touched()); },
-            "GPUs that the last change may have changed, and one of each machine whose hosts it changed.")
+            "changed_since",
+            [](const ClusterState& state, std::uint64_t position) -> std::optional<IntTuple> {
+                if (position > num_changes(state))
+                    throw py::index_error("position = " + std::to_string(position));
+                const auto found = state.changes().since(position);
+                if (!found) return std::nullopt;
+                return as_tuple(std::vector(found->begin(), found->end()));
+            },
+            py::arg("position"),
+            "GPUs that may have changed since `num_changes` was `position`, and one of each machine whose "
+            "hosts "
+            "did, oldest first and repeated; None if so many have changed that the first are forgotten.")
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
              py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
              py::arg("kind") = 0, py::arg("share") = kWholeGpu, py::arg("slices") = Slices(),

@@ -214,6 +214,10 @@ class ClusterState:
         """
         Gives a job of a restored state its host resources and note; returns a status.
         """
+    def changed_since(self, position: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, ...] | None:
+        """
+        GPUs that may have changed since `num_changes` was `position`, and one of each machine whose hosts did, oldest first and repeated; None if so many have changed that the first are forgotten.
+        """
     def copy(self) -> ClusterState:
         ...
     def drain(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:
@@ -290,10 +294,6 @@ class ClusterState:
         """
     def snapshot(self) -> bytes:
         ...
-    def touched(self) -> tuple[int, ...]:
-        """
-        GPUs that the last change may have changed, and one of each machine whose hosts it changed.
-        """
     def undrain(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:
         ...
     def unhold(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], machines: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> bool:

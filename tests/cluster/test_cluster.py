@@ -264,23 +264,24 @@ def test_notes_of_jobs_print_as_a_dict() -> None:
     assert repr(cluster.jobs) == repr({"a": ring})
 
 
-def test_views_hear_of_every_change() -> None:
-    class Count:
-        def __init__(self, cluster: tp.Cluster) -> None:
-            self.heard: list[tuple[int, ...]] = []
-
-        def changed(self, gpus: Any) -> None:
-            self.heard.append(tuple(gpus))
-
+def test_the_native_state_lists_what_changed() -> None:
     cluster = tp.Cluster(TOPOLOGY)
-    view = cluster.view(Count)
+    state, start = cluster.native, cluster.native.num_changes
     cluster.allocate("a", [0, 1])
     cluster.drain(5)
+    middle = state.num_changes
     cluster.release("a")
     with cluster.what_if():
         cluster.allocate("b", [2])
-    assert cluster.view(Count) is view
-    assert view.heard == [(0, 1), (5,), (0, 1), (2,), (2,)]
+    assert state.changed_since(start) == (0, 1, 5, 0, 1, 2, 2)
+    assert state.changed_since(middle) == (0, 1, 2, 2)
+    assert state.changed_since(state.num_changes) == ()
+    with pytest.raises(IndexError, match="position = 999"):
+        state.changed_since(999)
+    while state.changed_since(start) is not None:
+        cluster.drain(3)
+        cluster.undrain(3)
+    assert state.changed_since(state.num_changes - 1) == (3,)
 
 
 def test_a_placement_may_be_on_an_equal_topology_and_on_no_other() -> None:

@@ -13,7 +13,7 @@ import topoplace as tp
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClasses
-from topoplace.engine.machines.machine_conditions import Conditions, MachineState
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Sight
 from topoplace.engine.machines.machine_options import MachineOptions, Option
 from topoplace.topology.topology import Topology
 
@@ -39,7 +39,7 @@ def test_options_of_machines_that_change(
         tuple(Option((order,), (i,), utility, None) for i, (order, utility) in enumerate(options))
         for options in rule
     ]
-    conditions = Conditions(cluster, MachineClasses(cluster.topology), sees_jobs=False)
+    conditions = Conditions(cluster, MachineClasses(cluster.topology), Sight())
     kept = MachineOptions(
         conditions,
         (-1, -1),
@@ -83,7 +83,7 @@ def test_the_best_option_of_enough_utility_is_found_behind_many_machines_without
     def no_scores(_class: object, _option: Option) -> dict[str, float]:
         return {}
 
-    conditions = Conditions(cluster, MachineClasses(cluster.topology), sees_jobs=False)
+    conditions = Conditions(cluster, MachineClasses(cluster.topology), Sight())
     found = MachineOptions(conditions, (-1, -1), evaluate, no_scores).best(0.5)
     assert found is not None
     assert (found[0], found[1].option.order) == (8, (9.0,))
@@ -106,7 +106,7 @@ def test_options_of_conditions_without_machines_are_not_kept_for_ever() -> None:
     def no_scores(_class: object, _option: Option) -> dict[str, float]:
         return {}
 
-    conditions = Conditions(cluster, MachineClasses(cluster.topology), sees_jobs=False)
+    conditions = Conditions(cluster, MachineClasses(cluster.topology), Sight())
     kept = MachineOptions(conditions, (-1, -1), evaluate, no_scores)
     for free in (*range(1024), *range(100)):
         for gpu in range(10):

@@ -13,7 +13,7 @@ from topoplace.cluster.job_kinds import number_of
 from topoplace.engine.admission import able_gpus, needs_of, why_not_now
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
-from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Neighbour
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Neighbour, Sight
 
 
 def test_explain_lists_options_of_all_machines_best_first() -> None:
@@ -107,15 +107,15 @@ def test_a_rule_sees_only_what_it_asks_for() -> None:
     view = cluster.view(ClusterView)
     blind = MachineState(0, (), 0.0, is_used=False, left=(), millicpus=0, slices=())
     assert blind == MachineState(0, (), 0.0)
-    for conditions in (view.conditions(sees_jobs=False), Conditions(cluster, view.classes, sees_jobs=False)):
+    for conditions in (view.conditions(Sight()), Conditions(cluster, view.classes, Sight())):
         assert conditions.of_machine(0)[1] == blind
     neighbours = (Neighbour("", 1, 1, 0.25), Neighbour("a", 1, 1))
     assert view.state(0) == blind._replace(neighbours=neighbours)
     for processes in (False, True):
-        conditions = view.conditions(sees_jobs=False, sees_gpu_use=True, sees_processes=processes)
+        conditions = view.conditions(Sight(gpu_use=True, processes=processes))
         assert conditions.of_machine(0)[1] == blind._replace(is_used=True)
-    assert view.conditions(sees_jobs=False, sees_cpus=True).of_machine(0)[1] == blind._replace(millicpus=8000)
-    shares = view.conditions(sees_jobs=False, sees_shares=True).of_machine(0)[1]
+    assert view.conditions(Sight(cpus=True)).of_machine(0)[1] == blind._replace(millicpus=8000)
+    shares = view.conditions(Sight(shares=True)).of_machine(0)[1]
     assert (shares.left, [gpu for gpu, _ in shares.slices]) == ((750, 0, 0), [2])
     assert shares._replace(left=(), slices=()) == blind
 
@@ -129,7 +129,7 @@ def test_a_process_without_gpus_is_use_of_the_machine_and_not_of_its_gpus() -> N
     view = cluster.view(ClusterView)
     for gpu_use in (False, True):
         for processes in (False, True):
-            conditions = view.conditions(sees_jobs=False, sees_gpu_use=gpu_use, sees_processes=processes)
+            conditions = view.conditions(Sight(gpu_use=gpu_use, processes=processes))
             assert conditions.of_machine(0)[1].is_used == processes
 
 
@@ -138,7 +138,7 @@ def test_what_a_job_needs_by_default_is_whole_gpus_as_they_are() -> None:
     cluster = tp.Cluster(machine)
     cluster.slice_gpu(2, ("1g.5gb",))
     view, one = cluster.view(ClusterView), tp.JobGraph.ring(1)
-    state = view.conditions(sees_jobs=False, sees_shares=True).of_machine(0)[1]
+    state = view.conditions(Sight(shares=True)).of_machine(0)[1]
     request = view.request(one)
     assert able_gpus(one, cluster) == (0, 1)
     assert list(able_gpus(one, cluster, may_reslice=True)) == [0, 1, 2]

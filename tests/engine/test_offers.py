@@ -12,7 +12,7 @@ from topoplace.engine.gangs.offers import MachineOffer, Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import MachineClass
-from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.engine.machines.machine_conditions import MachineState, Sight
 
 PARTS = (0b0001, 0b0011, 0b1111)
 
@@ -71,7 +71,7 @@ def test_a_rule_is_asked_once_for_each_condition_until_that_was_forgotten() -> N
         asked.append(state.free)
         return state.free
 
-    table = ConditionTable(view.conditions(sees_jobs=False), rule)
+    table = ConditionTable(view.conditions(Sight()), rule)
     ranked = RankedMachines(table, lambda free: (-float(free),) if free else None)
     assert [table.of_machine(machine) for machine in range(3)] == [0b1111] * 3
     cluster.allocate("a", [1])

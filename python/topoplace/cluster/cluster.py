@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from topoplace import _checks
 from topoplace._core import ClusterState, Transaction
@@ -32,20 +31,7 @@ from topoplace.mig.slicing import named, packed, present, start_for
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
-
-class View(Protocol):
-    """Protocol of tables that are derived from a cluster and notified of its changes."""
-
-    def changed(self, gpus: Sequence[int]) -> None:
-        """Update the tables after a change of the cluster.
-
-        gpus: the GPUs that may have another owner or be in service or not, and one GPU of each machine whose free CPUs,
-        memory or drives may have changed.
-        """
-        ...
-
-
-AnyView = TypeVar("AnyView", bound=View)
+AnyView = TypeVar("AnyView")
 
 
 _Parts = tuple[int, list[tuple[int, int]]]
@@ -220,10 +206,8 @@ class Cluster:
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
         """Return the view that `build(cluster)` made on first use.
 
-        A view is an object with tables derived from the cluster; every change of the cluster calls its `changed`. If
-        `changed` raises an exception, the view is dropped with a warning, and built again on the next use. A copy of
-        the cluster
-        starts without views.
+        A view is an object with tables derived from the cluster. It follows the changes by `native`: what changed since
+        it last looked is `native.changed_since(position)`. A copy of the cluster starts without views.
         """
         if not callable(build):
             raise AllocationError(f"build = {_checks.shown(build)} is not a function")
@@ -316,7 +300,6 @@ class Cluster:
         if 0 < len(resliced) < len(gpus):
             self._refuse_reslicing(gpus, slices, resliced)
         processes, drives = held.amounts() if held else _NOTHING
-        views = self._without_views()
         status, position = self._state.allocate(
             job_id,
             gpus,
@@ -330,18 +313,13 @@ class Cluster:
             runs,
         )
         if status != "ok":
-            self._views = views
             raise AllocationError(self._reason(job_id, gpus, held, share, status, position))
-        self._tell(views)
 
     def release(self, job_id: str) -> None:
         """Free the job's GPUs and host resources; AllocationError if it holds nothing."""
         job_id = _checked_job(job_id)
-        views = self._without_views()
         if self._state.release(job_id) != "ok":
-            self._views = views
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
-        self._tell(views)
 
     def slice_gpu(self, gpu: int, slices: Sequence[str | MigSlice]) -> None:
         """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among them.
@@ -353,13 +331,10 @@ class Cluster:
         gpu = self._checked_gpu(gpu, "gpu")
         profiles = profiles_of_gpu(self._topology.gpus[gpu])
         wanted = packed(_checks.ordered(slices, "slices", AllocationError), profiles, "slices")
-        views = self._without_views()
         status = self._state.set_slices(gpu, [(one.parts(start), one.compute) for one, start in wanted])
         if status != "ok":
-            self._views = views
             holders = ", ".join(map(repr, self._state.shares_of(gpu)))
             raise AllocationError(f"gpu = {gpu} is in use by {holders}: their slices must stay")
-        self._tell(views)
 
     def drain(self, gpu_or_machine: int | str) -> None:
         """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
@@ -509,35 +484,6 @@ class Cluster:
         self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
         self._views = {}
 
-    def _without_views(self) -> _Views:
-        """Take the views away and return them, for `_tell` after the change.
-
-        If an interrupt comes between the change and the end of `_tell`, the cluster is left without views, and the
-        next use of one builds it from the state as it is then.
-        """
-        views = self._views
-        self._views = {}
-        return views
-
-    def _tell(self, views: _Views) -> None:
-        """Notify the views of the last change and keep them; drop one that raises an exception, with a warning."""
-        if views:
-            gpus = self._state.touched()
-            failed: list[Callable[[Cluster], Any]] = []
-            for build, view in views.items():
-                try:
-                    view.changed(gpus)
-                except Exception as error:
-                    failed.append(build)
-                    warnings.warn(
-                        f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
-                        RuntimeWarning,
-                        stacklevel=3,
-                    )
-            for build in failed:
-                del views[build]
-        self._views = views
-
     def _parts_for(
         self, job: JobGraph | None, gpus: tuple[int, ...], placement: Placement | Sequence[int]
     ) -> _Parts:
@@ -591,9 +537,7 @@ class Cluster:
                 raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
             gpus += own
             machines.append(int(self._topology.machine_of[own[0]]))
-        views = self._without_views()
         change(gpus, machines)
-        self._tell(views)
 
     def _native_slice(self, gpu: int, slice_: MigSlice) -> tuple[int, int]:
         profile = profiles_of_gpu(self._topology.gpus[gpu])[slice_.profile]  # `Placement` has checked it

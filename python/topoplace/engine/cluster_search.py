@@ -24,6 +24,7 @@ from topoplace.engine.gangs.rules import allowed_splits, nearest_of
 from topoplace.engine.gangs.splits import MAX_SPLITS, nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import check_answer
 from topoplace.errors import SearchTimeoutError
@@ -160,7 +161,7 @@ def _machine_options(rule: SearchRule, request: JobRequest, view: ClusterView) -
 
 
 def _conditions(request: JobRequest, view: ClusterView) -> Conditions:
-    return view.conditions(sees_jobs=False, sees_shares=request.takes_parts)
+    return view.conditions(Sight(shares=request.takes_parts))
 
 
 def _machine_budget(rule: SearchRule, view: ClusterView) -> WorkBudget:

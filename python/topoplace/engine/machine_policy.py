@@ -18,7 +18,7 @@ from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
-from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.engine.machines.machine_conditions import MachineState, Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
@@ -369,8 +369,8 @@ class MachinePolicy(ABC):
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
             return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})
 
-        sees_shares = request.takes_parts or self.may_reslice
-        conditions = view.conditions(sees_jobs=self.sees_jobs, sees_shares=sees_shares)
+        sight = Sight(jobs=self.sees_jobs, shares=request.takes_parts or self.may_reslice)
+        conditions = view.conditions(sight)
         return MachineOptions(conditions, request.whole_job, evaluate, scores)
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from topoplace.engine.machines.machine_class import MachineClasses
-from topoplace.engine.machines.machine_conditions import Conditions, MachineState
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Sight
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import JobRequest, exact_request_key, request_key
 
@@ -21,36 +21,15 @@ _MAX_TABLES = 1 << 11
 """Maximum number of cached tables, about one per request and policy; beyond it the oldest are dropped."""
 
 
-class ChangeListener(Protocol):
-    """A table derived from a cluster that is notified of every change of the cluster."""
-
-    def changed(self, gpus: Sequence[int]) -> None:
-        """Update the table after a change of the cluster.
-
-        gpus: the GPUs that may have another owner or be in service or not, and one GPU of each machine whose free CPUs,
-        memory or drives may have changed.
-        """
-        ...
-
-
-Listener = TypeVar("Listener", bound=ChangeListener)
-
-
 class ClusterView:
-    """Tables derived from a cluster and kept up to date (`Cluster.view`); one object serves all policies."""
+    """Tables derived from a cluster that follow its changes (`Cluster.view`); one object serves all policies."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._conditions: dict[tuple[bool, ...], Conditions] = {}
-        self._listeners: dict[Hashable, ChangeListener] = {}
+        self._conditions: dict[Sight, Conditions] = {}
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
-
-    def changed(self, gpus: Sequence[int]) -> None:
-        """Notify the listeners that `gpus` have changed."""
-        for listener in self._listeners.values():
-            listener.changed(gpus)
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 
@@ -78,38 +57,16 @@ class ClusterView:
         """The topology's machines grouped into classes of interchangeable hardware."""
         return self.cluster.topology.derived(MachineClasses)
 
-    def conditions(
-        self,
-        *,
-        sees_jobs: bool,
-        sees_gpu_use: bool = False,
-        sees_processes: bool = False,
-        sees_shares: bool = False,
-        sees_cpus: bool = False,
-    ) -> Conditions:
-        """Return the conditions of the machines.
-
-        sees_jobs: True if machines with different jobs are in different conditions. sees_gpu_use, sees_processes: True
-        if machines with and without jobs on their GPUs are, or with and without processes of jobs. sees_shares,
-        sees_cpus: True if machines are that differ in what is left of a GPU or in its slices, or in their free CPUs.
-        """
-        sight = sees_jobs, sees_gpu_use, sees_processes, sees_shares, sees_cpus
+    def conditions(self, sight: Sight) -> Conditions:
+        """Return the conditions of the machines that a rule of this sight tells apart."""
         known = self._conditions.get(sight)
         if known is None:
-            known = self._conditions[sight] = Conditions(
-                self.cluster,
-                self.classes,
-                sees_jobs=sees_jobs,
-                sees_gpu_use=sees_gpu_use,
-                sees_processes=sees_processes,
-                sees_shares=sees_shares,
-                sees_cpus=sees_cpus,
-            )
+            known = self._conditions[sight] = Conditions(self.cluster, self.classes, sight)
         return known
 
     def state(self, machine: int) -> MachineState:
         """Return the present state of machine number `machine`, with the jobs on it."""
-        return self.conditions(sees_jobs=True).of_machine(machine)[1]
+        return self.conditions(Sight(jobs=True)).of_machine(machine)[1]
 
     @cached_property
     def idle(self) -> ClusterView:
@@ -133,16 +90,6 @@ class ClusterView:
         The oldest objects are dropped if there are too many.
         """
         found: Built = self._tables.get_or_build(key, build)
-        return found
-
-    def listener(self, key: Hashable, build: Callable[[], Listener]) -> Listener:
-        """Return the object that `build` made on first use; it is kept under `key`.
-
-        Every change of the cluster calls the object's `changed`.
-        """
-        if key not in self._listeners:
-            self._listeners[key] = build()
-        found: Listener = self._listeners[key]  # type: ignore[assignment]
         return found
 
     def _forgot_requests(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.engine.admission import tasks_per_machine
+from topoplace.engine.machines.machine_conditions import Sight
 
 if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import Ints, Offers
@@ -40,7 +41,7 @@ _WORDS = {
 
 def standings(request: JobRequest, view: ClusterView, offers: Offers) -> Ints:
     """Return (m,) the `Standing` of each machine. offers: what the machines offer to the job now."""
-    conditions = view.conditions(sees_jobs=False, sees_shares=request.takes_parts)
+    conditions = view.conditions(Sight(shares=request.takes_parts))
     of_condition: dict[int, Standing] = {}
     for number in conditions.native.present():
         machine_class, state = conditions.of(number)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.engine.admission import tasks_per_machine
+from topoplace.engine.machines.condition_table import ConditionTable
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
-from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.engine.machines.machine_conditions import MachineState, Sight
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 MaxTasks = Callable[["JobRequest", MachineState], int]
 """Returns the most tasks of a job that a machine in a given state may have."""
-_MIN_KEPT = 256
-"""Conditions without machines whose offers are kept, besides as many as have machines."""
 
 
 class MachineOffer(NamedTuple):
@@ -168,41 +167,22 @@ def offers_of(
     offers besides. most_memory_gb: limit on the memory of each GPU, GB.
     sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. may_reslice: True if GPUs may be resliced.
     """
-    conditions = view.conditions(sees_jobs=sees_jobs, sees_shares=request.takes_parts or may_reslice)
-    kind_of = conditions.native.of_machines().astype(np.int64)
-    numbers = list(conditions.native.present())
-    known = request.table((max_tasks_of, most_memory_gb, sees_jobs, may_reslice), _KnownOffers)
+    sight = Sight(jobs=sees_jobs, shares=request.takes_parts or may_reslice)
+    conditions = view.conditions(sight)
 
-    def offer_of(number: int) -> MachineOffer:
-        machine_class, state = conditions.of(number)
+    def offer_of(machine_class: MachineClass, state: MachineState) -> MachineOffer:
         free = request.free_on(machine_class, state, may_reslice=may_reslice)
         usable = free & request.suitable(machine_class, most_memory_gb)
         return _offer(max_tasks_of(request, state), machine_class, usable)
 
-    kinds = known.of(numbers, conditions.native.generation, offer_of)
+    key = (request, max_tasks_of, most_memory_gb, sight, may_reslice)
+    table = view.table(key, lambda: ConditionTable(conditions, offer_of))
+    kind_of = conditions.native.of_machines().astype(np.int64)
+    numbers = list(conditions.native.present())
     places = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     places[numbers] = np.arange(len(numbers))
+    kinds = [table.of(number) for number in numbers]
     return _offers(kinds, places[kind_of], tasks_per_machine(request.job, view.cluster.hosts))
-
-
-class _KnownOffers:
-    """The offers of conditions, each made once; the machine numbers mean nothing."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, MachineOffer] = {}
-        self._generation: int | None = None
-
-    def of(
-        self, conditions: Sequence[int], generation: int, offer_of: Callable[[int], MachineOffer]
-    ) -> list[MachineOffer]:
-        """Return the offer of each of the present conditions. generation: that of the conditions' numbers."""
-        if generation != self._generation or len(self._known) > 2 * len(conditions) + _MIN_KEPT:
-            self._known.clear()
-            self._generation = generation
-        for number in conditions:
-            if number not in self._known:
-                self._known[number] = offer_of(number)
-        return [self._known[number] for number in conditions]
 
 
 def idle_offers(

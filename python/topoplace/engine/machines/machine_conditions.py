@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from topoplace._core import MachineConditions
 from topoplace.cluster.job_kinds import kind_of
@@ -13,6 +13,10 @@ from topoplace.mig.slicing import PresentSlice
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask
+
+Answer = TypeVar("Answer")
+_MIN_KEPT = 256
+"""Conditions without machines whose answers are kept, besides as many as have machines."""
 
 
 class Neighbour(NamedTuple):
@@ -47,51 +51,76 @@ class MachineState(NamedTuple):
     """The MIG slices of its GPUs, each with the local number of its GPU; () unless the rule sees shares."""
 
 
+class Sight(NamedTuple):
+    """What tells machines with equal hardware and equal free GPUs apart, for a rule."""
+
+    jobs: bool = False
+    """The jobs on a machine: their profiles, sizes and sockets."""
+    gpu_use: bool = False
+    """Whether a job holds a GPU of the machine."""
+    processes: bool = False
+    """Whether a job runs a process on the machine."""
+    shares: bool = False
+    """What is left of each GPU, and its slices."""
+    cpus: bool = False
+    """The number of free CPUs."""
+
+
+class ConditionMemo(Generic[Answer]):
+    """An answer for each condition of machines, computed on first use."""
+
+    def __init__(self, native: MachineConditions, rule: Callable[[int], Answer]) -> None:
+        """Start with no answer. rule: returns the answer for a condition, by its number; not None."""
+        self.native = native
+        self._rule = rule
+        self._answers: dict[int, Answer] = {}
+        self._generation: int | None = None
+        self._most_kept = _MIN_KEPT
+
+    def of(self, condition: int) -> Answer:
+        """Return the answer for machines in a condition."""
+        if self._generation != self.native.generation:
+            self._answers.clear()
+            self._generation = self.native.generation
+        answer = self._answers.get(condition)
+        if answer is None:
+            answer = self._answers[condition] = self._rule(condition)
+            if len(self._answers) > self._most_kept:
+                self._forget()
+        return answer
+
+    def of_machine(self, machine: int) -> Answer:
+        """Return the answer for machine number `machine`."""
+        return self.of(self.native.condition_of(machine))
+
+    def _forget(self) -> None:
+        """Drop the answers for conditions without machines."""
+        present = set(self.native.present())
+        self._answers = {one: answer for one, answer in self._answers.items() if one in present}
+        self._most_kept = 2 * len(present) + _MIN_KEPT
+
+
 class Conditions:
     """The conditions of a cluster's machines, by number, with the class and state that a rule sees of each."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        classes: MachineClasses,
-        *,
-        sees_jobs: bool,
-        sees_gpu_use: bool = False,
-        sees_processes: bool = False,
-        sees_shares: bool = False,
-        sees_cpus: bool = False,
-    ) -> None:
-        """Follow the state of a cluster.
-
-        sees_jobs: True if machines with different jobs are in different conditions. sees_gpu_use, sees_processes: True
-        if machines with and without jobs on their GPUs are, or with and without processes of jobs. sees_shares,
-        sees_cpus: True if machines are that differ in what is left of a GPU or in its slices, or in their free CPUs.
-        """
+    def __init__(self, cluster: Cluster, classes: MachineClasses, sight: Sight) -> None:
+        """Follow the state of a cluster."""
         self.native = MachineConditions(
             cluster.native,
             gpus_of=classes.gpus_of,
             template_of=classes.class_of,
             socket_of=[one.socket_of for one in classes.classes],
-            sees_jobs=sees_jobs,
-            sees_gpu_use=sees_gpu_use,
-            sees_processes=sees_processes,
-            sees_shares=sees_shares,
-            sees_cpus=sees_cpus,
+            sees_jobs=sight.jobs,
+            sees_gpu_use=sight.gpu_use,
+            sees_processes=sight.processes,
+            sees_shares=sight.shares,
+            sees_cpus=sight.cpus,
             shared=cluster.classes,
         )
         self._classes = classes.classes
-        self._known: dict[int, tuple[MachineClass, MachineState]] = {}
-        self._generation: int | None = None
-
-    def of(self, condition: int) -> tuple[MachineClass, MachineState]:
-        """Return the class and the state of the machines in a condition."""
-        if self._generation != self.native.generation:
-            self._known.clear()
-            self._generation = self.native.generation
-        known = self._known.get(condition)
-        if known is None:
-            known = self._known[condition] = self._described(condition)
-        return known
+        self._known = ConditionMemo(self.native, self._described)
+        self.of = self._known.of
+        """Returns the class and the state of the machines in a condition."""
 
     def states(self, conditions: Iterable[int]) -> list[MachineState]:
         """Return the states of the machines in each of these conditions."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.jobs.requirements import WHOLE_GPU
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def gpus_left(cluster: Cluster, typical: TypicalJobs) -> tuple[float, float]:
     tasks (section 3 of the paper); the expected fragment is the mean over the typical jobs.
     """
     view = cluster.view(ClusterView)
-    conditions = view.conditions(sees_jobs=False, sees_shares=True, sees_cpus=True).native
+    conditions = view.conditions(Sight(shares=True, cpus=True)).native
     numbers, counts = np.unique(conditions.of_machines(), return_counts=True)
     classes, millicpus, left = conditions.left_of(numbers.tolist())
     model = view.table((typical, "fragments"), lambda: fragments_model(typical, view))

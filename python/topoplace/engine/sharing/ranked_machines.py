@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace._core import MachineRanking
-from topoplace.engine.machines.condition_table import ConditionMemo
+from topoplace.engine.machines.machine_conditions import ConditionMemo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class RankedForJob:
         self._keys = keys
         self._choose = choose
         self._ranking = MachineRanking(conditions.native)
-        self._kept = ConditionMemo(conditions, self._chosen) if keeps_choices else None
+        self._kept = ConditionMemo(conditions.native, self._chosen) if keeps_choices else None
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best placement; None if there is none, or more than no utility is asked."""

@@ -16,6 +16,7 @@ from topoplace.engine.admission import needs_of, why_no_machine
 from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
+from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Choice, Option
 from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
 from topoplace.jobs.requirements import WHOLE_GPU
@@ -141,10 +142,7 @@ class SharingPolicy(MachinePolicy):
     def conditions(self, view: ClusterView) -> Conditions:
         """Return the conditions of machines that the rule tells apart."""
         return view.conditions(
-            sees_jobs=self.sees_jobs,
-            sees_gpu_use=self.sees_gpu_use,
-            sees_shares=True,
-            sees_cpus=self.sees_cpus,
+            Sight(jobs=self.sees_jobs, gpu_use=self.sees_gpu_use, shares=True, cpus=self.sees_cpus)
         )
 
     def _keys(self, request: JobRequest, view: ClusterView, numbers: Sequence[int]) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_conditions import Sight
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -42,7 +43,7 @@ class BesideProcess:
         """needs: those of the request; see `decides`."""
         self._request = request
         self._needs = needs
-        table = ConditionTable(view.conditions(sees_jobs=False), self._local_gpus)
+        table = ConditionTable(view.conditions(Sight()), self._local_gpus)
         self._of = table.of
         self._ranked = RankedMachines(table, _key)
 

@@ -153,7 +153,8 @@ class FreeColumns:
         self._cluster = cluster
         columns = cluster.topology.derived(TopologyColumns)
         gpus, machines = cluster.topology.num_gpus, columns.num_machines
-        self._stale = set(range(gpus))
+        self._position: int | None = None
+        """How many changes of the state the counts of GPUs include; None if all GPUs have to be read."""
         self._half_read = False
         """True while GPUs are read; an interrupt leaves it True, and all are read again."""
         pool_of = cluster.hosts.pool_of().astype(np.int64)
@@ -165,10 +166,6 @@ class FreeColumns:
             0,
         )
 
-    def changed(self, gpus: Sequence[int]) -> None:
-        """Mark `gpus` as changed; they are read when the columns are used next."""
-        self._stale.update(gpus)
-
     def free(self) -> FreeResources:
         """Return a copy of the resources that are free now; the caller may change it."""
         self._read_gpus()
@@ -178,11 +175,15 @@ class FreeColumns:
 
     def _read_gpus(self) -> None:
         """Update the counts of free and held GPUs for the GPUs that changed since the last call."""
-        if self._half_read:
+        state = self._cluster.native
+        now, position = state.num_changes, None if self._half_read else self._position
+        changed: Sequence[int] | None = None if position is None else state.changed_since(position)
+        if changed is None:
             self._forget_gpus()
-        gpus = np.array(sorted(self._stale), dtype=np.int64)
-        if not len(gpus):
+            changed = range(len(self._free.is_free))
+        if not changed:
             return
+        gpus = np.unique(np.array(changed, dtype=np.int64))
         self._half_read = True
         columns, free = self._free.columns, self._free
         now_free, _ = self._cluster.occupants(gpus.tolist())
@@ -191,17 +192,14 @@ class FreeColumns:
         if columns.partitions_of:
             change[columns.partitioned[gpus]] = 0
         np.add.at(free.gpus.ravel(), columns.place_of[gpus], change)
-        self._stale.clear()
+        self._position = now
         self._half_read = False
 
     def _forget_gpus(self) -> None:
         free = self._free
-        gpus = len(free.is_free)
-        self._stale.update(range(gpus))
-        free.is_free[:] = bytes(gpus)
+        free.is_free[:] = bytes(len(free.is_free))
         free.gpus[:] = 0
         free.num_free = 0
-        self._half_read = False
 
 
 def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int8]:

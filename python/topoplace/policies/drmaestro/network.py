@@ -68,7 +68,7 @@ class NetworkLoad:
 
 
 class RunningTraffic:
-    """The network traffic of all running jobs of a cluster, updated whenever GPUs change owner."""
+    """The network traffic of all running jobs of a cluster."""
 
     def __init__(self, cluster: Cluster, profiles: Mapping[str, NetworkProfile]) -> None:
         """Add up the traffic of the jobs that run now.
@@ -78,25 +78,38 @@ class RunningTraffic:
         self._cluster = cluster
         self._profiles = profiles
         self._machine_of: list[int] = cluster.topology.machine_of.tolist()
-        self._traffic: dict[str, tuple[list[tuple[int, float]], float]] = {}
-        self._owner: dict[int, str] = {}
-        machines = cluster.topology.num_machines
-        self._senders = np.zeros(machines, dtype=np.int64)
-        self._network = NetworkLoad.none(machines)
-        self.changed(range(cluster.topology.num_gpus))
+        self._forget()
 
     def network(self) -> NetworkLoad:
         """Return a copy of the current network load; the caller may change it."""
+        self._catch_up()
         return self._network.copy()
 
-    def changed(self, gpus: Sequence[int]) -> None:
-        """Update the load after the owner of `gpus` may have changed."""
+    def _forget(self) -> None:
+        machines = self._cluster.topology.num_machines
+        self._position: int | None = None
+        """How many changes of the state the load includes; None if all jobs have to be read."""
+        self._traffic: dict[str, tuple[list[tuple[int, float]], float]] = {}
+        self._owner: dict[int, str] = {}
+        self._senders = np.zeros(machines, dtype=np.int64)
+        self._network = NetworkLoad.none(machines)
+
+    def _catch_up(self) -> None:
+        """Update the load for the GPUs whose owner may have changed; after an interrupt, for all."""
+        state = self._cluster.native
+        now, position = state.num_changes, self._position
+        gpus: Sequence[int] | None = None if position is None else state.changed_since(position)
+        if gpus is None:
+            self._forget()
+            gpus = range(self._cluster.topology.num_gpus)
+        self._position = None
         _, owners = self._cluster.occupants(gpus)
-        for job_id in {self._owner.pop(gpu) for gpu in gpus if gpu in self._owner}:
+        for job_id in dict.fromkeys(self._owner.pop(gpu) for gpu in gpus if gpu in self._owner):
             self._send(*self._traffic.pop(job_id), -1)
         for job_id in owners:
             if job_id not in self._traffic:
                 self._add(job_id)
+        self._position = now
 
     def _add(self, job_id: str) -> None:
         for gpu in self._cluster.gpus_of(job_id):

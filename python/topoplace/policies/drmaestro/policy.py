@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -187,9 +188,8 @@ class DRMaestro:
         """Return a copy of the current network load; zero load if the policy is not `network_aware`."""
         if not self.network_aware:
             return NetworkLoad.none(view.cluster.topology.num_machines)
-        return view.listener(
-            (self, RunningTraffic), lambda: RunningTraffic(view.cluster, self.profiles)
-        ).network()
+        build = partial(RunningTraffic, view.cluster, self.profiles)
+        return view.table((self, RunningTraffic), build).network()
 
     def decision(self, view: ClusterView, free: FreeResources, network: NetworkLoad) -> Decision:
         """Create the object that decides one batch; it takes resources from `free` and adds load to `network`."""
@@ -274,7 +274,7 @@ class Rounds:
 
 def free_columns(view: ClusterView) -> FreeColumns:
     """Return the free resources of a cluster as numpy columns, kept up to date."""
-    return view.listener(FreeColumns, lambda: FreeColumns(view.cluster))
+    return view.table(FreeColumns, lambda: FreeColumns(view.cluster))
 
 
 class _Group(NamedTuple):

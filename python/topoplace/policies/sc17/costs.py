@@ -13,6 +13,7 @@ from topoplace.engine.admission import why_no_memory_bandwidth
 from topoplace.engine.gangs.assignments import communication_range
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of
+from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
@@ -119,7 +120,7 @@ class Costing:
 
         They are computed once for machines in one condition that give the same GPUs.
         """
-        conditions = view.conditions(sees_jobs=self.sees_jobs)
+        conditions = view.conditions(Sight(jobs=self.sees_jobs))
         known: dict[tuple[int, Mask], tuple[Ratios, float, float]] = {}
         parts: list[tuple[Ratios, float, float]] = []
         for machine, mask in view.classes.by_machine(gpus).items():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_conditions import Sight
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -54,7 +55,7 @@ class NodeMachines:
         self._request, self._gpus, self._most_memory_gb = request, gpus, most_memory_gb
         self.has_partitions = bool(topology.partitions)
         self._only_partitions = self.has_partitions and topology.fabric is None
-        conditions = view.conditions(sees_jobs=False, sees_gpu_use=True, sees_processes=True)
+        conditions = view.conditions(Sight(gpu_use=True, processes=True))
         table = ConditionTable(conditions, self._node_gpus)
         self._of = table.of
         self.of_machine = table.of_machine
