@@ -34,6 +34,13 @@ def test_import_loads_nothing_heavy() -> None:
     assert not modules_after("import topoplace") & HEAVY
 
 
+def test_the_first_example_of_the_readme_loads_few_modules(repository: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", (repository / "README.md").read_text("utf-8"), re.DOTALL)
+    assert code is not None
+    own = {name for name in modules_after(f"exec({code[1]!r})") if name.partition(".")[0] == "topoplace"}
+    assert 80 < len(own) <= 100
+
+
 def test_help_loads_nothing_heavy() -> None:
     assert not modules_after("from topoplace.cli import main; main(['--help'])") & (HEAVY - {"rich"})
 

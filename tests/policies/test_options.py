@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from topoplace.engine.sharing.sharing_policy import SharingPolicy
 from topoplace.policies import InferenceEngine, NodeQueue
 from topoplace.policies.drmaestro.costs import Costs
 
@@ -104,3 +105,14 @@ def test_defaults() -> None:
     assert (vector.rounded, vector.out_of_order) == (True, True)
     assert isinstance(tp.policies.get("g-queue"), NodeQueue)
     assert repr(tp.policies.get("g-queue")) == "GQueue()"
+
+
+def test_every_class_is_found_by_its_name_and_the_names_of_sharing_policies_are_right() -> None:
+    assert {"MachinePolicy", "Greedy", "get"} <= set(dir(tp.policies))
+    for name in tp.policies.__all__:
+        assert getattr(tp.policies, name) is not None
+    shares = {name for name in tp.policies.names() if isinstance(tp.policies.get(name), SharingPolicy)}
+    assert set(tp.policies.names(sharing=True)) == shares
+    assert set(tp.policies.names(sharing=False)) == set(tp.policies.names()) - shares
+    with pytest.raises(AttributeError, match=r"'topoplace\.policies' has no attribute 'Greedier'"):
+        _ = tp.policies.Greedier

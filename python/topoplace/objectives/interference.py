@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
-from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import MAX_TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from topoplace.jobs.performance_profile import PerformanceProfile
 
 JobKind = tuple[str, int]
 """The name of a job's performance profile, and its number of GPUs."""
@@ -27,6 +28,8 @@ def interference(
     the same solo run time everywhere. ValueError names an argument of another form.
     """
     if profile is not None:
+        from topoplace.jobs.performance_profile import PerformanceProfile  # few callers have a profile
+
         _checks.instance(profile, PerformanceProfile, "profile", ValueError)
     _checks.text(placement, "placement", ValueError)
     kinds = tuple(

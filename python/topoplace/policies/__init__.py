@@ -7,40 +7,47 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
 from topoplace._similar_names import did_you_mean
-from topoplace.engine.admission import GpuSet
-from topoplace.engine.machine_policy import MachinePolicy
-from topoplace.engine.plan import Explanation, Plan, QueuedJob
-from topoplace.engine.policy import Policy, SearchPolicy
-from topoplace.engine.sharing.sharing_policy import SharingPolicy
 from topoplace.policies import installed
-from topoplace.policies.collective.ring import Collective
-from topoplace.policies.drmaestro.inference import InferenceEngine
-from topoplace.policies.drmaestro.policy import DRMaestro
-from topoplace.policies.drmaestro.service import DRMaestroService
-from topoplace.policies.fragmentation.chance import RandomFit, TwoChoices
-from topoplace.policies.fragmentation.clustering import GpuClustering
-from topoplace.policies.fragmentation.fgd import FragmentationGradientDescent, LeastStranded
-from topoplace.policies.fragmentation.vector_rules import (
-    DotProduct,
-    GpuPacking,
-    VectorBestFit,
-    VectorWorstFit,
-)
-from topoplace.policies.mapa.baseline import Baseline
-from topoplace.policies.mapa.greedy import Greedy
-from topoplace.policies.mapa.preserve import Preserve
-from topoplace.policies.mapa.topo_aware import MapaTopoAware
-from topoplace.policies.sc17.best_fit import BestFit
-from topoplace.policies.sc17.costs import UtilityPolicy
-from topoplace.policies.sc17.first_come import FirstComeFirstServed
-from topoplace.policies.sc17.topo_aware import TopoAware, TopoAwareP
-from topoplace.policies.tsubame.g_queue import GQueue
-from topoplace.policies.tsubame.node_queue import NodeQueue
-from topoplace.policies.tsubame.r_queue import RQueue
+
+if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
+    from topoplace.engine.admission import GpuSet as GpuSet
+    from topoplace.engine.machine_policy import MachinePolicy as MachinePolicy
+    from topoplace.engine.plan import Explanation as Explanation
+    from topoplace.engine.plan import Plan as Plan
+    from topoplace.engine.plan import QueuedJob as QueuedJob
+    from topoplace.engine.policy import Policy as Policy
+    from topoplace.engine.policy import SearchPolicy as SearchPolicy
+    from topoplace.policies.collective.ring import Collective as Collective
+    from topoplace.policies.drmaestro.inference import InferenceEngine as InferenceEngine
+    from topoplace.policies.drmaestro.policy import DRMaestro as DRMaestro
+    from topoplace.policies.drmaestro.service import DRMaestroService as DRMaestroService
+    from topoplace.policies.fragmentation.chance import RandomFit as RandomFit
+    from topoplace.policies.fragmentation.chance import TwoChoices as TwoChoices
+    from topoplace.policies.fragmentation.clustering import GpuClustering as GpuClustering
+    from topoplace.policies.fragmentation.fgd import (
+        FragmentationGradientDescent as FragmentationGradientDescent,
+    )
+    from topoplace.policies.fragmentation.fgd import LeastStranded as LeastStranded
+    from topoplace.policies.fragmentation.vector_rules import DotProduct as DotProduct
+    from topoplace.policies.fragmentation.vector_rules import GpuPacking as GpuPacking
+    from topoplace.policies.fragmentation.vector_rules import VectorBestFit as VectorBestFit
+    from topoplace.policies.fragmentation.vector_rules import VectorWorstFit as VectorWorstFit
+    from topoplace.policies.mapa.baseline import Baseline as Baseline
+    from topoplace.policies.mapa.greedy import Greedy as Greedy
+    from topoplace.policies.mapa.preserve import Preserve as Preserve
+    from topoplace.policies.mapa.topo_aware import MapaTopoAware as MapaTopoAware
+    from topoplace.policies.sc17.best_fit import BestFit as BestFit
+    from topoplace.policies.sc17.costs import UtilityPolicy as UtilityPolicy
+    from topoplace.policies.sc17.first_come import FirstComeFirstServed as FirstComeFirstServed
+    from topoplace.policies.sc17.topo_aware import TopoAware as TopoAware
+    from topoplace.policies.sc17.topo_aware import TopoAwareP as TopoAwareP
+    from topoplace.policies.tsubame.g_queue import GQueue as GQueue
+    from topoplace.policies.tsubame.node_queue import NodeQueue as NodeQueue
+    from topoplace.policies.tsubame.r_queue import RQueue as RQueue
 
 __all__ = [
     "Baseline",
@@ -80,16 +87,92 @@ __all__ = [
     "names",
 ]
 
-_POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]] = {
-    policy.name: policy
-    for policy in (
-        *(Baseline, MapaTopoAware, Greedy, Preserve, Collective),
-        *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
-        *(DRMaestro, GQueue, RQueue),
-        *(FragmentationGradientDescent, LeastStranded, DotProduct, VectorBestFit, VectorWorstFit, GpuPacking),
-        *(GpuClustering, RandomFit, TwoChoices),
-    )
+_HOME = {
+    "Baseline": "policies.mapa.baseline",
+    "BestFit": "policies.sc17.best_fit",
+    "Collective": "policies.collective.ring",
+    "DRMaestro": "policies.drmaestro.policy",
+    "DRMaestroService": "policies.drmaestro.service",
+    "DotProduct": "policies.fragmentation.vector_rules",
+    "Explanation": "engine.plan",
+    "FirstComeFirstServed": "policies.sc17.first_come",
+    "FragmentationGradientDescent": "policies.fragmentation.fgd",
+    "GQueue": "policies.tsubame.g_queue",
+    "GpuClustering": "policies.fragmentation.clustering",
+    "GpuPacking": "policies.fragmentation.vector_rules",
+    "GpuSet": "engine.admission",
+    "Greedy": "policies.mapa.greedy",
+    "InferenceEngine": "policies.drmaestro.inference",
+    "LeastStranded": "policies.fragmentation.fgd",
+    "MachinePolicy": "engine.machine_policy",
+    "MapaTopoAware": "policies.mapa.topo_aware",
+    "NodeQueue": "policies.tsubame.node_queue",
+    "Plan": "engine.plan",
+    "Policy": "engine.policy",
+    "Preserve": "policies.mapa.preserve",
+    "QueuedJob": "engine.plan",
+    "RQueue": "policies.tsubame.r_queue",
+    "RandomFit": "policies.fragmentation.chance",
+    "SearchPolicy": "engine.policy",
+    "TopoAware": "policies.sc17.topo_aware",
+    "TopoAwareP": "policies.sc17.topo_aware",
+    "TwoChoices": "policies.fragmentation.chance",
+    "UtilityPolicy": "policies.sc17.costs",
+    "VectorBestFit": "policies.fragmentation.vector_rules",
+    "VectorWorstFit": "policies.fragmentation.vector_rules",
 }
+"""The module of each class, below `topoplace`; it is loaded on first use."""
+
+_POLICIES = {
+    "baseline": "Baseline",
+    "mapa-topo-aware": "MapaTopoAware",
+    "mapa-greedy": "Greedy",
+    "mapa-preserve": "Preserve",
+    "collective": "Collective",
+    "fcfs": "FirstComeFirstServed",
+    "best-fit": "BestFit",
+    "topo-aware": "TopoAware",
+    "topo-aware-p": "TopoAwareP",
+    "drmaestro": "DRMaestro",
+    "g-queue": "GQueue",
+    "r-queue": "RQueue",
+    "fgd": "FragmentationGradientDescent",
+    "least-stranded": "LeastStranded",
+    "dot-product": "DotProduct",
+    "vector-best-fit": "VectorBestFit",
+    "vector-worst-fit": "VectorWorstFit",
+    "gpu-packing": "GpuPacking",
+    "gpu-clustering": "GpuClustering",
+    "random-fit": "RandomFit",
+    "two-choices": "TwoChoices",
+}
+"""The class of each built-in policy."""
+
+_SHARING = frozenset(
+    {
+        "fgd",
+        "least-stranded",
+        "dot-product",
+        "vector-best-fit",
+        "vector-worst-fit",
+        "gpu-packing",
+        "gpu-clustering",
+        "random-fit",
+        "two-choices",
+    }
+)
+"""The policies that let jobs share GPUs."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"topoplace.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
 
 
 def names(*, sharing: bool | None = None) -> tuple[str, ...]:
@@ -98,7 +181,7 @@ def names(*, sharing: bool | None = None) -> tuple[str, ...]:
     sharing: True for those that let jobs share GPUs, which fill clusters and look at no links; False for the others.
     """
     wanted = (True, False) if sharing is None else (sharing,)
-    return tuple(name for name, policy in _POLICIES.items() if issubclass(policy, SharingPolicy) in wanted)
+    return tuple(name for name in _POLICIES if (name in _SHARING) in wanted)
 
 
 def get(name: str, **options: Any) -> Policy:
@@ -110,7 +193,9 @@ def get(name: str, **options: Any) -> Policy:
     ValueError also for an unknown option or a value that the class does not accept.
     """
     own = _checks.text(name, "name", ValueError) not in _POLICIES
-    policy = _POLICIES.get(name) or (_class_of(name) if ":" in name else installed.find(name))
+    policy: Callable[..., Policy] | None = None if own else __getattr__(_POLICIES[name])
+    if own:
+        policy = _class_of(name) if ":" in name else installed.find(name)
     if policy is None:
         raise ValueError(f"name = {_checks.shown(name)}: no such policy; {_hint(name.lower())}")
     try:
