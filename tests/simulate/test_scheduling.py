@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from thoroughness import thorough
+from topoplace.engine.driver import queue_walk
 from topoplace.engine.machines.machine_options import Option
-from topoplace.engine.queues.live_queue import live_rule
 from topoplace.papers.sc17.measured import authors_profile
 from topoplace.policies import Explanation, Plan, Policy, QueuedJob
 from topoplace.simulate import JobRecord, PerformanceModel, ProfiledTime, Workload, simulate
@@ -163,8 +163,8 @@ def test_long_queues(name: str, hosts: tp.HostResources | None) -> None:
 def test_who_decides_job_by_job(name: str) -> None:
     cluster = tp.Cluster(tp.machines.get("minsky"))
     policy = tp.policies.get(name)
-    assert (live_rule(policy, cluster) is None) == (name == "drmaestro")
-    assert live_rule(PlansOnly(policy), cluster) is None
+    assert (queue_walk(policy, cluster) is None) == (name == "drmaestro")
+    assert queue_walk(PlansOnly(policy), cluster) is None
 
 
 def test_a_subclass_with_its_own_plan_is_asked_for_plans() -> None:
@@ -176,8 +176,8 @@ def test_a_subclass_with_its_own_plan_is_asked_for_plans() -> None:
         name = "renamed"
 
     cluster = tp.Cluster(tp.machines.get("minsky"))
-    assert live_rule(StartsNothing(), cluster) is None
-    assert live_rule(Renamed(), cluster) is not None
+    assert queue_walk(StartsNothing(), cluster) is None
+    assert queue_walk(Renamed(), cluster) is not None
     of_one_object = Renamed()
     of_one_object.plan = lambda queue, cluster, now: Plan()  # type: ignore[method-assign]
-    assert live_rule(of_one_object, cluster) is None
+    assert queue_walk(of_one_object, cluster) is None

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import topoplace as tp
 from decision_streams import STREAMS, Operation, Stream
+from topoplace.engine.driver import queue_walk
 from topoplace.engine.machine_policy import MachinePolicy
-from topoplace.engine.queues.live_queue import LiveQueue, live_rule
+from topoplace.engine.queues.live_queue import LiveQueue
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.moving import MakingRoom
 from topoplace.placement import Placement, Refusal
@@ -178,7 +179,7 @@ class Recording:
         return targets[int(choice * len(targets))]
 
     def _renew_queue(self) -> None:
-        rule = live_rule(self._policy, self._cluster)
+        rule = queue_walk(self._policy, self._cluster)
         self._live = LiveQueue[_Waiting](rule) if rule else None
         self._waiting.clear()
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares, needs_hosts
 from topoplace.engine.admission import why_never
+from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
 from topoplace.engine.machines.machine_conditions import MachineState, Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
-from topoplace.engine.plan import Explanation, Plan, QueuedJob
-from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import BY_LEVEL, always_honoured, cannot_honour, require_honoured
+from topoplace.engine.requirements import BY_LEVEL, require_honoured
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import job_link_scores
@@ -31,10 +30,9 @@ from topoplace.placement import Placement, Refusal, Scores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
-    from topoplace.engine.queues.live_queue import LiveRule
-    from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.engine.request import JobRequest
 
 
@@ -47,19 +45,13 @@ class Evaluation(NamedTuple):
     """Policy-specific data, later passed to `MachinePolicy.scores`."""
 
 
-class MachinePolicy(ABC):
+class MachinePolicy(PolicyDriver):
     """Base of policies that place a job on the machine with the best option, or split it if no machine has room.
 
     An option is one choice of GPUs on one machine. Options are asked for once for each job request and condition of
     machines: equal hardware, equal free GPUs, and equal jobs if `sees_jobs`. The amounts of free CPUs and memory are
     compared machine by machine, and are unknown in the states that the rules see.
     """
-
-    name: str
-    out_of_order: bool = True
-    """True if a job may start while an older one in the queue waits."""
-    honours: frozenset[str] = frozenset()
-    """The requirements that the policy honours beside those that the engine does; see `engine.requirements`."""
 
     may_reslice: bool = False
     """True if the policy may reslice GPUs for a job; see `with_reslicing`."""
@@ -129,13 +121,6 @@ class MachinePolicy(ABC):
         """Return an upper bound on the utility of any split of the job over several machines; by default infinity."""
         return math.inf
 
-    def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
-        """Return the utility below which the job waits instead of starting; by default no job waits.
-
-        postponed: how often the job was deferred before; the more often, the lower the utility, or the same.
-        """
-        return -math.inf
-
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
         """Return why a job could not run even on the idle cluster although it has enough suitable GPUs, else None."""
         return None
@@ -147,36 +132,47 @@ class MachinePolicy(ABC):
         """
         return None
 
-    # ---- Policy --------------------------------------------------------------------------------------------
+    # ---- what the driver asks ------------------------------------------------------------------------------
 
-    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
+    def find(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better."""
+        return self.search(job, view, self.least_utility(job, postponed))
 
-        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine of
-        more than 4096 GPUs.
+    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
+        """Yield placements on different GPU sets: that of `find`, then every option on one machine, best first.
+
+        If there are none, yield the best split over several machines.
         """
-        view = _view(job, cluster)
-        require_honoured(job, cluster, self.name, self.all_honoured)
-        return self.search(job, view, self.least_utility(job))
+        seen: set[frozenset[int]] = set()
+        request, chosen = view.request(job), self.find(job, view)
+        options = () if request.anti_affine else self._machine_options(request, view).ranked()
+        ranked = (self._placement(job, request, view, *found) for found in options)
+        second = next(ranked, None)
+        first = chosen or second or self.search(job, view, -math.inf)
+        for placement in chain((one for one in (first, second) if one), ranked):
+            gpus = frozenset(placement.gpus)
+            if gpus not in seen:
+                seen.add(gpus)
+                yield placement
 
-    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` placements on different GPU sets: that of `place` first, then the others, best first.
+    def why_not(self, job: JobGraph, view: ClusterView, candidates: Sequence[Placement]) -> Refusal | None:
+        """Return why `find` returns no placement; None if it returns the first of `candidates`."""
+        asks = self.least_utility(job) > -math.inf
+        if not candidates or not asks or self.find(job, view) is not None:
+            return super().why_not(job, view, candidates)
+        return self.why_postponed(job, max(candidate.scores["utility"] for candidate in candidates))
 
-        If `place` would return None, the explanation also contains the reason. If a requirement cannot be honoured,
-        there is only the reason.
-        """
-        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
-        view = _view(job, cluster)
-        if refusal := cannot_honour(job, cluster, self.name, self.all_honoured):
-            return Explanation(self.name, (), refusal)
-        chosen = self.search(job, view, self.least_utility(job))
-        candidates = tuple(islice(self._ranked(job, view, chosen), top))
-        if chosen is not None:
-            return Explanation(self.name, candidates)
-        if candidates:
-            best = max(candidate.scores["utility"] for candidate in candidates)
-            return Explanation(self.name, candidates, self.why_postponed(job, best))
-        return Explanation(self.name, (), self.why_never(job, view) or self.why_not_now(job, view))
+    def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
+        """Return the utility of the best placement now, for a job that has to wait for a better one; else None."""
+        return self.refused_utility(job, view, least_utility)
+
+    def why_deferred(self, job: JobGraph, lack: float | None) -> Refusal | None:
+        """Return that the job waits for a placement of more utility than `lack`; None if that is None."""
+        return None if lack is None else self.why_postponed(job, lack)
+
+    def honoured_on(self, cluster: Cluster) -> frozenset[str]:
+        """Return the requirements that the policy honours, by its rules or by the engine."""
+        return self.all_honoured
 
     def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
         """Yield the machines on which the whole job fits, the best first; those that are equally good together.
@@ -184,28 +180,12 @@ class MachinePolicy(ABC):
         A machine counts by its best option, as in `place`, of which the first machine here is the one that it chooses.
         ValueError names a requirement that cannot be honoured.
         """
-        view = _view(job, cluster)
+        view = self.view_of(cluster)
+        _checks.instance(job, JobGraph, "job", ValueError)
         require_honoured(job, cluster, self.name, self.all_honoured)
         if not self.may_fit(job, cluster.num_free):
             return iter(())
         return self._machine_options(view.request(job), view).ranked_machines(self.least_utility(job))
-
-    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start, deciding in queue order; jobs of too low utility are deferred.
-
-        Jobs that do not fit even the idle cluster are rejected; a policy with `out_of_order` may do so only later,
-        when enough GPUs are free to try them. Jobs with a requirement that cannot be honoured are rejected too.
-        The cluster is not changed afterwards.
-        """
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        entries = checked_queue(queue)
-        with cluster.what_if() as state:
-            rule = self.live_rule(state)
-            return walk(entries, rule.decide, head_blocks=rule.head_blocks, exhausted=rule.exhausted)
-
-    def live_rule(self, cluster: Cluster) -> LiveRule:
-        """Return the rule by which `plan` decides job after job; it allocates those that start."""
-        return _Planning(self, cluster)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(){'.with_reslicing()' if self.may_reslice else ''}"
@@ -342,23 +322,6 @@ class MachinePolicy(ABC):
 
         return request.table((self, "never"), find)
 
-    def _ranked(self, job: JobGraph, view: ClusterView, chosen: Placement | None) -> Iterator[Placement]:
-        """Yield placements on different GPU sets: `chosen` first, then every other option on one machine, best first.
-
-        If `chosen` is None and no machine has an option, yield the best split over several machines.
-        """
-        seen: set[frozenset[int]] = set()
-        request = view.request(job)
-        options = () if request.anti_affine else self._machine_options(request, view).ranked()
-        ranked = (self._placement(job, request, view, *found) for found in options)
-        second = next(ranked, None)
-        first = chosen or second or self.search(job, view, -math.inf)
-        for placement in chain((one for one in (first, second) if one), ranked):
-            gpus = frozenset(placement.gpus)
-            if gpus not in seen:
-                seen.add(gpus)
-                yield placement
-
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         return view.table((self, request), partial(self._new_options, request, view))
 
@@ -404,106 +367,6 @@ class MachinePolicy(ABC):
         return _placed(job, gpus, view.cluster, choice.scores)
 
 
-class _Planning:
-    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster."""
-
-    def __init__(self, policy: MachinePolicy, cluster: Cluster) -> None:
-        self.head_blocks = not policy.out_of_order
-        self._policy = policy
-        self._cluster = cluster
-        self._num_gpus = cluster.topology.num_gpus
-        self._view = cluster.view(ClusterView)
-        self._always_honoured = always_honoured(cluster, policy.all_honoured)
-        own = getattr(policy.least_utility, "__func__", None)
-        self._asks_all_alike = own is MachinePolicy.least_utility
-        self._num_free = cluster.num_free
-        self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
-        self._version: int | None = None
-        self._failed: dict[JobRequest, list[_Failure]] = {}
-        """How requests failed in this walk, the highest least utility first; jobs that started since make no room."""
-        self._fresh: dict[JobRequest, _Failure] = {}
-        """Those of them that would fail again, as no job has started since."""
-        self._before: dict[JobRequest, _Failure] = {}
-        """What was fresh at the end of the last walk, if the cluster has not changed since."""
-
-    def kind_of(self, job: JobGraph) -> Hashable:
-        """Return the job's kind; a job with a requirement that cannot be honoured is not of the kind of others."""
-        request, refused = self._view.request(job), self._refusal(job) is not None
-        if self._asks_all_alike:
-            return request, refused
-        return request, refused, job.name, job.bandwidth_sensitive, job.min_utility
-
-    def begin(self) -> None:
-        """Begin a walk along the queue."""
-        self._num_free = self._cluster.num_free
-        same = self._version == self._cluster.native.num_changes
-        self._before = self._fresh if same else {}
-        self._failed, self._fresh = {}, {}
-
-    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement."""
-        job, policy, view = entry.job, self._policy, self._view
-        if job.requirements and (refusal := self._refusal(job)):
-            return refusal
-        if not self.can_defer(job):
-            # Only a head that blocks the queue needs to know whether it can ever run.
-            return policy.why_never(job, view) if self.head_blocks else None
-        request = view.request(job)
-        least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
-        known = self._failure(request, least)
-        if known is None:
-            placement = None
-            if policy.may_fit(job, self._num_free):
-                placement = policy.search_for(job, request, view, least)
-            if placement is not None:
-                self._cluster.allocate(entry.job_id, placement)
-                self._num_free = self._cluster.num_free
-                self._before, self._fresh = {}, {}
-                return placement
-            if refusal := policy.why_never(job, view):
-                return refusal
-            known = _Failure(least, policy.refused_utility(job, view, least))
-            self._fresh[request] = known
-            self._failed.setdefault(request, []).append(known)
-            self._version = self._cluster.native.num_changes
-        return None if known.utility is None else policy.why_postponed(job, known.utility)
-
-    def can_defer(self, job: JobGraph) -> bool:
-        """Return False if too few GPUs are free, shared or sliced for the job, although the cluster has enough."""
-        has_tasks = 0 < job.num_tasks <= self._num_gpus
-        return not has_tasks or (self._policy.may_fit(job, self._num_free) and not self.exhausted())
-
-    def exhausted(self) -> bool:
-        """Return True if no job with GPUs can start: none is free, shared or sliced."""
-        return self._num_free <= 0 and not (self._cluster.native.num_divided or self._places_without_gpus)
-
-    def _refusal(self, job: JobGraph) -> Refusal | None:
-        if self._always_honoured.issuperset(job.requirements):
-            return None
-        return cannot_honour(job, self._cluster, self._policy.name, self._policy.all_honoured)
-
-    def _failure(self, request: JobRequest, least_utility: float) -> _Failure | None:
-        """Return how the request failed in this walk, or would have, for jobs that ask for no more utility; or None."""
-        for known in self._failed.get(request, ()):
-            if least_utility >= known.least_utility:
-                return known
-        before = self._before.get(request)
-        if before is None or least_utility < before.least_utility:
-            return None
-        self._fresh[request] = before
-        found = _Failure(least_utility, before.utility)
-        self._failed.setdefault(request, []).append(found)
-        return found
-
-
-class _Failure(NamedTuple):
-    """A request without a placement of enough utility."""
-
-    least_utility: float
-    utility: float | None
-    """The utility of its best placement; None if it has none, or if any utility would have been enough."""
-
-
 def _placed(job: JobGraph, gpus: tuple[int, ...], cluster: Cluster, scores: Mapping[str, float]) -> Placement:
     topology = cluster.topology
     hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
@@ -517,9 +380,3 @@ def _placed(job: JobGraph, gpus: tuple[int, ...], cluster: Cluster, scores: Mapp
 
 def _no_splits() -> dict[tuple[JobRequest, int], float]:
     return {}
-
-
-def _view(job: JobGraph, cluster: Cluster) -> ClusterView:
-    _checks.instance(job, JobGraph, "job", ValueError)
-    _checks.instance(cluster, Cluster, "cluster", ValueError)
-    return cluster.view(ClusterView)

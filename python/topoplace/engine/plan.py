@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
@@ -148,13 +146,3 @@ def check_answer(answer: object, kind: type, policy: object, method: str, *, or_
         f"policy {getattr(policy, 'name', type(policy).__name__)!r}: {method} returned {_checks.shown(answer)}, "
         f"not {article} {kind.__name__}{' or None' if or_none else ''}"
     )
-
-
-def different_gpu_sets(placements: Iterable[Placement], count: int) -> tuple[Placement, ...]:
-    """Return up to `count` placements on different GPU sets, in order; only the first `2 * count` are examined."""
-    found: dict[frozenset[int], Placement] = {}
-    for placement in islice(placements, 2 * count):
-        found.setdefault(frozenset(placement.gpus), placement)
-        if len(found) == count:
-            break
-    return tuple(found.values())

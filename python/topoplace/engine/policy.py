@@ -7,11 +7,11 @@ To write a policy, implement all methods of `Policy`, or derive from `SearchPoli
 from __future__ import annotations
 
 import heapq
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from topoplace import _checks
@@ -27,18 +27,18 @@ from topoplace.engine.admission import (
     memory_limits,
     tasks_per_machine,
 )
+from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.effort import Effort
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
-from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
+from topoplace.engine.requirements import BY_LEVEL
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
 from topoplace.placement import Placement, Refusal
 
 if TYPE_CHECKING:
-    from topoplace.engine.queues.live_queue import LiveRule
-    from topoplace.engine.queues.waiting_kind import WaitingJob
+    pass
 
 
 @runtime_checkable
@@ -66,7 +66,7 @@ class Policy(Protocol):
         ...
 
 
-class SearchPolicy(ABC):
+class SearchPolicy(PolicyDriver):
     """Base of policies that need only one method, `best`; it provides requirement checks, ranking and queueing.
 
     On a cluster of several machines that a fabric joins, `best` sees one machine after the other, or the machines that
@@ -76,10 +76,7 @@ class SearchPolicy(ABC):
     The queue is strictly first in, first out: no job starts before an older one. A job that can never run is rejected.
     """
 
-    name: str
-    honours: frozenset[str] = frozenset()
-    """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
-
+    out_of_order = False
     num_ranking_nodes: int = 4_000_000
     """Search tree nodes that `explain` may visit to find the candidates after the first one; about a second's work."""
 
@@ -122,15 +119,11 @@ class SearchPolicy(ABC):
         """Return why the job should wait although `placement`, its best one, is possible; None to accept it."""
         return None
 
-    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
+    # ---- what the driver asks ------------------------------------------------------------------------------
 
-        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or
-        a topology without a fabric, of more than 4096 GPUs.
-        """
-        _check_size(cluster)
-        _checks.instance(job, JobGraph, "job", ValueError)
-        require_honoured(job, cluster, self.name, self.honoured_on(cluster))
+    def find(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better."""
+        cluster = view.cluster
         simple = not (job.requirements or cluster_search.is_split(cluster.topology))
         where = candidate_gpu_sets(job, cluster) if simple else []
         placement = None
@@ -138,46 +131,52 @@ class SearchPolicy(ABC):
             placement = self.best(job, cluster, where[0])
             check_answer(placement, Placement, self, "best", or_none=True)
         if placement is None and (len(where) != 1 or cluster.topology.partitioned_gpus):
-            placement = next(self._candidates(job, cluster, Effort(self.decision_budget())), None)
+            placement = next(self.candidates(job, view, Effort(self.decision_budget())), None)
         return None if placement is None or self._waits(job, placement) else placement
 
-    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` best GPU sets, each as its best placement with scores.
-
-        If `place` would return None, the explanation also contains the reason. The first candidate takes the work of
-        `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that was
-        enough. ValueError for a `top` below 1, and as for `place`.
-        """
-        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
-        _check_size(cluster)
-        _checks.instance(job, JobGraph, "job", ValueError)
-        if refusal := cannot_honour(job, cluster, self.name, self.honoured_on(cluster)):
-            return Explanation(self.name, (), refusal)
-        effort = Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
-        candidates = tuple(islice(self._candidates(job, cluster, effort), top))
-        if candidates:
-            refusal = self._waits(job, candidates[0])
+    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
+        """Yield placements on different GPU sets, best first; on a cluster of several machines machine by machine."""
+        cluster = view.cluster
+        if cluster_search.is_split(cluster.topology):
+            found = cluster_search.ranked(self, job, cluster, effort)
+        elif job.takes_parts:
+            found = cluster_search.ranked_for_parts(self, job, cluster, effort)
         else:
-            refusal = cluster_search.why_never(job, cluster) or cluster_search.why_not_now(job, cluster)
-        return Explanation(self.name, candidates, refusal, effort.complete)
+            found = self.ranked(job, cluster, effort)
+        return (_with_hosts(_with_slices(placement, job, cluster), job, cluster) for placement in found)
 
-    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start, from the head of the queue until one has to wait.
+    def why_not(self, job: JobGraph, view: ClusterView, candidates: Sequence[Placement]) -> Refusal | None:
+        """Return why `find` returns no placement; None if it returns the first of `candidates`."""
+        return self._waits(job, candidates[0]) if candidates else super().why_not(job, view, candidates)
 
-        Jobs that can never run, or have a requirement that cannot be honoured, are rejected and do not block the queue.
-        The cluster is not changed afterwards. ValueError for too many GPUs, as for `place`.
-        """
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        entries = checked_queue(queue)
-        with cluster.what_if() as state:
-            return walk(entries, self.live_rule(state).decide, head_blocks=True)
+    def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster; None if no such reason is known."""
+        return cluster_search.why_never(job, view.cluster)
 
-    def live_rule(self, cluster: Cluster) -> LiveRule:
-        """Return the rule by which `plan` decides job after job; it allocates those that start."""
-        return _Deciding(self, cluster)
+    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
+        """Return why a job that could run on an idle cluster cannot start now."""
+        return cluster_search.why_not_now(job, view.cluster)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+    def effort(self, job: JobGraph) -> Effort:
+        """Return the work that `explain` may take: that of `place`, and `num_ranking_nodes` for other candidates."""
+        return Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
+
+    def need_of(self, job: JobGraph, view: ClusterView) -> Hashable:
+        """Return the request of the job and of all that no policy tells apart from it."""
+        return view.exact_request(job)
+
+    def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> Refusal | None:
+        """Return why the job cannot start now; None if the cluster is too small for it at present."""
+        return self.why_not_now(job, view) if enough_suit(job, view.cluster) else None
+
+    def why_deferred(self, job: JobGraph, lack: Refusal | None) -> Refusal | None:
+        """Return the reason that was found for a job of equal need."""
+        return lack
+
+    def view_of(self, cluster: Cluster) -> ClusterView:
+        """Return the tables derived from a cluster; ValueError for more GPUs than one search can take."""
+        _check_size(cluster)
+        return cluster.view(ClusterView)
 
     def honoured_on(self, cluster: Cluster) -> frozenset[str]:
         """Return the requirements that the policy honours on this cluster, beside those of every policy."""
@@ -217,17 +216,6 @@ class SearchPolicy(ABC):
         check_answer(refusal, Refusal, self, "reason_to_wait", or_none=True)
         return refusal
 
-    def _candidates(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
-        """Yield placements on different GPU sets, best first; on a cluster of several machines machine by machine."""
-        split = cluster_search.is_split(cluster.topology)
-        if split:
-            found = cluster_search.ranked(self, job, cluster, effort)
-        elif job.takes_parts:
-            found = cluster_search.ranked_for_parts(self, job, cluster, effort)
-        else:
-            found = self.ranked(job, cluster, effort)
-        return (_with_hosts(_with_slices(placement, job, cluster), job, cluster) for placement in found)
-
     def _ranked_among(
         self, job: JobGraph, cluster: Cluster, gpu_sets: Iterable[tuple[GpuSet, GpuSet]], effort: Effort
     ) -> Iterator[Placement]:
@@ -264,56 +252,6 @@ class SearchPolicy(ABC):
                 if gpu not in required:
                     effort.extend(partial(solve, free - {gpu}, kept))
                     kept |= {gpu}
-
-
-class _Deciding:
-    """Decides the jobs of a queue, of which the oldest blocks it, and allocates those that start on the cluster."""
-
-    head_blocks = True
-
-    def __init__(self, policy: SearchPolicy, cluster: Cluster) -> None:
-        self._policy = policy
-        self._cluster = cluster
-        self._last: tuple[JobGraph, int, Outcome] | None = None
-        """The last job that waited, the number of the cluster's changes by then, and the reason."""
-
-    def kind_of(self, job: JobGraph) -> Hashable:
-        """Return the same kind for all jobs."""
-        return None
-
-    def begin(self) -> None:
-        """Begin a walk along the queue."""
-
-    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement."""
-        job, last = entry.job, self._last
-        changes = self._cluster.native.num_changes
-        if last is not None and last[0] is job and last[1] == changes:
-            return last[2]
-        outcome = self._decided(entry)
-        if outcome is None or (isinstance(outcome, Refusal) and not outcome.permanent):
-            self._last = (job, changes, outcome)
-        return outcome
-
-    def can_defer(self, job: JobGraph) -> bool:
-        """Return True: only the oldest job is ever deferred."""
-        return True
-
-    def exhausted(self) -> bool:
-        """Return False: even if no GPU is free, the next job may have to be rejected."""
-        return False
-
-    def _decided(self, entry: QueuedJob | WaitingJob) -> Outcome:
-        job, policy, cluster = entry.job, self._policy, self._cluster
-        if refusal := cannot_honour(job, cluster, policy.name, policy.honoured_on(cluster)):
-            return refusal
-        chosen = policy.place(job, cluster)
-        if chosen is not None:
-            cluster.allocate(entry.job_id, chosen, job)
-            return chosen
-        if refusal := cluster_search.why_never(job, cluster):
-            return refusal
-        return cluster_search.why_not_now(job, cluster) if enough_suit(job, cluster) else None
 
 
 def _with_slices(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from topoplace.engine.driver import queue_walk
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
-from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
+from topoplace.engine.queues.live_queue import Decided, LiveQueue
 from topoplace.placement import Placement, Refusal
 from topoplace.simulate.metrics import JobRecord
 
@@ -50,7 +51,7 @@ class Queue(Protocol):
 
 def queue_of(policy: Policy, cluster: Cluster) -> Queue:
     """Return an empty queue: the policies of the engine start jobs at once, others are asked for plans."""
-    rule = live_rule(policy, cluster)
+    rule = queue_walk(policy, cluster)
     return PlannedQueue(policy, cluster) if rule is None else StartedQueue(rule, policy, cluster)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
 
 from topoplace.engine.queues.waiting_kind import Job, WaitingKind
 from topoplace.placement import Placement, Refusal
@@ -12,7 +12,6 @@ from topoplace.placement import Placement, Refusal
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import QueuedJob
     from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.jobs.job_graph import JobGraph
@@ -175,23 +174,3 @@ class LiveQueue(Generic[Job]):
             del kinds[at]
             insort(kinds, kind, lo=at, key=_first)
         return job
-
-
-@runtime_checkable
-class _Live(Protocol):
-    """An interface for policies that decide jobs one by one."""
-
-    def live_rule(self, cluster: Cluster) -> LiveRule:
-        """Return the rule by which `plan` decides on this cluster."""
-        ...
-
-
-def live_rule(policy: object, cluster: Cluster) -> LiveRule | None:
-    """Return the rule of a policy of the engine; None for other policies, and if a subclass replaced `plan`."""
-    if not isinstance(policy, _Live) or "plan" in getattr(policy, "__dict__", ()):
-        return None
-    for base in type(policy).__mro__:
-        own = vars(base)
-        if "plan" in own or "live_rule" in own:
-            return policy.live_rule(cluster) if "plan" in own and "live_rule" in own else None
-    return None

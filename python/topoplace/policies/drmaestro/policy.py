@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,11 +13,12 @@ import numpy as np
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.admission import why_not_now
+from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.memo import Memo
-from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.queueing import Ask, BatchWalk, Outcome, checked_queue, refuse_duplicates
-from topoplace.engine.requirements import cannot_honour, require_honoured
+from topoplace.engine.requirements import cannot_honour
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.placement import Placement, Refusal, Scores
@@ -32,11 +32,12 @@ from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
 from topoplace.policies.drmaestro.phases import room
 
 if TYPE_CHECKING:
+    from topoplace.engine.effort import Effort
     from topoplace.engine.request import JobRequest
     from topoplace.policies.drmaestro.free_resources import FreeResources
 
 
-class DRMaestro:
+class DRMaestro(PolicyDriver):
     """DRMaestro: a policy that places the processes of a batch of jobs, then their GPUs, then their drives.
 
     Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their
@@ -96,39 +97,14 @@ class DRMaestro:
         self.window = _checks.integer(window, "window", ValueError, low=1, high=1 << 30)
         self.retry = _checks.flag(retry, "retry", ValueError)
 
-    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+    def find(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
         """Return the placement of the job, decided as a batch of one; None if nothing fits or waiting is better.
 
         Waiting is better if the policy is `network_aware`, the job would miss its goal, and `max_postponements` is
         above 0.
-        ValueError names a requirement that this policy or the cluster cannot honour.
         """
-        result = next(self._choices(job, cluster), None)
+        result = next(self.candidates(job, view, self.effort(job)), None)
         return result if isinstance(result, Placement) else None
-
-    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` placements on different GPU sets, or the reason if there is none.
-
-        The first is that of `place`. The processes of each further one avoid the machines of those before it. At most
-        `2 * top` placements are examined. ValueError if `top` is below 1.
-        """
-        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
-        _checks.instance(job, JobGraph, "job", ValueError)
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        if refusal := cannot_honour(job, cluster, self.name, self.honours):
-            return Explanation(self.name, (), refusal)
-        found: dict[frozenset[int], Placement] = {}
-        for result in islice(self._choices(job, cluster), 2 * top):
-            if isinstance(result, Refusal):
-                refusal = None if found else result
-                break
-            found.setdefault(frozenset(result.gpus), result)
-            if len(found) == top:
-                break
-        if not found and refusal is None:
-            view = cluster.view(ClusterView)
-            refusal = self.bundles(view.request(job), view).refusal or self._why_not_now(job, cluster)
-        return Explanation(self.name, tuple(found.values()), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start; the oldest `window` jobs are decided in batches, oldest first.
@@ -137,13 +113,13 @@ class DRMaestro:
         times. Jobs that can never run, or have a requirement that cannot be honoured, are rejected. now: time in
         seconds. ValueError if a job id occurs twice among the oldest `window` jobs.
         """
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        view = self.view_of(cluster)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
         entries = checked_queue(_checks.sequence(queue, "queue", ValueError)[: self.window])
         refuse_duplicates(entries)
-        plan = BatchWalk(entries, _BatchRule(self, cluster, now), repeat=self.retry).plan()
+        plan = BatchWalk(entries, _BatchRule(self, view, now), repeat=self.retry).plan()
         if self.costs.waiting == "rounds":
-            self.rounds(cluster.view(ClusterView)).count(entries, plan)
+            self.rounds(view).count(entries, plan)
         return plan
 
     def rounds(self, view: ClusterView) -> Rounds:
@@ -196,16 +172,12 @@ class DRMaestro:
         limit = self.max_postponements if self.network_aware else None
         return Decision(view.cluster.topology, free, network, self.costs, limit=limit, retry=self.retry)
 
-    def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement | Refusal]:
+    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement | Refusal]:
         """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before.
 
         If the job would be deferred, yield the refusal and stop.
         """
-        _checks.instance(job, JobGraph, "job", ValueError)
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        require_honoured(job, cluster, self.name, self.honours)
-        view = cluster.view(ClusterView)
-        request = view.request(job)
+        cluster, request = view.cluster, view.request(job)
         entry, needs = QueuedJob("job", job), self.bundles(request, view)
         used: list[int] = []
         if (
@@ -249,10 +221,15 @@ class DRMaestro:
             hosts=self.bundles(request, view).host_shares([machine]),
         )
 
-    def _why_not_now(self, job: JobGraph, cluster: Cluster) -> Refusal:
+    def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster; None if it could."""
+        return self.bundles(view.request(job), view).refusal
+
+    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
+        """Return why a job that could run on an idle cluster cannot start now."""
         where = "" if self.disaggregate else " beside the GPUs it needs"
         lack = f"no machine has the CPUs and memory it needs free{where}"
-        return why_not_now(job, cluster, lack, gpus_local=False)
+        return why_not_now(job, view.cluster, lack, gpus_local=False)
 
 
 class _BundleTables(Memo[tuple[Hashable, NetworkProfile | None], JobBundles]):
@@ -287,10 +264,10 @@ class _Group(NamedTuple):
 class _BatchRule:
     """DRMaestro's rule for the batches of one plan; it works on copies of the free resources and the network load."""
 
-    def __init__(self, policy: DRMaestro, cluster: Cluster, now: float) -> None:
+    def __init__(self, policy: DRMaestro, view: ClusterView, now: float) -> None:
         self._policy = policy
         self._now = now
-        self._view = cluster.view(ClusterView)
+        self._view = view
         self._free = free_columns(self._view).free()
         self._network = policy.network(self._view)
         self._asks: tuple[dict[int, Ask | Refusal], ...] = ({}, {})

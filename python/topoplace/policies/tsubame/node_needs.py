@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from topoplace.cluster.host_shares import shared_cpus
 from topoplace.cluster.hosts import cpus_of, megabytes
+from topoplace.engine.driver import Failure, Failures
 from topoplace.placement import HostShare
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 Amounts = tuple[int, int, tuple[int, int], int]
 """(nodes, GPUs per node, (thousandths of CPUs per node, nodes with a unit more), MB of memory per node)."""
+
+
+_NO_ROOM = Failure(-math.inf, None)
 
 
 class NodeNeeds:
@@ -87,27 +92,43 @@ class NodeNeeds:
         return f"{where} with {self.gpus} GPUs, {cpus} CPUs and {self.memory_gb * self.processes:g} GB"
 
 
-class Refused:
-    """A record of the requests known not to fit until resources are freed.
+class Refused(Failures):
+    """The needs that do not fit, until something besides the queue's own starts has changed.
 
     A request that needs at least as much as a recorded one does not fit either; it is *covered*.
     """
 
     def __init__(self) -> None:
-        self.known: set[NodeNeeds] = set()
+        super().__init__()
+        self._known: set[Hashable] = set()
         """The needs that were found not to fit."""
         self._least: dict[Hashable, list[Amounts]] = {}
 
-    def covers(self, needs: NodeNeeds) -> bool:
-        """Return True if a recorded request has the same GPU requirements and no larger amounts than `needs`."""
-        nodes, gpus, cpus, memory = needs.amounts
-        for least in self._least.get(needs.flavour, ()):
+    def begin(self, version: int) -> None:
+        """Begin a walk along the queue. version: the number of the cluster's changes."""
+        if self._version != version:
+            self._known, self._least, self._version = set(), {}, version
+
+    def find(self, need: Hashable, least_utility: float) -> Failure | None:
+        """Return that the need failed before; None if it was not tried."""
+        return _NO_ROOM if need in self._known else None
+
+    def cover(self, need: Hashable) -> bool:
+        """Return True if a recorded request has the same GPU requirements and no larger amounts than `need`."""
+        assert isinstance(need, NodeNeeds)
+        nodes, gpus, cpus, memory = need.amounts
+        for least in self._least.get(need.flavour, ()):
             if least[0] <= nodes and least[1] <= gpus and least[2] <= cpus and least[3] <= memory:
                 return True
         return False
 
-    def add(self, needs: NodeNeeds, *, is_covered: bool) -> None:
-        """Record needs that were found not to fit. is_covered: True if `covers` said so."""
-        self.known.add(needs)
-        if not is_covered:
-            self._least.setdefault(needs.flavour, []).append(needs.amounts)
+    def add(self, need: Hashable, failure: Failure, version: int) -> None:
+        """Record needs that were found not to fit."""
+        assert isinstance(need, NodeNeeds)
+        self._known.add(need)
+        if not self.cover(need):
+            self._least.setdefault(need.flavour, []).append(need.amounts)
+
+    def started(self, version: int) -> None:
+        """Note that a job of the queue has started, which makes no room."""
+        self._version = version

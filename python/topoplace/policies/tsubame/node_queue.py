@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from topoplace import _checks
-from topoplace.cluster.cluster import Cluster
 from topoplace.engine.admission import never, why_never, why_not_now
+from topoplace.engine.driver import Failures, PolicyDriver
 from topoplace.engine.machine_state import ClusterView
-from topoplace.engine.memo import Memo
-from topoplace.engine.plan import Explanation, Plan, QueuedJob, different_gpu_sets
-from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import always_honoured, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal, Scores
@@ -25,14 +19,13 @@ from topoplace.policies.tsubame.node_machines import NodeGpus, NodeMachines, Nod
 from topoplace.policies.tsubame.node_needs import NodeNeeds, Refused
 
 if TYPE_CHECKING:
-    from topoplace.engine.queues.live_queue import LiveRule
-    from topoplace.engine.queues.waiting_kind import WaitingJob
+    from topoplace.engine.effort import Effort
     from topoplace.engine.request import JobRequest
 
 _NO_MACHINES: frozenset[int] = frozenset()
 
 
-class NodeQueue(ABC):
+class NodeQueue(PolicyDriver):
     """Base of TSUBAME's two queues, `GQueue` and `RQueue`.
 
     A placement has the processes of each node in `hosts`, with their CPUs and memory, and borrowed GPUs in `remote`.
@@ -40,8 +33,6 @@ class NodeQueue(ABC):
     divided evenly among its nodes. The scores of a placement are its link scores and `remote_gpus`, the number of GPUs
     outside the pool of their process.
     """
-
-    name: str
 
     @abstractmethod
     def choose(
@@ -52,56 +43,43 @@ class NodeQueue(ABC):
         avoid: machines that get no node.
         """
 
-    # ---- Policy --------------------------------------------------------------------------------------------
+    # ---- what the driver asks ------------------------------------------------------------------------------
 
-    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the placement with which the job could start now; None if it has to wait or can never run.
+    def find(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
+        """Return the placement with which the job could start now; None if it has to wait or can never run."""
+        return self.search(job, self.need_of(job, view), view)
 
-        ValueError names a requirement that this policy or the cluster cannot honour.
-        """
-        return next(self._choices(job, cluster), None)
+    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
+        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before."""
+        needs, used = self.need_of(job, view), _NO_MACHINES
+        while placement := self.search(job, needs, view, used):
+            yield placement
+            used |= {share.machine for share in placement.hosts}
 
-    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` placements on different GPU sets, or the reason if there is none.
+    def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster; None if it could."""
+        needs = self.need_of(job, view)
+        return needs.request.table((self, "never"), lambda: self._why_never(needs, view))
 
-        The first is that of `place`. The processes of each further one avoid the machines of all processes before. At
-        most `2 * top` placements are examined. ValueError if `top` is below 1.
-        """
-        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
-        _checks.instance(job, JobGraph, "job", ValueError)
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        if refusal := cannot_honour(job, cluster, self.name):
-            return Explanation(self.name, (), refusal)
-        if found := different_gpu_sets(self._choices(job, cluster), top):
-            return Explanation(self.name, found)
-        view = cluster.view(ClusterView)
-        needs = _needs(view.request(job), view)
-        refusal = self.why_never(needs, view)
-        refusal = refusal or why_not_now(job, cluster, f"{needs.wishes()} needed", gpus_local=False)
-        return Explanation(self.name, (), refusal)
+    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
+        """Return why a job that could run on an idle cluster cannot start now."""
+        wishes = self.need_of(job, view).wishes()
+        return why_not_now(job, view.cluster, f"{wishes} needed", gpus_local=False)
 
-    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start: from the head of the queue, every job that fits.
+    def kind_of(self, job: JobGraph, view: ClusterView) -> Hashable:
+        """Return what the job needs on its nodes."""
+        return view.request(job).resource_key
 
-        Jobs that can never run, or have a requirement that cannot be honoured, are rejected.
-        """
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        entries = checked_queue(queue)
-        with cluster.what_if() as state:
-            return walk(entries, self.live_rule(state).decide, head_blocks=False)
+    def need_of(self, job: JobGraph, view: ClusterView) -> NodeNeeds:
+        """Return what the job needs on its nodes, in numbers."""
+        request = view.request(job)
+        return request.table(NodeNeeds, lambda: NodeNeeds(request, view.cluster.topology))
 
-    def live_rule(self, cluster: Cluster) -> LiveRule:
-        """Return the rule by which `plan` decides job after job; it allocates those that start."""
-        return _Walks(self, cluster)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+    def failures(self) -> Failures:
+        """Return an empty record of the needs that found no place, and of those that ask for as much or more."""
+        return Refused()
 
     # ---- inside --------------------------------------------------------------------------------------------
-
-    def why_never(self, needs: NodeNeeds, view: ClusterView) -> Refusal | None:
-        """Return why a job with these needs could not run even on the idle cluster; None if it could."""
-        return needs.request.table((self, "never"), lambda: self._why_never(needs, view))
 
     def _why_never(self, needs: NodeNeeds, view: ClusterView) -> Refusal | None:
         job = needs.request.job
@@ -112,17 +90,6 @@ class NodeQueue(ABC):
         if needs.uneven:
             return never(f"{job.num_tasks} GPUs cannot be split evenly over {needs.nodes} nodes")
         return never(f"needs {needs.wishes()}, the idle cluster has fewer")
-
-    def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
-        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before."""
-        _checks.instance(job, JobGraph, "job", ValueError)
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
-        require_honoured(job, cluster, self.name)
-        view = cluster.view(ClusterView)
-        needs, used = _needs(view.request(job), view), _NO_MACHINES
-        while placement := self.search(job, needs, view, used):
-            yield placement
-            used |= {share.machine for share in placement.hosts}
 
     def search(
         self, job: JobGraph, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = _NO_MACHINES
@@ -157,88 +124,6 @@ class NodeQueue(ABC):
             hosts=tuple(chain.from_iterable(map(needs.host_shares, hosts, cpus))),
             remote=remote,
         )
-
-
-class _Walks:
-    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster."""
-
-    head_blocks = False
-
-    def __init__(self, policy: NodeQueue, cluster: Cluster) -> None:
-        self._policy = policy
-        self._cluster = cluster
-        self._view = cluster.view(ClusterView)
-        self._always_honoured = always_honoured(cluster, frozenset())
-        self._refused = Refused()
-        self._version = -1
-        """The number of the cluster's changes up to which `_refused` holds."""
-        self._known: Memo[int, _Known] = Memo()
-
-    def kind_of(self, job: JobGraph) -> Hashable:
-        """Return the job's kind: what it needs on its nodes, and whether that can be honoured."""
-        return self._view.request(job).resource_key, self._known_of(job).refusal is not None
-
-    def begin(self) -> None:
-        """Begin a walk along the queue; what was refused is, until something besides its own starts has changed."""
-        changes = self._cluster.native.num_changes
-        if self._version != changes:
-            self._refused, self._version = Refused(), changes
-
-    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement."""
-        job, refused = entry.job, self._refused
-        known = self._known.get(id(job)) or self._known_of(job)
-        if known.refusal:
-            return known.refusal
-        needs = known.needs
-        if needs in refused.known:
-            return None
-        is_covered = refused.covers(needs)
-        placement = None if is_covered else self._policy.search(job, needs, self._view)
-        if placement is not None:
-            self._cluster.allocate(entry.job_id, placement)
-            self._version = self._cluster.native.num_changes
-            return placement
-        if known.never is None:
-            known.never = self._policy.why_never(needs, self._view) or False
-        if known.never:
-            return known.never
-        refused.add(needs, is_covered=is_covered)
-        return None
-
-    def can_defer(self, job: JobGraph) -> bool:
-        """Return True; jobs wait without a reason."""
-        return True
-
-    def exhausted(self) -> bool:
-        """Return False: jobs without GPUs may start if none is free."""
-        return False
-
-    def _known_of(self, job: JobGraph) -> _Known:
-        """Return what is known of a job graph."""
-        known = self._known.get(id(job))
-        if known is None:
-            honoured = self._always_honoured.issuperset(job.requirements)
-            refusal = None if honoured else cannot_honour(job, self._cluster, self._policy.name)
-            known = _Known(job, refusal, _needs(self._view.request(job), self._view))
-            self._known[id(job)] = known
-        return known
-
-
-@dataclass(slots=True, eq=False)
-class _Known:
-    """What a queue knows of a job graph; it holds the graph, so that no other gets its id."""
-
-    job: JobGraph
-    refusal: Refusal | None
-    """Why a requirement cannot be honoured."""
-    needs: NodeNeeds
-    never: Refusal | Literal[False] | None = None
-    """Why the job could not run even on the idle cluster; False if it could, None if it was not asked yet."""
-
-
-def _needs(request: JobRequest, view: ClusterView) -> NodeNeeds:
-    return request.table(NodeNeeds, lambda: NodeNeeds(request, view.cluster.topology))
 
 
 def _machines(needs: NodeNeeds, view: ClusterView, most_memory_gb: float = math.inf) -> NodeMachines:

@@ -1,0 +1,313 @@
+"""What all policies of the engine share: checks, explanations, and the walk along a queue.
+
+How a decision flows: `place` checks the arguments and the requirements, and calls `find`. `explain` lists what
+`candidates` yields, with the reason of `why_not`. `plan` walks along the queue: for each job it looks up whether an
+equal one has failed, else calls `find`, and allocates what that returns. A kind of rule provides `find` and
+`candidates`: one search (`SearchPolicy`), options of machines (`MachinePolicy`), nodes (`NodeQueue`), or batches
+(`DRMaestro`, which plans several jobs at once).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.effort import Effort
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.engine.requirements import always_honoured, cannot_honour, require_honoured
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.kernels import WorkBudget
+from topoplace.placement import Placement, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from topoplace.engine.queues.waiting_kind import WaitingJob
+
+
+class PolicyDriver(ABC):
+    """Base of the policies of the engine."""
+
+    name: str
+    honours: frozenset[str] = frozenset()
+    """The requirements that the policy honours in addition to those of every policy; see `engine.requirements`."""
+    out_of_order: bool = True
+    """True if a job may start while an older one in the queue waits."""
+
+    # ---- what a kind of rule provides ----------------------------------------------------------------------
+
+    @abstractmethod
+    def find(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
+        """Return the placement with which the job starts now; None if nothing fits or waiting is better.
+
+        The policy and the cluster honour all requirements of the job. postponed: how often the job was deferred before.
+        """
+
+    @abstractmethod
+    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement | Refusal]:
+        """Yield placements on different GPU sets, best first: that of `find`, if there is one, then others.
+
+        A refusal ends them. effort: the work that all candidates after the first may take.
+        """
+
+    @abstractmethod
+    def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster; None if no such reason is known."""
+
+    @abstractmethod
+    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
+        """Return why a job that could run on an idle cluster cannot start now."""
+
+    def why_not(self, job: JobGraph, view: ClusterView, candidates: Sequence[Placement]) -> Refusal | None:
+        """Return why `find` returns no placement; None if it returns the first of `candidates`."""
+        return None if candidates else self.why_never(job, view) or self.why_not_now(job, view)
+
+    def honoured_on(self, cluster: Cluster) -> frozenset[str]:
+        """Return the requirements that the policy honours on this cluster, in addition to those of every policy."""
+        return self.honours
+
+    def view_of(self, cluster: Cluster) -> ClusterView:
+        """Return the tables derived from a cluster; ValueError for a cluster that the policy cannot search."""
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        return cluster.view(ClusterView)
+
+    def effort(self, job: JobGraph) -> Effort:
+        """Return the work that `explain` may take."""
+        return Effort(WorkBudget())
+
+    # ---- what a queue asks ---------------------------------------------------------------------------------
+
+    def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
+        """Return the utility below which the job waits instead of starting; by default no job waits.
+
+        postponed: how often the job was deferred before; the more often, the lower the utility, or the same.
+        """
+        return -math.inf
+
+    def may_fit(self, job: JobGraph, num_free: int) -> bool:
+        """Return False if too few GPUs are wholly free, `num_free`, for the job."""
+        return True
+
+    def kind_of(self, job: JobGraph, view: ClusterView) -> Hashable:
+        """Return the job's kind: jobs of one kind get the same answer from the same state."""
+        return self.need_of(job, view)
+
+    def need_of(self, job: JobGraph, view: ClusterView) -> Hashable:
+        """Return what the job needs: if a job finds no place, no other of this need does that asks for as much."""
+        return view.request(job)
+
+    def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> Any:
+        """Return what kept a job from starting, for `why_deferred`; it is kept for jobs of equal need."""
+        return None
+
+    def why_deferred(self, job: JobGraph, lack: Any) -> Refusal | None:
+        """Return why the job is deferred; None if it waits without a reason. lack: that of a job of equal need."""
+        return None
+
+    def failures(self) -> Failures:
+        """Return an empty record of the jobs that found no place."""
+        return Failures()
+
+    # ---- Policy --------------------------------------------------------------------------------------------
+
+    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
+
+        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or
+        a topology without a fabric, of more than 4096 GPUs.
+        """
+        view = self.view_of(cluster)
+        _checks.instance(job, JobGraph, "job", ValueError)
+        require_honoured(job, cluster, self.name, self.honoured_on(cluster))
+        return self.find(job, view)
+
+    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
+        """Return up to `top` placements on different GPU sets: that of `place` first, then others, best first.
+
+        If `place` would return None, the explanation also contains the reason. If a requirement cannot be honoured,
+        there is only the reason. `complete` says whether the work for candidates after the first was enough. At most
+        `2 * top` placements are examined. ValueError for a `top` below 1, and as for `place`.
+        """
+        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
+        view = self.view_of(cluster)
+        _checks.instance(job, JobGraph, "job", ValueError)
+        if refusal := cannot_honour(job, cluster, self.name, self.honoured_on(cluster)):
+            return Explanation(self.name, (), refusal)
+        effort = self.effort(job)
+        found, refusal = different_gpu_sets(self.candidates(job, view, effort), top)
+        return Explanation(self.name, found, refusal or self.why_not(job, view, found), effort.complete)
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+        """Return which jobs start, are deferred or are rejected, decided one by one in queue order.
+
+        Jobs that do not fit even the idle cluster, or have a requirement that cannot be honoured, are rejected; a
+        policy with `out_of_order` may reject the former only later, when enough GPUs are free to try them. Without
+        `out_of_order`, no job starts before an older one that waits. The cluster is not changed afterwards.
+        """
+        self.view_of(cluster)
+        entries = checked_queue(queue)
+        with cluster.what_if() as state:
+            jobs = QueueWalk(self, state)
+            return walk(entries, jobs.decide, head_blocks=jobs.head_blocks, exhausted=jobs.exhausted)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def different_gpu_sets(
+    candidates: Iterator[Placement | Refusal], count: int
+) -> tuple[tuple[Placement, ...], Refusal | None]:
+    """Return up to `count` placements on different GPU sets, in order, and the refusal if that comes first.
+
+    Only the first `2 * count` are examined.
+    """
+    found: dict[frozenset[int], Placement] = {}
+    for _, candidate in zip(range(2 * count), candidates, strict=False):
+        if isinstance(candidate, Refusal):
+            return tuple(found.values()), None if found else candidate
+        found.setdefault(frozenset(candidate.gpus), candidate)
+        if len(found) == count:
+            break
+    return tuple(found.values()), None
+
+
+class QueueWalk:
+    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster.
+
+    A plan is one walk; a `LiveQueue` walks again and again.
+    """
+
+    def __init__(self, policy: PolicyDriver, cluster: Cluster) -> None:
+        self.head_blocks = not policy.out_of_order
+        self._policy = policy
+        self._cluster = cluster
+        self._num_gpus = cluster.topology.num_gpus
+        self._view = policy.view_of(cluster)
+        self._honours = policy.honoured_on(cluster)
+        self._always_honoured = always_honoured(cluster, self._honours)
+        own = getattr(policy.least_utility, "__func__", None)
+        self._asks_all_alike = own is PolicyDriver.least_utility
+        self._num_free = cluster.num_free
+        self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
+        self._failures = policy.failures()
+
+    def kind_of(self, job: JobGraph) -> Hashable:
+        """Return the job's kind; a job with a requirement that cannot be honoured is not of the kind of others."""
+        kind, refused = self._policy.kind_of(job, self._view), self._refusal(job) is not None
+        if self._asks_all_alike:
+            return kind, refused
+        return kind, refused, job.name, job.bandwidth_sensitive, job.min_utility
+
+    def begin(self) -> None:
+        """Begin a walk along the queue."""
+        self._num_free = self._cluster.num_free
+        self._failures.begin(self._cluster.native.num_changes)
+
+    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
+        """Return the outcome of a job; if it starts, allocate its placement."""
+        job, policy, view = entry.job, self._policy, self._view
+        if job.requirements and (refusal := self._refusal(job)):
+            return refusal
+        if not self.can_defer(job):
+            # Only a head that blocks the queue needs to know whether it can ever run.
+            return policy.why_never(job, view) if self.head_blocks else None
+        need = policy.need_of(job, view)
+        least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
+        failure = self._failures.find(need, least)
+        if failure is None:
+            placement = None
+            if not self._failures.cover(need):
+                placement = policy.find(job, view, entry.postponed)
+            if placement is not None:
+                self._cluster.allocate(entry.job_id, placement, job)
+                self._num_free = self._cluster.num_free
+                self._failures.started(self._cluster.native.num_changes)
+                return placement
+            if refusal := policy.why_never(job, view):
+                return refusal
+            failure = Failure(least, policy.lack_of(job, view, least))
+            self._failures.add(need, failure, self._cluster.native.num_changes)
+        return policy.why_deferred(job, failure.lack)
+
+    def can_defer(self, job: JobGraph) -> bool:
+        """Return False if too few GPUs are free, shared or sliced for the job, although the cluster has enough."""
+        has_tasks = 0 < job.num_tasks <= self._num_gpus
+        return not has_tasks or (self._policy.may_fit(job, self._num_free) and not self.exhausted())
+
+    def exhausted(self) -> bool:
+        """Return True if no job with GPUs can start: none is free, shared or sliced."""
+        return self._num_free <= 0 and not (self._cluster.native.num_divided or self._places_without_gpus)
+
+    def _refusal(self, job: JobGraph) -> Refusal | None:
+        if self._always_honoured.issuperset(job.requirements):
+            return None
+        return cannot_honour(job, self._cluster, self._policy.name, self._honours)
+
+
+class Failure(NamedTuple):
+    """A need without a placement of enough utility."""
+
+    least_utility: float
+    lack: Any
+    """What kept a job of this need from starting, as `PolicyDriver.lack_of` says."""
+
+
+class Failures:
+    """How needs failed in a walk, and in the one before if nothing has changed since.
+
+    Jobs that start in a walk make no room for others, but may change why others wait.
+    """
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self._failed: dict[Hashable, list[Failure]] = {}
+        """How needs failed in this walk, the highest least utility first."""
+        self._fresh: dict[Hashable, Failure] = {}
+        """Those of them that would fail again in the same way, as no job has started since."""
+        self._before: dict[Hashable, Failure] = {}
+        """What was fresh at the end of the last walk, if the cluster has not changed since."""
+
+    def begin(self, version: int) -> None:
+        """Begin a walk. version: the number of the cluster's changes."""
+        self._before = self._fresh if self._version == version else {}
+        self._failed, self._fresh = {}, {}
+
+    def find(self, need: Hashable, least_utility: float) -> Failure | None:
+        """Return how the need failed, or would have, for jobs that ask for no more utility; or None."""
+        for known in self._failed.get(need, ()):
+            if least_utility >= known.least_utility:
+                return known
+        before = self._before.get(need)
+        if before is None or least_utility < before.least_utility:
+            return None
+        self._fresh[need] = before
+        found = Failure(least_utility, before.lack)
+        self._failed.setdefault(need, []).append(found)
+        return found
+
+    def cover(self, need: Hashable) -> bool:
+        """Return True if a smaller need has failed, so that no search for this one is worth while."""
+        return False
+
+    def add(self, need: Hashable, failure: Failure, version: int) -> None:
+        """Record a failure. version: the number of the cluster's changes."""
+        self._fresh[need] = failure
+        self._failed.setdefault(need, []).append(failure)
+        self._version = version
+
+    def started(self, version: int) -> None:
+        """Note that a job has started. version: the number of the cluster's changes with it."""
+        self._before, self._fresh = {}, {}
+
+
+def queue_walk(policy: object, cluster: Cluster) -> QueueWalk | None:
+    """Return how a policy of the engine decides job after job; None for other policies, and for a `plan` of its own."""
+    own = getattr(getattr(policy, "plan", None), "__func__", None)
+    return (
+        QueueWalk(policy, cluster) if isinstance(policy, PolicyDriver) and own is PolicyDriver.plan else None
+    )
