@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ NOTHING = 3
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    monkeypatch.delitem(sys.modules, "broken_policies", raising=False)
     return installer(POLICY, tmp_path, monkeypatch)
 
 
@@ -109,7 +111,16 @@ def test_one_name_of_two_packages_is_refused(install: Install, call: Call) -> No
     assert (done.code, done.err[:40]) == (2, "topoplace: --policy = 'lowest': offered ")
 
 
-@pytest.mark.parametrize("text", ["raise RuntimeError('boom')", "raise SystemExit(5)", "x = ("])
+RAISED = (
+    "raise RuntimeError('boom')",
+    "raise SystemExit(5)",
+    "raise GeneratorExit",
+    "import asyncio\nraise asyncio.CancelledError",
+    "class Odd(BaseException):\n    def __str__(self):\n        raise ValueError\nraise Odd",
+)
+
+
+@pytest.mark.parametrize("text", [*RAISED, "x = ("])
 def test_a_package_that_raises_hides_no_other(
     install: Install, call: Call, tmp_path: Path, text: str
 ) -> None:
@@ -120,3 +131,32 @@ def test_a_package_that_raises_hides_no_other(
     rows = {line.partition(" ")[0]: line for line in done.out.splitlines()}
     assert "cannot be used: name = 'broken': its package offers" in rows["broken"]
     assert "their_policies" in rows["lowest"]
+
+
+@pytest.mark.parametrize("text", RAISED)
+@pytest.mark.parametrize("where", ["def __init__(self):", "@property\n    def name(self):"])
+def test_a_policy_that_raises_when_it_is_made_is_set_aside(
+    install: Install, call: Call, tmp_path: Path, text: str, where: str
+) -> None:
+    install("their_policies", "broken = broken_policies:Broken")
+    body = "\n        ".join(text.splitlines())
+    (tmp_path / "broken_policies.py").write_text(f"class Broken:\n    {where}\n        {body}\n")
+    with pytest.raises(ValueError, match=r"^name = 'broken': making it raised "):
+        tp.policies.get("broken")
+    done = call("policies")
+    assert (done.code, done.err) == (0, "")
+    assert "cannot be used: name = 'broken': making it raised " in done.out
+    done = call("simulate", "summit", "--policy", "broken")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("where", ["", "class Broken:\n    def __init__(self):\n        "])
+def test_an_interrupt_while_a_policy_is_imported_or_made_stays_one(
+    install: Install, call: Call, tmp_path: Path, where: str
+) -> None:
+    install("their_policies", "broken = broken_policies:Broken")
+    (tmp_path / "broken_policies.py").write_text(f"{where}raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        tp.policies.get("broken")
+    done = call("policies")
+    assert (done.code, done.out, done.err) == (130, "", "")

@@ -17,6 +17,8 @@ import pytest
 from command_line import Call, hear_interrupts
 from topoplace import machines
 from topoplace.cli import sweep_cells, sweep_plan
+from topoplace.state.file_lock import FileLock
+from topoplace.suite import topologies
 
 PLAN = """
 policies = ["baseline", "mapa-preserve", { name = "in order", policy = "vector-best-fit", in_order = true }]
@@ -168,6 +170,7 @@ WRONG = {
     "load = 0.5\nloads = [1.0]": "load = 0.5: there are loads too",
     "loads = [1.0]\nworkloads = [{ load = 0.5 }]": "workloads[0].load = 0.5: there are loads too",
     "policies = [": "Invalid value",
+    f"load = {'[' * 5000}": "nested too deeply",
 }
 
 
@@ -232,6 +235,114 @@ def test_an_interrupted_sweep_keeps_its_cells_and_is_quiet(here: Path) -> None:
     assert 3 <= len(list(here.glob("out/cells/*.json"))) < 3000
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process as no handler can notice")
+def test_a_second_sweep_in_a_folder_is_refused_until_the_first_has_ended(here: Path, call: Call) -> None:
+    Path("plan.toml").write_text(PLAN.replace("seeds = 2", "seeds = 500"), encoding="utf-8")
+    command = [sys.executable, "-m", "topoplace", "sweep", "plan.toml", "--workers", "2", "-o", "out"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(list(here.glob("out/cells/*.json"))) < 3:
+        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(0.002)
+    done = call("sweep", "plan.toml", "-o", "out", "--workers", 1)
+    assert (done.code, done.out, process.poll()) == (2, "", None)
+    assert re.fullmatch(
+        rf"topoplace: out: process {process.pid} on \S+ runs a sweep here; wait for its end, or take another "
+        r"directory\n",
+        done.err,
+    )
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    FileLock(here / "out/.lock").close()  # it is free
+
+
+def test_seeds_that_change_nothing_run_once(call: Call) -> None:
+    Path("seeds.toml").write_text(
+        'policies = ["baseline", "random-fit"]\ntopologies = ["minsky"]\nworkloads = ["trace.csv"]\nseeds = 5\n',
+        "utf-8",
+    )
+    done = call("sweep", "seeds.toml", "-o", "out", "--workers", 1)
+    assert done.code == 0, done.err
+    unchanged = "the seeds change nothing, as the jobs are all in the file: 1 seed instead of 5\n"
+    assert done.err.startswith(f"trace.csv on minsky: {unchanged}")
+    assert ("2 cells of plan" in done.out, "±" in done.out, "interval" in done.out) == (True, False, False)
+
+
+@pytest.mark.parametrize("drawn", ["loads = [0.5]", 'workloads = [{ num-jobs = 3, name = "mix" }]'])
+def test_seeds_that_change_something_all_run(call: Call, drawn: str) -> None:
+    Path("trace.csv").write_text(re.sub(r",[012],", ",0,", TRACE), encoding="utf-8")
+    jobs = "" if "workloads" in drawn else 'workloads = ["trace.csv"]'
+    Path("seeds.toml").write_text(
+        f'policies = ["baseline"]\ntopologies = ["minsky"]\nseeds = 5\n{jobs}\n{drawn}\n', "utf-8"
+    )
+    done = call("sweep", "seeds.toml", "-o", "out", "--workers", 1)
+    assert (done.code, "seeds change nothing" in done.err) == (0, False)
+    assert ("5 cells of plan" in done.out, "±" in done.out) == (True, True)
+
+
+@pytest.mark.filterwarnings("always:out. 1 cell")
+def test_an_edited_policy_gets_new_figures_and_others_keep_theirs(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("edited.toml").write_text(
+        'policies = ["baseline", "edited_policy:Mine"]\ntopologies = ["minsky"]\nworkloads = ["jobs.csv"]\n'
+        'performance = "fixed"\n',
+        "utf-8",
+    )
+    Path("jobs.csv").write_text("job_id,submit_s,num_gpus,duration_s\na,0,3,9\nb,1,4,9\nc,2,1,9\n", "utf-8")
+    monkeypatch.syspath_prepend(here)
+    waits: list[float] = []
+    written: list[int] = []
+    for in_order in ("False", "True"):
+        monkeypatch.delitem(sys.modules, "edited_policy", raising=False)
+        Path("edited_policy.py").write_text(
+            "from topoplace.policies import VectorBestFit\n\n\nclass Mine(VectorBestFit):\n"
+            f"    def __init__(self):\n        super().__init__(in_order={in_order})\n",
+            "utf-8",
+        )
+        done = call("sweep", "edited.toml", "-o", "out", "--workers", 1, "--json")
+        assert done.code == 0, done.err
+        waits.append(json.loads(done.out)[1]["figures"]["mean_wait"]["mean"])
+        written.append(Path("out/cells/000000.json").stat().st_mtime_ns)
+    assert waits == [pytest.approx(10 / 3), pytest.approx((8 + 16) / 3)]
+    assert written[0] == written[1]
+    again = "1 cell is simulated again, as the code of edited_policy:Mine has changed"
+    assert f"topoplace: out: {again}\n" in done.err
+
+
+def test_a_workload_whose_jobs_are_all_rejected_has_no_figures(call: Call) -> None:
+    Path("large.csv").write_text(TRACE.replace(",2,5", ",9,5").replace(",1,5", ",9,5"), encoding="utf-8")
+    Path("large.toml").write_text(
+        'policies = ["baseline", "fcfs"]\ntopologies = ["minsky"]\nworkloads = ["large.csv"]\n', "utf-8"
+    )
+    done = call("sweep", "large.toml", "-o", "out", "--workers", 1)
+    assert done.code == 0, done.err
+    why = "refuses: no job ran: all 3 jobs were rejected; the first: never fits: needs 9 GPUs, the topology has 4\n"
+    assert f"baseline {why}fcfs {why}" in done.out
+    assert "makespan" not in done.out
+
+
+@pytest.mark.filterwarnings("always:.*cannot be reached")
+def test_a_load_that_cannot_be_reached_is_noted(call: Call) -> None:
+    """One job lasts a thousand times as long as all submissions take."""
+    Path("long.csv").write_text(TRACE.replace("c,2,1,5", "c,2,1,5000"), encoding="utf-8")
+    Path("long.toml").write_text(
+        'policies = ["baseline"]\ntopologies = ["8-dgx1-v100.json"]\nworkloads = ["trace.csv", "long.csv"]\n'
+        'loads = [0.2, 0.9]\nperformance = "fixed"\n',
+        "utf-8",
+    )
+    Path("8-dgx1-v100.json").write_text(topologies.built("8-dgx1-v100").to_json(), encoding="utf-8")
+    done = call("sweep", "long.toml", "-o", "out", "--workers", 1)
+    assert done.code == 0, done.err
+    where = "long.csv on 8-dgx1-v100.json, load 0.9"
+    assert f"topoplace: {where}: load = 0.9: cannot be reached: jobs last long after " in done.err
+    assert f"{where}: load 0.9 is not reached: jobs used of all GPU time 1.5" in done.out
+    one = ("8-dgx1-v100.json", "--jobs", "long.csv", "--load", 0.9, "--performance", "fixed")
+    for command in (("simulate", *one), ("compare", *one, "--policies", "fcfs,baseline")):
+        done = call(*command)
+        assert "topoplace: load = 0.9: cannot be reached" in done.err
+        assert "load 0.9 is not reached: jobs used of all GPU time 1.5" in done.out
+
+
 def test_an_option_of_a_table_replaces_the_common_one() -> None:
     Path("plan.toml").write_text(
         'policies = ["fcfs"]\ntopologies = ["minsky"]\nnum-jobs = 9\n'
@@ -246,6 +357,7 @@ def test_an_option_of_a_table_replaces_the_common_one() -> None:
     assert sizes == {"three": 3, "nine": 9}
 
 
+@pytest.mark.filterwarnings("always:.*cannot be reached")
 def test_the_documented_file_is_understood(
     here: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,10 +375,10 @@ def test_the_documented_file_is_understood(
     )
     monkeypatch.syspath_prepend(here)
     plan = sweep_plan.read(Path("plan.toml"))
-    assert len(plan.cells) == 4 * 2 * 2 * 3 * 10
+    assert len(plan.cells) == 4 * 2 * 3 * (10 + 1)  # the file of jobs says all, so one seed is enough
     last = plan.cells[-1]
-    assert (last.policy, last.seed) == ("my_package.my_module:MyPolicy", 9)
+    assert (last.policy, last.seed) == ("my_package.my_module:MyPolicy", 0)
     assert tuple(last.scenario) == ("cluster.json", "trace.csv.gz", 1.1)
-    study = sweep_cells.study_of((*last.options["arguments"], "--seed=9"))
+    study = sweep_cells.study_of((*last.options["arguments"], "--seed=0"))
     assert [job.bandwidth_sensitive for job in study.workload.jobs] == [True, False, True]
     assert study.hosts.cpus == 64

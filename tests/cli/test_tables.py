@@ -140,7 +140,7 @@ def test_numbers_are_aligned_to_the_right(call: Call) -> None:
 
 def test_a_dash_is_explained_once_below_the_table(call: Call) -> None:
     out = call("compare", "dgx1-v100", "--jobs", "none.txt", "--policies", "baseline,fcfs").out
-    assert "- in utilization, mean wait, throughput speed-up: no job ran\n" in out
+    assert "- in makespan, utilization, mean wait, throughput speed-up: no job ran\n" in out
     assert out.count("no job ran\n") == 1
     assert "- in preserved: fcfs does not compute it" in call("place", "summit", "--policy", "fcfs").out
     assert "- in utility, SLO violations: the policy has no score of utility" in (
@@ -165,7 +165,7 @@ def row(name: str, makespan: float, wait: float, rejected: float = 0.0) -> dict[
         ([row("a", 102, 1), row("b", 100, 5)], {1}),
         ([row("a", 10, 1, 3), row("b", 20, 5)], {1}),
         ([row("a", 10, 2), row("b", 10, 2), row("c", 11, 0)], {0, 1}),
-        ([row("a", 0, math.nan, 1), row("b", 0, math.nan, 1)], set()),
+        ([row("a", math.nan, math.nan, 1), row("b", math.nan, math.nan, 1)], set()),
     ],
 )
 def test_the_best_policy(rows: list[dict[str, Any]], best: set[int]) -> None:

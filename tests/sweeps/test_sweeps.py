@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from topoplace import sweeps
+from topoplace.state.file_lock import FileLock
 from topoplace.sweeps import Cell, Plan, Scenario
+from topoplace.sweeps.comparison import notes_of
 from topoplace.sweeps.finished_cells import FinishedCells
 
 NAN = math.nan
@@ -79,12 +86,146 @@ def test_cells_of_another_plan_are_refused_by_name(tmp_path: Path) -> None:
         sweeps.run(other, figures, tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"plan": "x"}', '{"plan": "x", "cell": {}, "figures": 3}'])
-def test_damaged_cells_are_refused_by_name(tmp_path: Path, text: str) -> None:
+DAMAGED = r"%s: not a finished cell, or damaged; remove it and go on$"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            b"",
+            b"{",
+            b"[]",
+            b'{"plan": "x"}',
+            b'{"plan": "x", "cell": {}, "figures": 3}',
+            b"\xff\xfe{",
+            b"\0",
+        ),
+        b"[" * 5000,
+        b'{"plan": ' * 5000,
+        b'{"plan": 1, "cell": 1, "figures": {"a": ' + b"9" * 5000 + b"}}",
+    ],
+)
+def test_damaged_cells_are_refused_by_name(tmp_path: Path, data: bytes) -> None:
     sweeps.run(PLAN, figures, tmp_path)
-    (tmp_path / "cells/000003.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"000003\.json: not a finished cell, or damaged"):
+    (tmp_path / "cells/000003.json").write_bytes(data)
+    with pytest.raises(ValueError, match=DAMAGED % r"000003\.json"):
         sweeps.run(PLAN, figures, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        *('"figures": {"makespan": NaN}', '"figures": {"makespan": "5"}', '"figures": {"makespan": true}'),
+        *('"figures": {"makespan": [1]}', '"figures": {"makespan": 1e308}', '"figures": []'),
+        *('"refused": 3', '"refused": null', r'"refused": "\ud800"', f'"figures": {{"a": 1{"0" * 400}}}'),
+    ],
+)
+def test_cells_without_figures_are_refused_by_name(tmp_path: Path, outcome: str) -> None:
+    sweeps.run(PLAN, figures, tmp_path)
+    path = tmp_path / "cells/000003.json"
+    about = path.read_text("utf-8").partition('"figures"')[0]
+    path.write_text(f"{about}{outcome}}}", encoding="utf-8")
+    with pytest.raises(ValueError, match=DAMAGED % r"000003\.json"):
+        sweeps.run(PLAN, figures, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["abc.json", "-00001.json", "1.json", "٠٠٠٠٠١.json", "0_0001.json", ".json"])
+def test_files_that_are_not_called_as_cells_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    sweeps.run(PLAN, figures, tmp_path)
+    cells = tmp_path / "cells"
+    (cells / name).write_bytes((cells / "000001.json").read_bytes())
+    with pytest.raises(ValueError, match=DAMAGED % re.escape(name)):
+        sweeps.run(PLAN, figures, tmp_path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_what_is_no_file_is_refused_by_name(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    (tmp_path / "cells").mkdir()
+    make(tmp_path / "cells/000001.json")
+    with pytest.raises(ValueError, match=DAMAGED % r"000001\.json"):
+        sweeps.run(PLAN, figures, tmp_path)
+
+
+@given(data=st.data())
+def test_a_cell_cut_off_or_changed_is_read_or_refused_by_name(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("sweep")
+    FinishedCells(folder, PLAN).add(0, figures(PLAN.cells[0]))
+    path = folder / "000000.json"
+    whole = path.read_bytes()
+    begin = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(begin, len(whole)))
+    path.write_bytes(whole[:begin] + data.draw(st.binary(max_size=5)) + whole[end:])
+    try:
+        assert FinishedCells(folder, PLAN).outcomes.keys() <= {0}
+    except ValueError as error:
+        assert str(error).startswith(f"{path}: ")  # noqa: PT017 - not every change is an error
+
+
+# ---- one sweep at a time ---------------------------------------------------------------------------------------
+
+
+def test_a_second_sweep_in_the_folder_is_refused_and_leaves_it_alone(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def simulate(cell: Cell) -> sweeps.Outcome:
+        if not said:
+            part = tmp_path / "cells/.000000.json.77.part"
+            part.touch()
+            with pytest.raises(ValueError, match="runs a sweep here") as refusal:
+                sweeps.run(PLAN, figures, tmp_path)
+            said.append(str(refusal.value))
+            assert part.exists()
+        return figures(cell)
+
+    assert len(sweeps.run(PLAN, simulate, tmp_path)) == len(PLAN.cells)
+    assert said[0].startswith(f"{tmp_path}: process {os.getpid()} on ")
+    assert said[0].endswith("; wait for its end, or take another directory")
+    assert sweeps.run(PLAN, figures, tmp_path)  # it is free again
+
+
+def test_a_whole_sweep_is_read_while_another_has_the_folder(tmp_path: Path) -> None:
+    outcomes = sweeps.run(PLAN, figures, tmp_path)
+    with closing(FileLock(tmp_path / ".lock")):
+        assert len(sweeps.run(PLAN, figures, tmp_path)) == len(outcomes)
+
+
+def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}: cannot be locked (Is a directory); take ")):
+        sweeps.run(PLAN, figures, tmp_path)
+
+
+# ---- the code that gave the figures ----------------------------------------------------------------------------
+
+
+def with_code(code: str) -> Plan:
+    """The plan, in which policy "one" has other code."""
+    return Plan(
+        tuple(replace(cell, code=code) if cell.policy == "one" else cell for cell in PLAN.cells), PLAN.about
+    )
+
+
+def test_a_changed_policy_runs_its_own_cells_again(tmp_path: Path) -> None:
+    sweeps.run(with_code("a"), figures, tmp_path)
+    calls: list[int] = []
+    with pytest.warns(UserWarning, match="4 cells are simulated again, as the code of one has changed"):
+        sweeps.run(with_code("b"), counted(calls), tmp_path)
+    assert [PLAN.cells[index].policy for index in calls] == ["one"] * 4
+    calls.clear()
+    sweeps.run(with_code("b"), counted(calls), tmp_path)
+    assert calls == []
+
+
+def test_a_changed_library_runs_all_cells_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeps.run(PLAN, figures, tmp_path)
+    monkeypatch.setattr("topoplace.sweeps.finished_cells.library_digest", lambda: "another")
+    calls: list[int] = []
+    with pytest.warns(UserWarning, match="8 cells are simulated again, as the code of topoplace has changed"):
+        sweeps.run(PLAN, counted(calls), tmp_path)
+    assert calls == list(range(8))
 
 
 def test_a_cell_under_another_number_is_refused(tmp_path: Path) -> None:
@@ -121,6 +262,32 @@ def test_rows_have_the_mean_of_what_seeds_have() -> None:
     assert rows[0].samples["makespan"].values == (10.0, 10.0 + 1 / 3)
     assert rows[0].samples["mean_wait"].values == (2.0,)
     assert rows[3].samples == {}
+
+
+def test_seeds_that_change_nothing_give_no_interval(tmp_path: Path) -> None:
+    def always(cell: Cell) -> sweeps.Outcome:
+        makespan = 5.0 + (cell.seed if cell.policy == "two" else 0)
+        return {"makespan": makespan, "rejected": 0.0, "mean_wait": NAN}
+
+    rows = sweeps.rows_of(PLAN, [always(cell) for cell in PLAN.cells])
+    assert [(row.policy, row.equal_seeds) for row in rows] == [("one", 2), ("two", 0)] * 2
+    assert rows[0].samples["makespan"].values == (5.0,)
+    assert rows[1].samples["makespan"].values == (5.0, 6.0)
+    sweeps.write_page("equal", rows, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "<td>one</td><td>5</td><td>0</td>" in page
+    assert "<td>two</td><td>5.5 ± 6.35</td><td>0</td>" in page
+    assert "jobs on machine: the seeds change nothing under one, so there is no interval." in page
+
+
+def test_a_load_that_is_not_reached_is_noted() -> None:
+    """Under policy "two", jobs use a tenth of the GPU time although they ask for half of it."""
+    plan = Plan(PLAN.cells[4:])
+    used = {"one": 0.4, "two": 0.1}
+    rows = sweeps.rows_of(plan, [{"utilization": used[cell.policy] + cell.seed / 100} for cell in plan.cells])
+    assert notes_of(rows) == [
+        "jobs on machine, load 0.5: load 0.5 is not reached: jobs used of all GPU time 10.5 % under two"
+    ]
 
 
 def page_of(folder: Path) -> str:

@@ -106,12 +106,11 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
 
 def exit_code(results: Sequence[Result]) -> int:
     """Return 1, and say so on standard error, if no job ran in any of the results; else 0."""
-    records = [record for result in results for record in result.records]
-    if not records or any(record.placement for record in records):
+    from topoplace.simulate.metrics import none_ran
+
+    if not (why := none_ran(results)):
         return 0
-    num_jobs, reason = len(results[0].records), records[0].rejected
-    which = f"all {num_jobs} jobs were rejected; the first" if num_jobs > 1 else "the only one was rejected"
-    print(options.one_line(f"topoplace: no job ran: {which}: {reason}"), file=sys.stderr)
+    print(options.one_line(f"topoplace: {why}"), file=sys.stderr)
     return _NONE_RAN
 
 
@@ -122,7 +121,7 @@ class Study:
     """
 
     def __init__(self, arguments: argparse.Namespace, *, progress: bool = True) -> None:
-        from topoplace.simulate import MoveTimes
+        from topoplace.simulate import MoveTimes, RemoteCopies
 
         self.topology, self.hosts = reading.machines(arguments)
         self.arguments = arguments
@@ -131,6 +130,7 @@ class Study:
         workload = _workload(arguments, self.profile)
         with reading.errors_of("--without"):
             self.workload = workload.without(*unwanted)
+        at_once = len(set(self.workload.submit_time.tolist())) == 1
         if arguments.load is not None:
             with flags.named(load="--load"):
                 self.workload = self.workload.with_load(
@@ -144,6 +144,9 @@ class Study:
         )
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance, arguments.step)
+        estimated = self.is_log and isinstance(self.model, RemoteCopies)
+        self.seed_counts = not arguments.jobs or estimated or (at_once and arguments.load is not None)
+        """False if the file of jobs says all, so that every seed gives the same; no model of run times draws."""
         self.typical = self._typical(arguments.typical)
         self.discipline = _discipline(arguments, self.workload)
         with flags.named(move_s="--make-room"):

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import functools
 import io
+import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 from topoplace.cli import options, study
@@ -32,15 +33,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 def simulate(cell: Cell) -> Outcome:
-    """Return the figures of a cell, those of `Result.summary`, or the reason if its policy cannot run the jobs."""
+    """Return the figures of a cell, those of `Result.summary`; or the reason if its policy can run none of the jobs."""
+    from topoplace.simulate.metrics import none_ran
+
     load = () if cell.scenario.load is None else (f"--load={cell.scenario.load!r}",)
     runs = study_of((*cell.options["arguments"], *load, f"--seed={cell.seed}"))
     result = runs.attempt(cell.options["policy"], **cell.options["given"])
-    return result if isinstance(result, str) else result.summary()
+    return result if isinstance(result, str) else none_ran([result]) or result.summary()
 
 
 @functools.lru_cache(maxsize=1)
 def study_of(arguments: tuple[str, ...]) -> study.Study:
     """Return the topology and jobs of a cell; the last one is kept, as the next cell is often another policy's."""
-    with contextlib.redirect_stderr(io.StringIO()):  # skipped rows were reported when the plan was read
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):  # reported when the plan was read
+        warnings.simplefilter("ignore")
         return study.Study(parser().parse_args(arguments), progress=False)

@@ -7,7 +7,9 @@ import contextlib
 import hashlib
 import io
 import os
+import sys
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,6 +28,8 @@ _LISTS: Final = ("policies", "topologies", "workloads", "loads", "seeds")
 _FILES: Final = ("topology", "jobs", "typical", "profile")
 _DEFAULT_MIX: Final = "mapa"
 _MOST_SEEDS: Final = 100_000
+_MOST_NAMED: Final = 3
+_SEEDS_CHANGE_NOTHING: Final = "the seeds change nothing, as the jobs are all in the file"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ def read(path: Path) -> Plan:
             content = tomllib.loads(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise ValueError("not a text in UTF-8") from None
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
         return _File(content, path.parent).plan()
 
 
@@ -62,9 +68,7 @@ class _File:
     def plan(self) -> Plan:
         from topoplace.sweeps import Cell, Plan, Scenario
 
-        policies = self._entries("policies", "policy")
-        for entry in policies:
-            _check_policy(entry)
+        policies = [(entry, _code_of(entry)) for entry in self._entries("policies", "policy")]
         common = self._arguments("", {k: v for k, v in self.content.items() if k not in _LISTS})
         topologies = [(entry, self._topology(entry)) for entry in self._entries("topologies", "topology")]
         workloads = [
@@ -73,18 +77,27 @@ class _File:
         loads, seeds = self._loads(), self._seeds()
         cells: list[Cell] = []
         read: list[_Entry] = []
+        unchanged: list[str] = []
         for (where, machines), (jobs, asked), load in product(topologies, workloads, loads):
             self._refuse_twice(where, jobs)
             arguments = (*common, *machines, *asked)
             scenario = Scenario(where.name, jobs.name, load)
-            with contextlib.redirect_stderr(io.StringIO()) if jobs in read else contextlib.nullcontext():
-                _check_scenario(where, jobs, load, arguments)
+            quietly = contextlib.redirect_stderr(io.StringIO()) if jobs in read else contextlib.nullcontext()
+            with _warnings_begin(str(scenario)), quietly:
+                drawn = _check_scenario(where, jobs, load, arguments)
             read.append(jobs)
+            if not drawn and len(seeds) > 1:
+                unchanged.append(str(scenario))
             cells += [
-                Cell(policy.name, scenario, seed, {"arguments": arguments, **_policy(policy)})
-                for seed in seeds
-                for policy in policies
+                Cell(policy.name, scenario, seed, {"arguments": arguments, **_policy(policy)}, code)
+                for seed in (seeds if drawn else seeds[:1])
+                for policy, code in policies
             ]
+        if unchanged:
+            print(
+                f"{_list(unchanged)}: {_SEEDS_CHANGE_NOTHING}: 1 seed instead of {len(seeds)}",
+                file=sys.stderr,
+            )
         return Plan(tuple(cells), {"file": self.content, "inputs": self.inputs})
 
     def _refuse_twice(self, where: _Entry, jobs: _Entry) -> None:
@@ -192,21 +205,38 @@ def _policy(entry: _Entry) -> dict[str, Any]:
     return {"policy": given.pop("policy"), "given": given}
 
 
-def _check_policy(entry: _Entry) -> None:
-    from topoplace import policies
+def _code_of(entry: _Entry) -> str:
+    """Return the digest of a policy's code; ValueError if there is no such policy."""
+    from topoplace import sweeps
 
     made = _policy(entry)
     try:
-        policies.get(made["policy"], **made["given"])
+        return sweeps.code_of(made["policy"], **made["given"])
     except ValueError as error:
         raise ValueError(f"{entry.where}: {error}") from None
 
 
-def _check_scenario(where: _Entry, jobs: _Entry, load: float | None, arguments: tuple[str, ...]) -> None:
-    """Read the topology and the jobs as the cells will do."""
+@contextlib.contextmanager
+def _warnings_begin(scenario: str) -> Iterator[None]:
+    """Let warnings of the `with` block begin with the name of a scenario, and come after it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        warnings.warn(f"{scenario}: {text}", stacklevel=2)
+
+
+def _list(names: Sequence[str]) -> str:
+    """Return a few names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _check_scenario(where: _Entry, jobs: _Entry, load: float | None, arguments: tuple[str, ...]) -> bool:
+    """Read the topology and the jobs as the cells will do, and return whether the seed changes anything."""
     more = () if load is None else (f"--load={load!r}",)
     try:
-        study.Study(sweep_cells.parser().parse_args((*arguments, *more)), progress=False)
+        return study.Study(sweep_cells.parser().parse_args((*arguments, *more)), progress=False).seed_counts
     except ValueError as error:
         raise ValueError(f"{where.where} with {jobs.where}: {error}") from None
 

@@ -200,15 +200,18 @@ def get(name: str, **options: Any) -> Policy:
         raise ValueError(f"name = {_checks.shown(name)}: no such policy; {_hint(name.lower())}")
     try:
         made = policy(**options)
+        missing = [part for part in ("name", "place", "explain", "plan") if not hasattr(made, part)]
     except TypeError as error:
         shown = f"name = {_checks.shown(name)}" if own else name
         raise ValueError(f"{shown}: {str(error).partition('() ')[2] or error}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         if not own or isinstance(error, ValueError):
             raise
         what = installed.failure(error, "making it")
         raise ValueError(f"name = {_checks.shown(name)}: {what}") from error
-    if missing := [part for part in ("name", "place", "explain", "plan") if not hasattr(made, part)]:
+    if missing:
         raise ValueError(f"name = {_checks.shown(name)}: not a policy, as it lacks {', '.join(missing)}")
     return made
 

@@ -32,6 +32,12 @@ def packages(name: str) -> tuple[str, ...]:
     return tuple(sorted({one.value.partition(":")[0].partition(".")[0] for one in _offered().get(name, [])}))
 
 
+def module_of(name: str) -> str:
+    """Return the module with the policy that `name` means: MODULE:CLASS, or a name that one package offers; else ""."""
+    values = [name] if ":" in name else [one.value for one in _offered().get(name, [])]
+    return values[0].partition(":")[0] if len(set(values)) == 1 else ""
+
+
 def find(name: str) -> Callable[..., Policy] | None:
     """Return the class of the policy that an installed package offers by this name; None if none does.
 
@@ -60,8 +66,10 @@ def checked_class(load: Callable[[], object], what: str, no_class: str) -> Calla
     try:
         found = load()
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{what}: {error}") from None
-    except (Exception, SystemExit) as error:
+        raise ValueError(f"{what}: {_text_of(error)}") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ValueError(f"{what}: {failure(error, 'importing it')}") from error
     if not callable(found):
         raise ValueError(no_class)
@@ -77,7 +85,15 @@ def failure(error: BaseException, doing: str) -> str:
 
 def _raised(error: BaseException, doing: str, file: str, line: int | None) -> str:
     where = f" ({Path(file).name}, line {line})" if file else ""
-    return f"{doing} raised {type(error).__name__}: {error}{where}"
+    return f"{doing} raised {type(error).__name__}: {_text_of(error)}{where}"
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the message of an exception of others, whose own code may fail too."""
+    try:
+        return str(error)
+    except Exception:
+        return "an exception that cannot be printed"
 
 
 def is_of_others(policy: Policy) -> bool:
@@ -95,9 +111,9 @@ def faults_named(policy: Policy, begin: str = "", *, only_its_code: bool = False
     """
     try:
         yield
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         fault = _fault_of(policy, error, only_its_code=only_its_code) if is_of_others(policy) else ""
         if not fault:
             raise
@@ -107,8 +123,9 @@ def faults_named(policy: Policy, begin: str = "", *, only_its_code: bool = False
 def _fault_of(policy: Policy, error: BaseException, *, only_its_code: bool) -> str:
     """Return what is wrong with a policy of others that led to `error`; "" if the error is about something else."""
     about = f"policy {policy.name!r}: "
-    if str(error).startswith(about):
-        return str(error).removeprefix(about)
+    text = _text_of(error)
+    if text.startswith(about):
+        return text.removeprefix(about)
     package = _package(type(policy).__module__)
     own = [
         (frame.f_code, line)
@@ -118,7 +135,7 @@ def _fault_of(policy: Policy, error: BaseException, *, only_its_code: bool) -> s
     if own:
         code, line = own[-1]
         return _raised(error, own[0][0].co_name, code.co_filename, line)
-    if only_its_code:
+    if only_its_code or not isinstance(error, Exception | SystemExit):  # such as the end of a generator
         return ""
     if isinstance(error, AllocationError):
         return str(error)

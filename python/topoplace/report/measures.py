@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
+from topoplace.report.tables import number
 from topoplace.simulate.metrics import QUANTILES, WAIT_QUANTILES
+from topoplace.simulate.workloads.workload import is_missed
 
 if TYPE_CHECKING:
     from topoplace.simulate.metrics import Result
@@ -83,6 +85,16 @@ def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
     return [
         f"effective bandwidth (EffBW) is extrapolated for {which} bandwidth-sensitive jobs: {OUTSIDE_ITS_RANGE}"
     ]
+
+
+def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[str]:
+    """Return a line if jobs that ask for the share `load` of all GPU time used far less of it, by policy; else nothing.
+
+    utilization: by policy. load: None if none was asked for.
+    """
+    used = {} if load is None else {name: one for name, one in utilization.items() if is_missed(load, one)}
+    found = ", ".join(f"{number(100 * one)} % under {name}" for name, one in used.items())
+    return [f"load {load:g} is not reached: jobs used of all GPU time {found}"] if used else []
 
 
 def shown(key: str, row: Mapping[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -158,7 +158,7 @@ class Result:
 
         A job that was pre-empted and then rejected ran, but did not finish.
 
-        - makespan: first submission to last end, 0 if no job ran. throughput: jobs finished per hour of the makespan.
+        - makespan: first submission to last end, NaN if no job ran. throughput: jobs finished per hour of the makespan.
           utilization: GPU seconds that jobs held, shared GPUs by their shares, divided by all of the makespan.
           nvlink_use: see the method of this name.
         - wait_p50, p90, p99, max: quantiles of the waits, each the wait of a job, of two neighbours the longer one.
@@ -172,12 +172,12 @@ class Result:
         ran = self.jobs[~np.isnan(self.jobs["start"])]
         finished = ran[ran["rejected"] == ""]
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
-        makespan = float(ran["end"].max()) - begin if len(ran) else 0.0
+        makespan = float(ran["end"].max()) - begin if len(ran) else math.nan
         busy = float((ran["run_time"] * ran["num_gpus"] * ran["gpu_fraction"]).sum())
         return {
             "makespan": makespan,
-            "throughput": len(finished) / makespan * 3600 if makespan else float("nan"),
-            "utilization": busy / (makespan * self.topology.num_gpus) if makespan else float("nan"),
+            "throughput": len(finished) / makespan * 3600 if makespan else math.nan,
+            "utilization": busy / (makespan * self.topology.num_gpus) if makespan else math.nan,
             "nvlink_use": self.nvlink_use(),
             "mean_wait": _mean(ran["wait"]),
             **_quantiles("wait", ran["wait"], WAIT_QUANTILES, "higher"),
@@ -269,6 +269,16 @@ def refusal(result: Result) -> str:
     reasons = result.rejections()
     first = next(iter(reasons), "")
     return first if sum(reasons.values()) == len(result.records) and NOT_HONOURED in first else ""
+
+
+def none_ran(results: Sequence[Result]) -> str:
+    """Return how many jobs were rejected, and why the first was, if no job ran in any of the results; else ""."""
+    records = [record for result in results for record in result.records]
+    if not records or any(record.placement for record in records):
+        return ""
+    num_jobs = len(results[0].records)
+    which = f"all {num_jobs} jobs were rejected; the first" if num_jobs > 1 else "the only one was rejected"
+    return f"no job ran: {which}: {records[0].rejected}"
 
 
 def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:

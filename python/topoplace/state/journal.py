@@ -10,7 +10,6 @@ nor the connection of its parent.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sqlite3
@@ -21,13 +20,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from topoplace import _checks
 from topoplace.errors import JournalError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.state import schema
 from topoplace.state.entry import Entry, Stage, parsed, parsed_holding, written, written_holding
+from topoplace.state.file_lock import FileLock
 
 _PAGE_BYTES = 1024
 """Entries are short: smaller pages make an append write less."""
@@ -307,23 +307,19 @@ def _name_of(graph: JobGraph) -> str:
     return hashlib.sha256(graph.to_json().encode("ascii")).hexdigest()[:32]
 
 
-def _locked(path: Path) -> IO[bytes]:
-    """Return the lock file beside the file that `path` leads to, locked until it is closed or this process ends."""
+def _locked(path: Path) -> FileLock:
+    """Return the lock of the file that `path` leads to; its file is beside it."""
     try:
         real = path.resolve()
         if real.is_file() and real.stat().st_nlink > 1:
             raise JournalError(f"{path}: the file has several names (hard links); remove all but one")
-        lock = open(f"{real}.lock", "ab")  # noqa: SIM115 - it stays open
+        return FileLock(Path(f"{real}.lock"))
+    except BlockingIOError as error:
+        raise JournalError(f"{path}: another program writes this journal: {error.strerror}") from None
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror}") from None
     except RuntimeError:  # Python 3.12 and older
         raise JournalError(f"{path}: its symbolic links go in a circle") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise JournalError(f"{path}: another program writes this journal") from None
-    return lock
 
 
 _open_journals: weakref.WeakSet[Journal] = weakref.WeakSet()

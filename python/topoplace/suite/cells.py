@@ -15,7 +15,7 @@ from topoplace.simulate import MapaSlowdown, Result, Workload
 from topoplace.simulate import simulate as simulated
 from topoplace.simulate.metrics import score_of
 from topoplace.suite import topologies, workloads
-from topoplace.sweeps import Cell, Outcome, Plan, Scenario
+from topoplace.sweeps import Cell, Outcome, Plan, Scenario, code_of
 
 VERSION: Final = 1
 """Raised with every change of what is measured; results of different versions are not comparable."""
@@ -30,13 +30,12 @@ def plan(names: Sequence[str], *, quick: bool = False) -> Plan:
 
     quick: a machine, a cluster, two workloads and two seeds, to see that a policy runs. ValueError for an unknown name.
     """
-    for name in names:
-        policies.get(name)
+    code = {name: code_of(name) for name in names}
     where = _QUICK_TOPOLOGIES if quick else topologies.NAMES
     what = _QUICK_WORKLOADS if quick else workloads.NAMES
     seeds = range(QUICK_SEEDS if quick else SEEDS)
     cells = (
-        Cell(name, Scenario(topology, workload, None), seed)
+        Cell(name, Scenario(topology, workload, None), seed, code=code[name])
         for topology, workload, seed, name in product(where, what, seeds, names)
     )
     return Plan(tuple(cells), {"suite": VERSION})

@@ -39,21 +39,24 @@ def heads() -> tuple[str, ...]:
 
 
 def lines(scores: Sequence[Score]) -> list[tuple[str, ...]]:
-    """Return the rows of the table: mean ± half of the 95 % interval of each measure."""
+    """Return the rows of the table: each measure, and how many scenarios the policy runs and refuses."""
     return [
         (
             score.policy,
-            *(
-                f"{score.ratios[name].mean:.3f} ± {score.ratios[name].margin:.3f}"
-                if name in score.ratios
-                else "-"
-                for name in MEASURES
-            ),
+            *(_ratio(score, name) for name in MEASURES),
             str(score.scenarios),
             refusals(score) or "-",
         )
         for score in scores
     ]
+
+
+def _ratio(score: Score, name: str) -> str:
+    """Return mean ± margin; the mean alone if all seeds give the same, as for the reference."""
+    sample = score.ratios.get(name)
+    if sample is None:
+        return "-"
+    return f"{sample.mean:.3f} ± {sample.margin:.3f}" if sample.margin else f"{sample.mean:.3f}"
 
 
 def refusals(score: Score) -> str:

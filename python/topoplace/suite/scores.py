@@ -85,8 +85,9 @@ def _ratios(
         value, base = cells[scenario, seed], reference[scenario, seed]
         assert not isinstance(value, str)
         assert not isinstance(base, str)
-        if value[measure] > 0 and base[measure] > 0:  # NaN is neither
-            found.append(value[measure] / base[measure])
+        own, of_reference = value.get(measure, math.nan), base.get(measure, math.nan)
+        if own > 0 and of_reference > 0:  # NaN is neither
+            found.append(own / of_reference)
     return found
 
 

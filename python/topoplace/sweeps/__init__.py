@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from topoplace.sweeps.code_digests import code_of
 from topoplace.sweeps.comparison import Row, rows_of
 from topoplace.sweeps.engines import DaskEngine, Engine, RayEngine
 from topoplace.sweeps.page import Overview, write_page
@@ -22,6 +23,7 @@ __all__ = [
     "RayEngine",
     "Row",
     "Scenario",
+    "code_of",
     "rows_of",
     "run",
     "write_page",

@@ -14,7 +14,7 @@ from topoplace.report.measures import MEASURES
 from topoplace.report.tables import number
 from topoplace.simulate.samples import Sample
 from topoplace.simulate.storage.tables import replacing
-from topoplace.sweeps.comparison import Row
+from topoplace.sweeps.comparison import Row, notes_of
 from topoplace.sweeps.plan import Scenario
 
 COMPARED: Final = (
@@ -57,7 +57,8 @@ def write_page(title: str, rows: Sequence[Row], path: Path, *, overview: Overvie
     first = overview or Overview((), (), _slowdowns(scenarios), MEASURES[_DRAWN].heading)
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>Means over at most {seeds} seeds ± half of their 95 % intervals.</p>",
+        f"<p>Means over at most {seeds} seeds ± half of their 95 % intervals.</p>" if seeds > 1 else "",
+        *(f"<p>{escape(note)}.</p>" for note in notes_of(rows)),
         _html_table(first.heads, first.lines) if first.lines else "",
         _picture(first.panels, first.what),
         *(f"<h2>{escape(str(scenario))}</h2>{_table(group)}" for scenario, group in scenarios.items()),
@@ -69,14 +70,17 @@ def write_page(title: str, rows: Sequence[Row], path: Path, *, overview: Overvie
 
 
 def cells_of(row: Row, figures: Sequence[str]) -> list[str]:
-    """Return the figures of a row as people read them, mean ± margin; those of a policy that refuses as "refuses"."""
+    """Return the figures of a row as people read them, mean ± margin; those of a policy that refuses as "refuses".
+
+    A figure that is the same with all seeds has no margin.
+    """
     if row.refused and not row.samples:
         return ["refuses"] * len(figures)
     found: list[str] = []
     for name in figures:
         sample = row.samples.get(name)
         factor = MEASURES[name].factor
-        margin = f" ± {number(sample.margin * factor)}" if sample and len(sample.values) > 1 else ""
+        margin = f" ± {number(sample.margin * factor)}" if sample and sample.margin else ""
         found.append(f"{number(sample.mean * factor)}{margin}" if sample else "-")
     return found
 

@@ -33,13 +33,15 @@ class Scenario(NamedTuple):
 class Cell:
     """One simulation: a policy by name, a scenario, and the seed of what is drawn.
 
-    options: whatever the function that simulates it needs besides; it is not kept with finished cells.
+    options: whatever the function that simulates it needs besides; it is not kept with finished cells. code: digest of
+    the policy's code, see `code_of`, "" if it is not known; a finished cell of other code is simulated again.
     """
 
     policy: str
     scenario: Scenario
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    code: str = field(default="", compare=False)
 
     def labels(self) -> dict[str, Any]:
         """Return what tells the cell from the others of its plan, as columns of a table."""

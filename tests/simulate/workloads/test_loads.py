@@ -46,6 +46,25 @@ def test_shares_of_gpus_count() -> None:
 
 
 @pytest.mark.parametrize(
+    ("load", "last", "reached"), [(0.9, 1e6, "0.1"), (3.0, 1e6, "0.1"), (0.02, 1e5, "0.45")]
+)
+def test_a_load_that_most_jobs_cannot_reach_is_noted(load: float, last: float, reached: str) -> None:
+    """The last job holds one of a thousand GPUs long after the others."""
+    one = tp.JobGraph.independent(1)
+    workload = Workload([one] * 3, [0.0, 1.0, 2.0], [100.0, 100.0, last])
+    with pytest.warns(
+        UserWarning, match=rf"load = {load:g}: cannot be reached: .* use 0\.\d+ % of all GPU time"
+    ):
+        stretched = workload.with_load(load, 1000)
+    assert offered(stretched, 1000) == pytest.approx(load)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.9, 2.0])
+def test_a_load_that_jobs_reach_is_not_noted(load: float) -> None:
+    Workload.poisson(200, 10.0, 100.0, [1, 2, 4], seed=3).with_load(load, 16)  # a warning is an error here
+
+
+@pytest.mark.parametrize(
     ("load", "num_gpus", "message"),
     [
         (0.0, 8, "load = 0.0 is not above 0"),

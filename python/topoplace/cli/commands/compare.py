@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
         _print(rows, columns, f"{len(runs.workload)} jobs on {runs.topology.name}")
-        for remark in measures.remarks(columns, results):
+        used = {row["policy"]: row["utilization"] for row in rows}
+        for remark in (*measures.remarks(columns, results), *measures.load_remark(arguments.load, used)):
             print(remark)
         _print_rejections(results)
         job_files.print_assumed(runs.workload)
@@ -115,11 +117,11 @@ def _print(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str) -
 
 
 def _best(rows: Sequence[dict[str, Any]]) -> set[int]:
-    """Return the indices of the best rows by the rule that `_print` explains; none if there is only one row."""
-    if len(rows) < 2:
-        return set()
+    """Return the indices of the best rows by the rule that `_print` explains; none without two, or if no job ran."""
     fewest = min(row["rejected"] for row in rows)
-    left = [i for i, row in enumerate(rows) if row["rejected"] == fewest]
+    left = [i for i, row in enumerate(rows) if row["rejected"] == fewest and not math.isnan(row["makespan"])]
+    if len(rows) < 2 or not left:
+        return set()
     shortest = min(rows[i]["makespan"] for i in left)
     left = [i for i in left if rows[i]["makespan"] <= shortest * (1 + _ABOUT_EQUAL)]
     least_wait = min(rows[i]["mean_wait"] for i in left)

@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        _print(result)
+        _print(result, arguments.load)
         job_files.print_assumed(runs.workload)
     if arguments.save:
         try:
@@ -106,7 +106,7 @@ def _draw(result: Result, runs: study.Study, picture: Path) -> Iterator[Path]:
         yield fragments
 
 
-def _print(result: Result) -> None:
+def _print(result: Result, load: float | None) -> None:
     from topoplace.report import measures, tables
 
     summary = result.summary()
@@ -116,7 +116,12 @@ def _print(result: Result) -> None:
     ]
     title = f"{len(result.jobs)} jobs on {result.topology.name}, {result.policy}"
     tables.show(("measure", "value", "unit"), rows, title)
-    for line in (*measures.reasons_for_dashes(summary, [summary]), *measures.remarks(summary, [result])):
+    used = {result.policy: summary["utilization"]}
+    for line in (
+        *measures.reasons_for_dashes(summary, [summary]),
+        *measures.remarks(summary, [result]),
+        *measures.load_remark(load, used),
+    ):
         print(line)
     for reason, count in result.rejections().items():
         print(tables.plain(f"rejected {count}: {reason}"))

@@ -52,12 +52,13 @@ def _as_dict(row: Row) -> dict[str, Any]:
         name: {"mean": sample.mean, "low": sample.low, "high": sample.high, "seeds": len(sample.values)}
         for name, sample in row.samples.items()
     }
-    return {"policy": row.policy, **row.scenario._asdict(), "refused": row.refused, "figures": figures}
+    about = {"policy": row.policy, **row.scenario._asdict(), "refused": row.refused}
+    return {**about, "equal_seeds": row.equal_seeds, "figures": figures}
 
 
 def _print(rows: Sequence[Row], title: str) -> None:
     from topoplace.report import measures, tables
-    from topoplace.sweeps import page
+    from topoplace.sweeps import comparison, page
 
     names = page.compared(rows)
     loads = any(row.scenario.load is not None for row in rows)
@@ -66,5 +67,7 @@ def _print(rows: Sequence[Row], title: str) -> None:
     tables.show((*heads, *(measures.MEASURES[name].heading for name in names)), cells, title)
     if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):
         print("mean over the seeds ± half of its 95 % interval")
-    for policy, why in {row.policy: row.refused for row in rows if row.refused}.items():
+    for note in comparison.notes_of(rows):
+        print(tables.plain(note))
+    for policy, why in dict.fromkeys((row.policy, row.refused) for row in rows if row.refused):
         print(tables.plain(f"{policy} refuses: {why}"))

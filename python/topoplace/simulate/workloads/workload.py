@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +24,9 @@ from topoplace.simulate.workloads.logged_jobs import LogColumns, estimated_trans
 from topoplace.simulate.workloads.row_report import RowReport
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, lines_of
+
+_LEAST_REACHED: Final = 0.5
+"""Share of a load below which it is not reached; less than all is usual, as the last jobs leave GPUs idle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +125,7 @@ class Workload:
         last submission; 1 is all. Gaps between submissions keep their proportions. Jobs that are all submitted at once
         get the gaps of a Poisson process, drawn with `seed`, in the order of the rows.
 
+        A warning says so if not even half of the load can be reached, as jobs last long after the last submission.
         ValueError if `load` is not positive, `num_gpus` not at least 1, or there are no two jobs with a run time.
         """
         _checks.positive(load, "load", ValueError)
@@ -132,7 +138,15 @@ class Workload:
         if not times.any():
             times = np.cumsum(generators.seeded(seed).exponential(size=len(self)))
             times -= times[0]
-        return self._changed(self.jobs, times * (seconds / times.max()))
+        times *= seconds / times.max()
+        most = load * seconds / float((times + self.base_time).max())
+        if is_missed(load, most):
+            warnings.warn(
+                f"load = {load:g}: cannot be reached: jobs last long after the last submission, so that they use "
+                f"{100 * most:.2g} % of all GPU time or less",
+                stacklevel=2,
+            )
+        return self._changed(self.jobs, times)
 
     def _changed(self, jobs: Sequence[JobGraph], submit_time: NDArray[np.float64]) -> Workload:
         return Workload(
@@ -399,6 +413,11 @@ class Workload:
         `from_manifests`.
         """
         return cls(*generators.sc17(num_jobs, seed, mean_gap, profile, paper=paper, weights=weights))
+
+
+def is_missed(load: float, used: float) -> bool:
+    """Return True if jobs that ask for a share `load` of all GPU time use far less: the share `used`."""
+    return used < _LEAST_REACHED * min(load, 1.0)
 
 
 def _check_profile(profile: PerformanceProfile | None) -> None:

@@ -1,0 +1,115 @@
+"""Digests of the code that gives a cell its figures: this library's, and that of a policy of others."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from topoplace import _core, policies
+
+_CODE: Final = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
+_OURS: Final = __name__.partition(".")[0]
+_INSTALLED: Final = ("site-packages", "dist-packages")
+"""Folders that hold the packages of many authors, so that what is beside a module there is not a part of it."""
+_Files = dict[Path, str]
+"""Names of files with code by their paths; a name does not depend on the folder that the code is in."""
+
+
+@cache
+def library_digest() -> str:
+    """Return a digest of all code of this library, the compiled extension included."""
+    return _digest_of({**_files_of(sys.modules[_OURS]), Path(_core.__file__): "_core"})
+
+
+def code_of(name: str, **options: Any) -> str:
+    """Return a digest of the code of the policy called `name`, made with `options` as by `policies.get`.
+
+    It is "" for a policy of this library. Code of others is the whole package of the policy; for a module that is in no
+    package, the module and what it imports from the same folder; and the modules of base classes.
+    ValueError as for `policies.get`.
+    """
+    policy = policies.get(name, **options)
+    offered = "" if name in policies.names() else policies.installed.module_of(name)
+    files: _Files = {}
+    for start in _of_others((offered, type(policy).__module__)):
+        files |= _with_neighbours(_files_of(sys.modules[start.partition(".")[0]]))
+    for base in _of_others(one.__module__ for one in type(policy).__mro__):
+        files |= _own_file(sys.modules[base])
+    return _digest_of(files) if files else ""
+
+
+def _of_others(modules: Iterable[str]) -> list[str]:
+    """Return the imported modules that are neither this library's nor Python's."""
+    tops = {name: name.partition(".")[0] for name in modules if name in sys.modules}
+    return [name for name, top in tops.items() if top != _OURS and top not in sys.stdlib_module_names]
+
+
+def _digest_of(files: _Files) -> str:
+    """Return 12 hexadecimal digits that depend on the names and the contents of files."""
+    digest = hashlib.sha256()
+    for name, path in sorted((name, path) for path, name in files.items()):
+        digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+def _files_of(module: ModuleType) -> _Files:
+    """Return the files with the code of a module, or of all modules of a package."""
+    found = _own_file(module)
+    for folder in map(Path, getattr(module, "__path__", ())):
+        found |= _files_in(folder)
+    return found
+
+
+def _own_file(module: ModuleType) -> _Files:
+    path = Path(getattr(module, "__file__", None) or "")
+    return {path: module.__name__} if path.is_file() else {}
+
+
+def _files_in(package: Path) -> _Files:
+    return {
+        path: path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
+        if path.name.endswith(_CODE) and path.is_file()
+    }
+
+
+def _with_neighbours(files: _Files) -> _Files:
+    """Return files, and those of the modules and packages beside them that they import, directly or through others."""
+    found = dict(files)
+    left = list(files)
+    while left:
+        path = left.pop()
+        root = path.parents[found[path].count("/")]
+        if path.suffix in SOURCE_SUFFIXES and root.name not in _INSTALLED:
+            beside = {one: name for top in _imported_by(path) for one, name in _found_in(root, top).items()}
+            left += beside.keys() - found.keys()
+            found = beside | found
+    return found
+
+
+def _found_in(root: Path, name: str) -> _Files:
+    """Return the files of the module or package of a name in a folder, none for this library's and Python's."""
+    if name == _OURS or name in sys.stdlib_module_names:
+        return {}
+    modules = (root / f"{name}{ending}" for ending in _CODE)
+    return {one: one.name for one in modules if one.is_file()} | _files_in(root / name)
+
+
+def _imported_by(path: Path) -> Iterator[str]:
+    """Yield the top-level names of the modules that a file imports anywhere; none if it is not Python's."""
+    try:
+        parsed = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[0] for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
