@@ -10,7 +10,7 @@ import os
 import sys
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -217,7 +217,7 @@ def _code_of(entry: _Entry) -> str:
 
 
 @contextlib.contextmanager
-def _warnings_begin(scenario: str) -> Iterator[None]:
+def _warnings_begin(scenario: str) -> Generator[None]:
     """Let warnings of the `with` block begin with the name of a scenario, and come after it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
