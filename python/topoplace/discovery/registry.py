@@ -98,6 +98,7 @@ FORMATS = (
     Format("nvidia-smi -q", "nvidia.smi_query"),
     Format("nvidia-smi", "nvidia.smi_table"),
     Format("NCCL topology", "nccl.system_xml"),
+    Format("debug log of NCCL", "nccl.debug_log"),
     Format("measured speeds", "measurements.p2p_and_nccl_tests"),
     Format("rocm-bandwidth-test", "measurements.rocm_bandwidth_test"),
     Format("KFD tree as tar", "amd.kfd"),

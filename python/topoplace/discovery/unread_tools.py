@@ -104,13 +104,13 @@ TOOLS = (
         "a log of NCCL's rings and trees",
         r"NCCL INFO (?:Channel|Ring|Trees?) ?[\[0-9]",
         "it describes a job's communication, not a machine",
-        f"`JobGraph.from_nccl_log` reads it as a job graph; {_NCCL_FILE}",
+        f"`JobGraph.from_nccl_log` reads it as a job graph; {_NCCL_GRAPH} prints the machine's graph; {_NCCL_FILE}",
     ),
     Unread(
         "a debug log of NCCL",
         r"\bNCCL (?:INFO|WARN|TRACE)\b",
-        "its graph of the system and its lines about NVLink cliques are not read",
-        f"{_NCCL_GRAPH} prints rings, which `JobGraph.from_nccl_log` reads; {_NCCL_FILE}",
+        "it has neither NCCL's graph of the system nor NVLink cliques",
+        f"{_NCCL_GRAPH} prints the graph; {_NCCL_FILE}",
     ),
     Unread(
         "a dump of sacct",

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from topoplace import _checks
 from topoplace.discovery.text import xml_tree
@@ -45,6 +46,35 @@ class Device:
     """The index of its NUMA node in the file."""
     above: tuple[str, ...]
     """The PCIe switches above it, from the host bridge down."""
+
+
+class Place(Protocol):
+    """Where a device is in the tree."""
+
+    @property
+    def cpu(self) -> int:
+        """Return the index of its NUMA node."""
+        ...
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Return the PCIe switches above it, from the host bridge down."""
+        ...
+
+
+def shared_switches(gpu: Place, nic: Place) -> int:
+    """Return the number of PCIe switches above both devices; -1 if their NUMA nodes differ."""
+    if gpu.cpu != nic.cpu:
+        return -1
+    return sum(1 for a, b in zip(gpu.above, nic.above, strict=False) if a == b)
+
+
+def path_class(gpu: Place, nic: Place) -> str:
+    """Return the class of the path between a GPU and an adapter, in NCCL's terms: PIX, PXB, PHB or SYS."""
+    shared = shared_switches(gpu, nic)
+    if shared <= 0:
+        return "PHB" if shared == 0 else "SYS"
+    return "PIX" if len(gpu.above) == len(nic.above) == shared else "PXB"
 
 
 @dataclass(slots=True)

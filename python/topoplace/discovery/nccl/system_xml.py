@@ -389,7 +389,7 @@ def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
     """Return one adapter for each XML element `net`, and one, named by its bus id, for a device without `net`."""
     nics: dict[str, Nic] = {}
     for device in tree.nics:
-        paths = tuple(_path(gpu.device, device) for gpu in gpus)
+        paths = tuple(pci_tree.path_class(gpu.device, device) for gpu in gpus)
         nets = _nets(device)
         if not nets and device.name:
             nics[device.name] = Nic(device.name, paths)
@@ -422,21 +422,6 @@ def _rail_of(net: Element) -> int | None:
     return xml_tree.integer(net, "dev", high=_MAX_NUMBER) if "dev" in net.attributes else None
 
 
-def _shared(gpu: Device, nic: Device) -> int:
-    """Return the number of PCIe switches above both devices; -1 if their NUMA nodes differ."""
-    if gpu.cpu != nic.cpu:
-        return -1
-    return sum(1 for a, b in zip(gpu.above, nic.above, strict=False) if a == b)
-
-
-def _path(gpu: Device, nic: Device) -> str:
-    """Return the class of the path between a GPU and an adapter, in NCCL's terms: PIX, PXB, PHB or SYS."""
-    shared = _shared(gpu, nic)
-    if shared <= 0:
-        return "PHB" if shared == 0 else "SYS"
-    return "PIX" if len(gpu.above) == len(nic.above) == shared else "PXB"
-
-
 def _rails(gpus: Sequence[PlacedGpu], tree: Tree) -> list[int | None]:
     """Return the rail of every GPU, that of its nearest network port; all None if a GPU has no single nearest port."""
     rails = [_rail(gpu.device, tree) for gpu in gpus]
@@ -448,6 +433,6 @@ def _rail(gpu: Device, tree: Tree) -> int | None:
 
     None if no port shares a switch, or if several ports share the most.
     """
-    most = max((_shared(gpu, nic) for nic in tree.nics), default=0)
-    nets = [net for nic in tree.nics if _shared(gpu, nic) == most > 0 for net in _nets(nic)]
+    most = max((pci_tree.shared_switches(gpu, nic) for nic in tree.nics), default=0)
+    nets = [net for nic in tree.nics if pci_tree.shared_switches(gpu, nic) == most > 0 for net in _nets(nic)]
     return _rail_of(nets[0]) if len(nets) == 1 else None
