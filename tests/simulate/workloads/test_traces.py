@@ -250,3 +250,26 @@ def test_openb_as_it_is_published(name: str, rows: int, gpus: int, spec: int, sh
     assert sum(job.num_tasks > 0 for job in found.jobs) == gpus
     assert sum(job.gpu_model is not None for job in found.jobs) == spec
     assert isinstance(tp.JobGraph.from_json(found.jobs[1].to_json()), JobGraph)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns", "gpus", "share", "said"),
+    [
+        ("num_gpus_per_worker,worker_num", "2,4", {}, 8, 1.0, "num_gpus_per_worker x worker_num"),
+        ("gpuPerInstance,instances", "2,4", {}, 8, 1.0, "gpuPerInstance x instances"),
+        ("gpu_each,workers", "2,4", {"num_gpus": "gpu_each"}, 8, 1.0, "gpu_each x workers"),
+        ("plan_gpu,inst_num", "50,4", {"num_gpus": "plan_gpu"}, 4, 0.5, "plan_gpu x inst_num"),
+        ("plan_gpu,node", "200,4", {"num_gpus": "plan_gpu"}, 2, 1.0, "plan_gpu GPUs, as one process"),
+        ("gpus_per_node,num_nodes", "8,2", {}, 16, 1.0, "gpus_per_node x num_nodes"),
+        ("num_gpus,worker_num", "8,2", {}, 8, 1.0, "num_gpus is of the whole job, not of each of worker_num"),
+        ("gpu_request,replicas", "8,2", {"num_gpus": "gpu_request"}, 8, 1.0, "gpu_request is of the whole"),
+        ("gpus_each,instances", "8,2", {}, 16, 1.0, "1 jobs"),
+        ("g,w", "3,2", {"gpus_each": "g", "instances": "w"}, 6, 1.0, "1 jobs"),
+    ],
+)
+def test_gpus_of_each_process_are_multiplied_or_noted(
+    header: str, row: str, columns: dict[str, str], gpus: int, share: float, said: str
+) -> None:
+    found = Workload.from_trace(f"job_id,submit_s,duration_s,{header}\na,0,9,{row}\n", columns=columns)
+    assert (found.jobs[0].num_tasks, found.jobs[0].gpu_fraction) == (gpus, share)
+    assert said in str(found.report)

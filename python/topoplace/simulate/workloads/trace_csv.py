@@ -67,7 +67,9 @@ def read_trace(
     found = Columns(skip_bad_rows=skip_bad_rows)
     found.unsaid = unsaid
     _checks.flag(without_gpus, "without_gpus", ValueError)
-    form, header, rows = _begun(text, columns)
+    form, header, rows, assumed = _begun(text, columns)
+    if assumed:
+        unsaid.assume(assumed)
     used = {form.columns[field].name for field in form.columns}
     found.counter.ignore(name for name in header if name not in used)
     reader = _Reader(found, unsaid, without_gpus=without_gpus)
@@ -81,20 +83,21 @@ def read_trace(
 
 def _begun(
     text: Lines, columns: Mapping[str, str]
-) -> tuple[TraceFormat, list[str], Iterator[tuple[int, list[str]]]]:
-    """Return the format of a text, the names of its columns, and (line number, fields) of the rows below them."""
+) -> tuple[TraceFormat, list[str], Iterator[tuple[int, list[str]]], str]:
+    """Return the format of a text, its columns, (line number, fields) of the rows, and what is assumed of columns."""
     _checks.instance(columns, Mapping, "columns", ValueError)
     rows = lines(text)
     line, first = next(rows, (1, list[str]()))
     bare = without_header(first)
     if bare is not None:
-        return bare.with_columns(columns), list(bare.header), chain([(line, first)], rows)
+        return bare.with_columns(columns), list(bare.header), chain([(line, first)], rows), ""
     names = [name.strip() for name in first]
     form = format_of(names).with_columns(columns)
     for column in columns.values():
         if column not in names:
             raise ValueError(f"columns = {_checks.shown(column)}: the columns are {', '.join(names)}")
-    return form, checked_header(first, form.needed_columns()), rows
+    form, assumed = form.with_processes(names)
+    return form, checked_header(first, form.needed_columns()), rows, assumed
 
 
 class _Reader:

@@ -7,6 +7,7 @@ Acme is `trace_seren` and `trace_kalos` of Shanghai AI Lab (NSDI'24). The README
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,8 +32,29 @@ class Column:
 FIELDS: Final = (
     *("job_id", "submit_s", "start_s", "end_s", "duration_s", "num_gpus", "gpu_milli", "gpu_type", "cpus"),
     *("mem_mib", "nodes", "model", "batch", "min_utility", "pattern", "bandwidth_sensitive", "mig"),
+    *("instances", "gpus_each"),
 )
-"""What a trace may say of a job; in the format of our own, columns have these names."""
+"""What a trace may say of a job; in the format of our own, columns have these names.
+
+`instances` are the equal processes of a job, each with `gpus_each` GPUs (below 1 is a share of one), CPUs and memory.
+"""
+
+_WORKER: Final = r"(?:workers?|inst(?:ance)?s?|replicas?|pods?|tasks?|process(?:es)?|ranks?)"
+_PLACE: Final = rf"(?:{_WORKER}|nodes?|machines?|hosts?|servers?)"
+_GPUS_EACH: Final = re.compile(
+    rf"plan_gpus?|(?=.*gpu)(?:.*_)?(?:per|each)(?:_{_PLACE})?|{_PLACE}_(?:num_)?gpus?(?:_(?:num|count))?"
+)
+"""Names of columns of the GPUs of each process of a job; of several words, joined by _."""
+_INSTANCES: Final = re.compile(
+    rf"(?:num|n|count|number|no)(?:_of)?_{_WORKER}|{_WORKER}_(?:num|n|count|number|size)|(?:workers|instances|replicas)"
+)
+"""Names of columns of the number of equal processes of a job."""
+_NODES: Final = re.compile(
+    rf"(?:num|n|count|number|no)(?:_of)?_{_PLACE}|{_PLACE}_(?:num|n|count|number)|nodes|machines"
+)
+"""Names of columns of the number of machines, or of processes, of a job."""
+_HUNDREDTHS: Final = ("plan_gpu", "plan_gpus")
+"""Columns of PAI's names, which count hundredths of a GPU."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +63,7 @@ class TraceFormat:
 
     name: str
     columns: Mapping[str, Column]
-    """By field. Besides `FIELDS` there are `part`, a name that makes the id of a job unique; `instances`, the equal
-    processes of a job, each with `gpus_each` GPUs (below 1 is a share of one), CPUs and memory."""
+    """By field. Besides `FIELDS` there is `part`, a name that makes the id of a job unique."""
     needed: tuple[str, ...]
     """The fields without which a text has another format."""
     one_machine: bool = False
@@ -63,9 +84,54 @@ class TraceFormat:
             columns[field] = replace(OWN.columns[field], name=_checks.text(name, "columns", ValueError))
         return replace(self, columns=columns, needed=tuple(dict.fromkeys((*self.needed, *given))))
 
+    def with_processes(self, names: Sequence[str]) -> tuple[TraceFormat, str]:
+        """Return the format for a text whose columns `names` count the GPUs of each process, and what is assumed.
+
+        Without a number of GPUs of each process, a number of processes does not change that of the job's GPUs.
+        """
+        own = (self.columns.get(field) for field in ("gpus_each", "instances"))
+        if all(column is not None and column.name in names for column in own):
+            return self._without_total(self.columns), ""
+        count = self._column_of("instances", _INSTANCES, names)
+        each, total = (
+            self._column_of("gpus_each", _GPUS_EACH, names),
+            self._column_of("num_gpus", None, names),
+        )
+        if total is not None and _GPUS_EACH.fullmatch(_plain(total)):
+            each, total = total, None
+        if each is None or total is not None:
+            return self, "" if count is None else f"{total} is of the whole job, not of each of {count}"
+        columns = {
+            **self.columns,
+            "gpus_each": Column(each, over=100.0 if _plain(each) in _HUNDREDTHS else 1.0),
+        }
+        count = count or self._column_of("nodes", _NODES, names)
+        if count is None:
+            return self._without_total(columns), f"a job has {each} GPUs, as one process"
+        columns["instances"] = Column(count)
+        return self._without_total(columns), f"a job has {each} x {count} GPUs"
+
+    def _without_total(self, columns: Mapping[str, Column]) -> TraceFormat:
+        """Return the format with `columns`, which tell the number of GPUs without `num_gpus`."""
+        needed = tuple(field for field in self.needed if field != "num_gpus")
+        return replace(self, columns=columns, needed=needed)
+
+    def _column_of(self, field: str, pattern: re.Pattern[str] | None, names: Sequence[str]) -> str | None:
+        """Return the column of a field, or else the only one whose name fits `pattern`; None without one."""
+        known = self.columns.get(field)
+        if known is not None and known.name in names:
+            return known.name
+        found = [name for name in names if pattern is not None and pattern.fullmatch(_plain(name))]
+        return found[0] if len(found) == 1 else None
+
     def needed_columns(self) -> tuple[str, ...]:
         """Return the names of the columns without which a text has another format."""
         return tuple(self.columns[field].name for field in self.needed)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a column in small letters, its words joined by _."""
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
 
 
 def _format(

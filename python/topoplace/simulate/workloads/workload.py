@@ -211,6 +211,8 @@ class Workload:
         - gpu_milli: fraction of each GPU, in thousandths. mig: profile of a MIG slice of each GPU, such as 1g.10gb.
         - gpu_type: the GPU model, or several joined by |.
         - cpus, mem_mib, min_utility. nodes: the most machines that may share the job.
+        - gpus_each, instances, instead of num_gpus: the GPUs of each of equal processes, and how many there are.
+          Columns such as num_gpus_per_worker and worker_num are taken as these, and `report` says so.
         - model, batch: together the name `model/batch` of the job's profile.
         - pattern, bandwidth_sensitive (0 or 1).
 
