@@ -51,6 +51,12 @@ TEXTS = {
     "1: lo: <LOOPBACK,UP> mtu 65536\n": "line 1: this is the adapters that `ip` or `ifconfig` prints",
     "Architecture:  x86_64\nCPU(s): 8\n": "line 1: this is `lscpu`",
     "  PID TTY  TIME CMD\n": "line 1: this is `df`, `free`, `uname` or `ps`",
+    "[CudaDevice(id=0), CudaDevice(id=1)]\n": "line 1: this is the devices that JAX lists",
+    "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up inf 1 idle a\n": "line 1: this is nodes as `sinfo`",
+    "NAME STATUS ROLES AGE VERSION\na Ready <none> 1d v1.34\n": "line 1: this is `kubectl get nodes` without labels",
+    "NAME   NODE   DRIVER   POOL   AGE\n": "line 1: this is the table of ResourceSlices",
+    "Switch: 0x0c42a1 leaf-1:\n": "line 1: this is `iblinkinfo` or `ibnodes`",
+    "nvbandwidth Version: v0.7\nBuilt from Git\n": "line 1: this is `nvbandwidth`",
     "\n{}": "line 1: this is JSON, an object with the keys none",
     '[{"a": 1}]': "line 1: this is JSON, a list of objects with the keys 'a', and of no known format",
     '\n{"a": 1,\n "b": }': "line 3: this begins as JSON, and is cut off or damaged",
@@ -85,3 +91,23 @@ def test_nodes_beside_a_pod_are_still_read() -> None:
 def test_any_text_is_described_or_not(text: str) -> None:
     said = unread_tools.refusal(text)
     assert said is None or said.startswith("line ")
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "DCGM is not installed here",
+        "ps shows\n  PID of it",
+        "see npu-smi",
+        "x: Permission denied",
+        "HCCS means",
+    ],
+)
+def test_a_remark_does_not_name_the_tool(remark: str) -> None:
+    said = refusal(discovery.read, f"{remark}\n| HL-SMI Version: 1.2 |\n")
+    assert "`hl-smi` of Gaudi" in said
+
+
+def test_a_manifest_beside_a_matrix_hides_nothing() -> None:
+    matrix = "\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n"
+    assert discovery.read(f"{matrix}\nkind: Pod\n").num_gpus == 2

@@ -91,6 +91,7 @@ _NO_COMMAND = re.compile(r"(?!)")
 # The first format that recognises a text reads it.
 FORMATS = (
     Format("rocm-smi or amd-smi topology", "amd.smi_tables"),
+    Format("matrix of other accelerators", "other_makers.topo_matrix"),
     Format("nvidia-smi topo -m", "nvidia.topo_matrix"),
     Format("nvidia-smi topo -p2p", "nvidia.topo_p2p"),
     Format("nvidia-smi nvlink", "nvidia.nvlink_status"),
@@ -121,6 +122,9 @@ FORMATS = (
     Format("topoplace JSON", "own_json"),
 )
 
+
+# The formats whose texts look like the manifests of workloads, which name the same resources.
+_OF_KUBERNETES = ("ResourceSlices of Kubernetes", "Kubernetes nodes", "HyperNodes of Volcano")
 
 # The outputs of tools that one text may contain several of; only the first of them in `FORMATS` is read.
 _PASTED_TOGETHER = (
@@ -158,11 +162,13 @@ def format_of(data: str | bytes) -> Format:
     text = decode.decoded(data)
     if not text.strip():
         raise TopologyError("the text is empty")
+    found = next((one for one in FORMATS if one.recognised(text)), None)
+    if found is not None and found.name not in _OF_KUBERNETES:
+        return found
     if why := unread_tools.hidden_format(text):
         raise TopologyError(why)
-    for found in FORMATS:
-        if found.recognised(text):
-            return found
+    if found is not None:
+        return found
     if why := unread_tools.refusal(text):
         raise TopologyError(why)
     lines = ((number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip())

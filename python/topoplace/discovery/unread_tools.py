@@ -20,12 +20,14 @@ _TOPO = "give what `nvidia-smi topo -m` prints"
 _NETWORK = f"for the network give what `ibnetdiscover` prints; for GPUs {_TOPO}"
 _JOBS = "it describes jobs, so it is a workload"
 _SIMULATE = "use it with `topoplace trace` and `topoplace simulate`"
-_WHOLE_MATRIX = (
-    "a matrix is read if its devices are GPU0, GPU1, ... and its labels those of `nvidia-smi topo -m`"
-)
 _NCCL_GRAPH = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH"
 _NCCL_FILE = "NCCL_TOPO_DUMP_FILE=FILE writes the topology of a machine"
 _NODES = "`kubectl get nodes -o yaml`"
+
+
+def _run(program: str) -> str:
+    """Return the pattern of a line that runs `program`, with a prompt or without, or that its output begins with."""
+    return rf"^(?:[^\n]{{0,80}}[$#>%][ \t]*)?[ \t|]*(?:sudo[ \t]+)?(?:{program})\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,17 @@ def _gpus_only(name: str, pattern: str, remedy: str = _TOPO) -> Unread:
     return Unread(name, pattern, "it does not tell how the GPUs are connected", remedy)
 
 
-def _other_maker(name: str, pattern: str) -> Unread:
-    """Return a tool for accelerators of a maker whose texts are not read."""
-    return Unread(name, pattern, "it is about accelerators whose texts are not read", _WHOLE_MATRIX)
+def _other_maker(name: str, pattern: str, command: str) -> Unread:
+    """Return a tool of another maker, of whose texts the matrix that `command` prints is read, if any is."""
+    return Unread(
+        name, pattern, "it does not tell how the accelerators are connected", f"give what `{command}` prints"
+    )
+
+
+def _not_told(name: str, pattern: str) -> Unread:
+    """Return a tool of another maker that has no text of which a matrix is read."""
+    remedy = "give what `lstopo --of xml` prints, or the Kubernetes nodes, which count them"
+    return Unread(name, pattern, "it is about accelerators whose texts are not read", remedy)
 
 
 def _no_gpus(name: str, pattern: str, remedy: str) -> Unread:
@@ -63,6 +73,10 @@ _WORKLOAD_KINDS = (
 )
 _READ_KINDS = r"Node(?:List)?|Topology|ResourceFlavor|ResourceSlice(?:List)?|HyperNode|HyperNodeList"
 
+_JOB_STATES = (
+    "COMPLETED|FAILED|CANCELLED|TIMEOUT|RUNNING|PENDING|REQUEUED|NODE_FAIL|OUT_OF_ME|PREEMPTED|SUSPENDED"
+)
+
 # The first row whose pattern is found is the tool.
 TOOLS = (
     Unread(
@@ -74,25 +88,14 @@ TOOLS = (
         hides_formats=True,
     ),
     _no_gpus(
-        "the message that a command was not found",
-        r"command not found\b|: not found$|is not recognized as",
-        _TOPO,
-    ),
-    _no_gpus(
         "the message of nvidia-smi that the driver does not answer",
-        r"NVIDIA-SMI has failed|Failed to initialize NVML|couldn't communicate with the NVIDIA driver",
+        r"^[ \t]*(?:NVIDIA-SMI has failed|Failed to initialize NVML)|couldn't communicate with the NVIDIA driver",
         "load the driver, or run it where it is loaded",
     ),
     _no_gpus(
         "the message that there is no GPU",
-        r"^No devices (?:were )?found",
+        r"^[ \t]*No devices (?:were )?found",
         "run the tool on a machine with GPUs",
-    ),
-    _no_gpus(
-        "the error of a Python program", r"^Traceback \(most recent call last\)", "give what its tool prints"
-    ),
-    _no_gpus(
-        "an error of the shell", r"Permission denied$|No such file or directory$", "give what the tool prints"
     ),
     Unread(
         "a page of HTML",
@@ -114,13 +117,13 @@ TOOLS = (
     ),
     Unread(
         "a dump of sacct",
-        r"^JobID(?:Raw)?(?:\||[ \t]{2,}\S)|^\d+(?:_\d+)?(?:\.\w+)?(?:\|[^|\n]*){3,}\|",
+        rf"^JobID(?:Raw)?(?:\||[ \t]{{2,}}\S)|^\d+(?:_\d+)?(?:\.\w+)?(?:\|[^|\n]*)*\|(?:{_JOB_STATES})[^|\n]*\|",
         _JOBS,
         f"{_SIMULATE}; `topoplace trace` says which columns it lacks",
     ),
     Unread(
         "the queue that squeue prints",
-        r"^[ \t]*JOBID[ \t]+PARTITION\b",
+        r"^[ \t]*JOBID[ \t]+(?:PARTITION|NAME|USER|ST(?:ATE)?)\b",
         _JOBS,
         "which GPUs are in use: `scontrol show node -d` with --busy-from; past jobs: `sacct -a -X -P`",
     ),
@@ -138,7 +141,7 @@ TOOLS = (
     ),
     Unread(
         "a pod as `kubectl describe pod` prints it",
-        r"\A[\s\S]{0,4000}?^(?:Containers|Service Account):",
+        r"^Name:[ \t]+\S+[ \t\r]*\n[\s\S]{0,4000}?^(?:Containers|Service Account):",
         "it describes a pod, not machines",
         f"give what {_NODES} prints",
     ),
@@ -155,46 +158,57 @@ TOOLS = (
         "it has no NodeName= with Gres=gpu",
         "give gres.conf, topology.conf or what `scontrol show node` prints",
     ),
-    _other_maker("`npu-smi` of Ascend", r"\bnpu-smi\b|^[ \t]*NPU0[ \t]+NPU1\b|\bHCCS\b"),
-    _other_maker("`gpustack-runtime`", r"\bgpustack-runtime\b|^\|[ \t]*[A-Z]+[ \t]*\|[ \t]*Device 0[ \t]*\|"),
-    _other_maker("`mthreads-gmi` of Moore Threads", r"(?i:mthreads-gmi|Moore Threads)|^MTT\b"),
-    _other_maker("`xpu-smi` of Intel", r"(?i:\bxpu-smi\b|\bxpumcli\b|Intel\(R\) Data Center GPU)"),
-    _other_maker("`hl-smi` of Gaudi", r"(?i:\bhl-smi\b|HL-SMI Version|\bHL-[2-9]\d{2}\b)"),
+    _other_maker("`npu-smi` of Ascend", _run("npu-smi"), "npu-smi info -t topo"),
+    _other_maker("`gpustack-runtime`", _run("gpustack-runtime"), "gpustack-runtime topo"),
+    _other_maker("`mthreads-gmi` of Moore Threads", _run("mthreads-gmi"), "mthreads-gmi topo -m"),
     _other_maker(
-        "`neuron-ls` of AWS",
-        r"(?i:\bneuron-ls\b)|^\|?[ \t]*NEURON\b|\"neuron_device\"|\bNEURON[ \t|]+(?:NEURON|DEVICE)",
+        "`xpu-smi` of Intel",
+        _run("xpu-smi|xpumcli") + r"|^\|[ \t]*Device ID[ \t]*\|[ \t]*Device Information",
+        "xpu-smi topology -m",
     ),
-    _other_maker("`tpu-info`", r"\btpu-info\b|TPU Chips?\b|TPU Runtime Utilization"),
-    _other_maker("`cnmon` of Cambricon", r"\bcnmon\b|CNMON v"),
-    _other_maker("`mx-smi` of MetaX", r"\bmx-smi\b|MetaX System Management"),
+    _other_maker("`mx-smi` of MetaX", _run("mx-smi") + r"|^[ \t=]*MetaX System Management", "mx-smi topo -m"),
+    _not_told("`hl-smi` of Gaudi", _run("hl-smi") + r"|^\|[ \t]*HL-SMI Version|^\|[ \t]*\d+[ \t]+HL-\d{3}"),
+    _not_told(
+        "`neuron-ls` of AWS",
+        _run("neuron-ls") + r"|^[ \t|]*NEURON[ \t|]+(?:NEURON|DEVICE)\b|\"neuron_device\"[ \t]*:",
+    ),
+    _not_told("`tpu-info`", _run("tpu-info") + r"|^[ \t]*TPU (?:Chips?|Runtime Utilization)\b"),
+    _not_told("the devices that JAX lists", r"^[^\n]{0,80}\[?(?:Tpu|Cuda|Rocm)Device\(id=\d"),
+    _not_told("`cnmon` of Cambricon", _run("cnmon") + r"|^\|[ \t]*CNMON v"),
     _gpus_only("the statistics of `nvidia-smi dmon` or `pmon`", r"^#[ \t]*gpu[ \t]+(?:pwr|pid|sm|gtemp)\b"),
     _gpus_only(
         "the table of `nvidia-smi --query-gpu`",
         r"^(?:index|name|uuid|gpu_uuid|gpu_name|timestamp|pci\.bus_id|memory\.\w+|utilization\.\w+)"
         r"(?:, ?[\w.]+(?: \[[\w%]+\])?)+\r?$|^\d+, (?:NVIDIA|Tesla|Quadro|GeForce)\b",
     ),
-    _gpus_only("`dcgmi`", r"\bdcgmi\b|\bDCGM\b|^#Entity\b|^\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information"),
+    _gpus_only(
+        "`dcgmi`",
+        _run("dcgmi")
+        + r"|^#Entity\b|^\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information|^\|[ \t]*Topology Information",
+    ),
     _gpus_only(
         "the table of devices of `rocm-smi`",
-        r"ROCm System Management Interface|ROCM-SMI",
+        _run("rocm-smi") + r"|^[ \t=]*ROCm System Management Interface|^[ \t=]*ROCM-SMI",
         "give what `rocm-smi --showtopo` prints",
     ),
     _gpus_only(
-        "the table of devices of `amd-smi`", r"\bAMD-SMI\b|\bamd-smi\b", "give what `amd-smi topology` prints"
+        "the table of devices of `amd-smi`", _run("amd-smi|AMD-SMI"), "give what `amd-smi topology` prints"
     ),
     _gpus_only(
         "the access lines of p2pBandwidthLatencyTest without a matrix of speeds",
-        r"^Device=\d+ CAN(?:NOT)? Access Peer Device=\d+|P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test",
+        r"^Device=\d+ CAN(?:NOT)? Access Peer Device=\d+|^\[?P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test",
         "`nvidia-smi topo -p2p n` tells who may access whom; a text with the matrices of speeds goes to --measured",
     ),
-    _gpus_only("deviceQuery of the CUDA samples", r"CUDA Device Query|Detected \d+ CUDA Capable device"),
+    _gpus_only(
+        "deviceQuery of the CUDA samples", r"^[ \t]*CUDA Device Query|^Detected \d+ CUDA Capable device"
+    ),
     _no_gpus(
         "`lspci`",
-        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S|^-\[0000:|\blspci\b",
+        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S|^-\[0000:|" + _run("lspci"),
         f"`lstopo --of xml` prints the same devices with their paths; or {_TOPO}",
     ),
-    _no_gpus("`ibstat`", r"^CA '[^'\n]+'|\bibstat\b", _NETWORK),
-    _no_gpus("`ibv_devinfo`", r"^hca_id:|\bibv_devinfo\b", _NETWORK),
+    _no_gpus("`ibstat`", r"^CA '[^'\n]+'|^Infiniband device '|" + _run("ibstat(?:us)?"), _NETWORK),
+    _no_gpus("`ibv_devinfo`", r"^hca_id:|" + _run("ibv_devinfo"), _NETWORK),
     _no_gpus(
         "the adapters that `ip` or `ifconfig` prints",
         r"^\d+: [\w@.-]+: <[A-Z_,]*>|^\w+: flags=\d+<",
@@ -207,9 +221,47 @@ TOOLS = (
     ),
     _no_gpus(
         "`df`, `free`, `uname` or `ps`",
-        r"^Filesystem[ \t]+|^[ \t]+total[ \t]+used[ \t]+free\b|^Linux \S+ \d+\.\d+|"
-        r"^[ \t]*(?:USER[ \t]+)?PID[ \t]+",
+        r"^Filesystem[ \t]+(?:Type|Size|1[KM]-blocks|Inodes)|^[ \t]+total[ \t]+used[ \t]+free\b|^Linux \S+ \d+\.\d+|"
+        r"^[ \t]*(?:PID[ \t]+(?:TTY|USER|PPID)\b|US?E?R?(?:ID)?[ \t]+PID[ \t]+(?:%CPU|PPID)\b)",
         _TOPO,
+    ),
+    Unread(
+        "nodes as `sinfo` prints them",
+        r"^[ \t]*(?:PARTITION[ \t]+AVAIL|NODELIST[ \t]+NODES|HOSTNAMES[ \t])",
+        "it has no column GRES",
+        "give what `scontrol show node` prints, or `sinfo -N -O nodehost,gres:200,gresused:200`",
+    ),
+    _no_gpus(
+        "`kubectl get nodes` without labels", r"^NAME[ \t]+STATUS[ \t]+ROLES\b", f"give what {_NODES} prints"
+    ),
+    _no_gpus(
+        "the table of ResourceSlices",
+        r"^NAME[ \t]+NODE[ \t]+DRIVER[ \t]+POOL\b",
+        "give what `kubectl get resourceslices -o yaml` prints",
+    ),
+    _no_gpus(
+        "`iblinkinfo` or `ibnodes`",
+        r"^(?:CA|Switch): ?(?:0x[0-9a-f]+|[^\n]{0,80}:$)|^Switch[ \t]*: 0x[0-9a-f]+|^Ca[ \t]*: 0x[0-9a-f]+",
+        _NETWORK,
+    ),
+    _gpus_only(
+        "`nvbandwidth`",
+        r"^[ \t]*nvbandwidth Version|^memcpy (?:CE|SM) GPU\(row\)",
+        "what p2pBandwidthLatencyTest or `sendrecv_perf` of nccl-tests prints goes to --measured",
+    ),
+    # What people paste above or below a text; a tool that is known precedes it.
+    _no_gpus(
+        "the message that a command was not found",
+        r"^[^\n]{0,80}(?:: command not found\b|: not found$|' is not recognized as)",
+        _TOPO,
+    ),
+    _no_gpus(
+        "the error of a Python program", r"^Traceback \(most recent call last\)", "give what its tool prints"
+    ),
+    _no_gpus(
+        "an error of the shell",
+        r"^[\w./-]{1,40}: [^\n]{0,200}: (?:Permission denied|No such file or directory)\r?$",
+        "give what the tool prints",
     ),
 )
 

@@ -1,0 +1,1 @@
+"""Readers of texts about accelerators of makers other than NVIDIA and AMD."""
