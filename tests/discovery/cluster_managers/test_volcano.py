@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from refusals import refusal
+from topoplace import discovery
 from topoplace.discovery.cluster_managers import volcano
 
 
@@ -67,3 +69,80 @@ def test_dangling_members_can_be_left_out() -> None:
     fabric = volcano.parse(text, allow_dangling=True)
     assert fabric.machines == ("n",)
     assert any("does not describe them: n." in note for note in fabric.notes)
+
+
+NODES = "".join(
+    f"---\nkind: Node\nmetadata: {{name: node-{i}, labels: {{rack: r{i // 2}, idle: x}}}}\n"
+    "status: {capacity: {nvidia.com/gpu: 2}}\n"
+    for i in range(4)
+)
+BY = """\
+kind: HyperNode
+metadata: {name: NAME}
+spec:
+  tier: 1
+  members:
+  - type: Node
+    selector: SELECTOR
+"""
+LABELS = "{labelMatch: {matchLabels: {rack: r0}}}"
+EXPRESSIONS = "{labelMatch: {matchExpressions: [{key: rack, operator: OPERATOR, values: [r0]}]}}"
+HALL = """\
+---
+kind: HyperNode
+metadata: {name: hall}
+spec:
+  tier: 2
+  members:
+  - {type: HyperNode, selector: {regexMatch: {pattern: "^rack-"}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("selector", "members"),
+    [
+        (LABELS, "01"),
+        (EXPRESSIONS.replace("OPERATOR", "In"), "01"),
+        (EXPRESSIONS.replace("OPERATOR", "NotIn"), "23"),
+        (EXPRESSIONS.replace("OPERATOR", "Exists"), "0123"),
+        ("{regexMatch: {pattern: 'node-[13]$'}}", "13"),
+    ],
+)
+def test_members_chosen_among_the_nodes_of_the_text(selector: str, members: str) -> None:
+    text = BY.replace("NAME", "rack-0").replace("SELECTOR", selector) + HALL + NODES
+    read = discovery.read(text)
+    assert isinstance(read, tp.Topology)
+    assert (read.num_gpus, read.fabric.level_names) == (8, ("tier1", "tier2"))
+    assert [
+        name[-1]
+        for name, domain in zip(read.fabric.machines, read.fabric.levels[0].domains, strict=True)
+        if domain
+    ] == list(members)
+    assert read.fabric.levels[1].domains == read.fabric.levels[0].domains or set(
+        read.fabric.levels[1].domains
+    ) <= {"hall", None}
+    left = [i for i in "0123" if i not in members]
+    assert any("In no HyperNode: node-" + left[0] in note for note in read.notes) if left else True
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        (LABELS.replace("r0", "r9"), "is selected by labelMatch, which none of node-0"),
+        ("{labelMatch: {}}", "labelMatch has neither matchLabels nor matchExpressions"),
+        (EXPRESSIONS.replace("OPERATOR", "Gt"), "operator = 'Gt' is not In, NotIn, Exists or DoesNotExist"),
+        ("{regexMatch: {pattern: '(a+)+$'}}", "repeats a group"),
+        ("{regexMatch: {pattern: '[a'}}", "pattern = '[a': "),
+        ("{other: {}}", "is selected by 'other', which only the live cluster resolves; add to the text what"),
+    ],
+)
+def test_a_selector_that_cannot_be_used(selector: str, why: str) -> None:
+    text = BY.replace("NAME", "rack-0").replace("SELECTOR", selector) + NODES
+    assert why in refusal(discovery.read, text)
+
+
+def test_nodes_without_gpus_give_the_network() -> None:
+    nodes = NODES.replace("status: {capacity: {nvidia.com/gpu: 2}}\n", "")
+    read = discovery.read(BY.replace("NAME", "rack-0").replace("SELECTOR", LABELS) + nodes)
+    assert isinstance(read, tp.Fabric)
+    assert read.machines == ("node-0", "node-1")

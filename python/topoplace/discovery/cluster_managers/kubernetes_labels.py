@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects
+from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects, volcano
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.in_use import InUse
@@ -82,12 +82,16 @@ def parse(
     notes: list[str] = []
     templates = _Templates(template, whole_gpus, nvlink_gb_per_s, pcie_gb_per_s)
     topologies: list[Fields] = []
-    nodes = list(node_objects.read(decode.decoded(data, "nodes"), notes, topologies))
-    if levels is None:
+    text = decode.decoded(data, "nodes")
+    nodes = list(node_objects.read(text, notes, topologies))
+    tiers = _tiers_of(text, nodes, notes)
+    if levels is None and tiers is None:
         keys = _told_levels(nodes, topologies, notes)
     notes += _slice_shapes(nodes)
-    if template is None and nodes and all(map(_uncounted, nodes)) and (keys or any(map(_clique, nodes))):
-        return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
+    if template is None and nodes and all(map(_uncounted, nodes)):
+        network = tiers or _domains(nodes, nvlink_gb_per_s, keys, name, notes)
+        if network is not None:
+            return network
     notes += _closed(nodes)
     machines = {node.name: machine for node in nodes if (machine := templates.of(node)) is not None}
     without = [node.name for node in nodes if node.name not in machines]
@@ -97,8 +101,34 @@ def parse(
     notes += templates.notes()
     if without:
         notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
-    found = _levels([node for node in nodes if node.name in machines], nvlink_gb_per_s, keys, notes)
+    with_gpus = [node for node in nodes if node.name in machines]
+    found = (*_levels(with_gpus, nvlink_gb_per_s, keys, notes), *_tiers(with_gpus, tiers))
     return joined(machines, found, name, notes)
+
+
+def _tiers_of(text: str, nodes: Sequence[Node], notes: list[str]) -> Fabric | None:
+    """Return the network of the HyperNodes in a text that has nodes; None if it has no HyperNode, or no node."""
+    if not nodes or not volcano.recognised(text):
+        return None
+    tiers = volcano.parse(text)
+    notes += [*tiers.notes, *_strangers(nodes, tiers)]
+    return tiers
+
+
+def _tiers(nodes: Sequence[Node], tiers: Fabric | None) -> Iterator[Level]:
+    """Yield the levels of HyperNodes in the same text, for these nodes."""
+    for level in tiers.levels if tiers is not None else ():
+        domain_of = dict(zip(tiers.machines, level.domains, strict=True)) if tiers is not None else {}
+        yield Level(level.name, tuple(domain_of.get(node.name) for node in nodes))
+
+
+def _strangers(nodes: Sequence[Node], tiers: Fabric) -> Iterator[str]:
+    """Yield notes on nodes that no HyperNode has, and on those of HyperNodes that the text does not describe."""
+    described, named = {node.name for node in nodes}, set(tiers.machines)
+    if left := sorted(described - named):
+        yield f"In no HyperNode: {switch_tree.some(left)}."
+    if unknown := sorted(named - described):
+        yield f"Nodes of HyperNodes that the text does not describe, and left out: {switch_tree.some(unknown)}."
 
 
 def _closed(nodes: Sequence[Node]) -> Iterator[str]:
@@ -323,8 +353,10 @@ def _uncounted(node: Node) -> bool:
 
 def _domains(
     nodes: Sequence[Node], gb_per_s: float | None, keys: Mapping[str, str], name: str, notes: list[str]
-) -> Fabric:
-    """Return the NVLink domains and levels of nodes whose numbers of GPUs are unknown."""
+) -> Fabric | None:
+    """Return the NVLink domains and levels of nodes whose numbers of GPUs are unknown; None if there is neither."""
+    if not keys and not any(map(_clique, nodes)):
+        return None
     kept = [node for node in nodes if _clique(node) or any(node.labels.get(key) for key in keys.values())]
     levels = _levels(kept, gb_per_s, keys, notes)
     if left := [node.name for node in nodes if node not in kept]:
