@@ -27,6 +27,8 @@ def test_half_of_what_both_ways_carry_if_no_matrix_of_one_way_is_left() -> None:
     both = "Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n   D\\D     0      1\n"
     both += "     0 900.00  50.50\n     1  50.00 900.00\nP2P=Disabled Latency Matrix (us)\n"
     assert discovery.read(both).tolist() == [[0.0, 25.0], [25.0, 0.0]]
+    assert "half of each" in p2p_and_nccl_tests.notes(both)[0]
+    assert p2p_and_nccl_tests.notes(P2P + both) == p2p_and_nccl_tests.notes(TESTS) == ()
     assert (discovery.read(P2P + both) == discovery.read(P2P)).all()
     with pytest.raises(tp.TopologyError, match="no matrix with P2P=Disabled"):
         discovery.read(both, peer_access=False)

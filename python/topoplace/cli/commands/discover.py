@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +140,7 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
         text = reading.content(arguments.measured)
         with reading.errors_of(arguments.measured):
             topology = topology.with_link_speeds(p2p_and_nccl_tests.parse(text))
+            topology = replace(topology, notes=(*topology.notes, *p2p_and_nccl_tests.notes(text)))
     return topology
 
 

@@ -88,10 +88,8 @@ def parse(
     if levels is None and tiers is None:
         keys = _told_levels(nodes, topologies, notes)
     notes += _slice_shapes(nodes)
-    if template is None and nodes and all(map(_uncounted, nodes)):
-        network = tiers or _domains(nodes, nvlink_gb_per_s, keys, name, notes)
-        if network is not None:
-            return network
+    if template is None and (network := _network(nodes, tiers, nvlink_gb_per_s, keys, name, notes)):
+        return network
     notes += _closed(nodes)
     machines = {node.name: machine for node in nodes if (machine := templates.of(node)) is not None}
     without = [node.name for node in nodes if node.name not in machines]
@@ -99,8 +97,7 @@ def parse(
         raise TopologyError(_why_none(without, topologies))
     notes += _held(nodes)
     notes += templates.notes()
-    if without:
-        notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
+    notes += [f"Without GPUs, and left out: {switch_tree.some(without)}."] if without else []
     with_gpus = [node for node in nodes if node.name in machines]
     found = (*_levels(with_gpus, nvlink_gb_per_s, keys, notes), *_tiers(with_gpus, tiers))
     return joined(machines, found, name, notes)
@@ -351,12 +348,19 @@ def _uncounted(node: Node) -> bool:
 # ---- levels ----------------------------------------------------------------------------------------------------
 
 
-def _domains(
-    nodes: Sequence[Node], gb_per_s: float | None, keys: Mapping[str, str], name: str, notes: list[str]
+def _network(
+    nodes: Sequence[Node],
+    tiers: Fabric | None,
+    gb_per_s: float | None,
+    keys: Mapping[str, str],
+    name: str,
+    notes: list[str],
 ) -> Fabric | None:
-    """Return the NVLink domains and levels of nodes whose numbers of GPUs are unknown; None if there is neither."""
-    if not keys and not any(map(_clique, nodes)):
+    """Return the network of nodes whose numbers of GPUs are unknown; None if they are known, or no network is told."""
+    if not nodes or not all(map(_uncounted, nodes)):
         return None
+    if tiers is not None or not (keys or any(map(_clique, nodes))):
+        return tiers
     kept = [node for node in nodes if _clique(node) or any(node.labels.get(key) for key in keys.values())]
     levels = _levels(kept, gb_per_s, keys, notes)
     if left := [node.name for node in nodes if node not in kept]:

@@ -70,6 +70,16 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
     return _of_runs(runs)
 
 
+def notes(data: str | bytes) -> tuple[str, ...]:
+    """Return what `parse` assumes of `data`, one sentence each."""
+    titles = [match for _, line in _lines(decode.decoded(data, _WHAT)) if (match := _TITLE.fullmatch(line))]
+    if not titles or any(match[1] == "Uni" for match in titles):
+        return ()
+    return (
+        "The measured speeds are of copies in both directions at once: half of each is taken as that of one direction.",
+    )
+
+
 def bus_bandwidth(data: str | bytes) -> tuple[int, float]:
     """Return the number of GPUs of a run of NCCL's or RCCL's tests, and its highest bus bandwidth, GB/s.
 
