@@ -153,7 +153,7 @@ TOOLS = (
     ),
     Unread(
         "a configuration file of Slurm",
-        r"^[ \t]*(?:ClusterName|SlurmctldHost|SelectType|SchedulerType|GresTypes|"
+        r"^[ \t]*(?:ClusterName|SlurmctldHost|SelectType|SchedulerType|GresTypes|TopologyPlugin|"
         r"PartitionName|AccountingStorageType|ControlMachine)[ \t]*=",
         "it has no NodeName= with Gres=gpu",
         "give gres.conf, topology.conf or what `scontrol show node` prints",

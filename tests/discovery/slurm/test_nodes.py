@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace import TopologyError, discovery, machines
+from topoplace import LinkKind, TopologyError, discovery, machines
 from topoplace.discovery.slurm import nodes
 
 SCONTROL = (Path(__file__).parents[2] / "data/slurmnodes-scontrol.txt").read_text("utf-8")
@@ -171,3 +171,39 @@ def test_busy_gpus_of_a_topology() -> None:
         TopologyError, match=r"gres.conf of Slurm does not tell which GPUs are in use; these do: .*nodes of"
     ):
         discovery.busy_gpus("Name=gpu File=/dev/nvidia[0-3]\n", cluster)
+
+
+RUNNING = """\
+NodeName=g1 Arch=x86_64 CoresPerSocket=48
+   CPUAlloc=24 CPUTot=192
+   Gres=gpu:b200:4(S:0-1),shard:32
+   Sockets=2
+   State=MIXED+RESERVED
+   AllocTRES=cpu=24,gres/gpu=3,gres/gpu:b200=3
+"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "GPUs that jobs hold are free here: g1 (3); `scontrol show node -d` tells which",
+        "Nodes with several sockets, and which GPU is near which is not told: g1",
+        "Other entries of Gres, which are left out: shard",
+        "Nodes in a reservation, which only its jobs get: g1",
+    ],
+)
+def test_what_has_no_place_is_noted(said: str) -> None:
+    assert any(said in note for note in nodes.parse(RUNNING).notes)
+
+
+def test_one_socket_for_each_entry_of_gres() -> None:
+    read = nodes.parse(RUNNING.replace("gpu:b200:4(S:0-1)", "gpu:b200:2(S:0),gpu:b200:2(S:1)"))
+    assert [gpu.socket for gpu in read.gpus] == [0, 0, 1, 1]
+    assert (read.link(0, 1).kind, read.link(0, 2).kind) == (LinkKind.UNKNOWN, LinkKind.SYSTEM)
+    assert not any("which GPU is near" in note for note in read.notes)
+
+
+def test_unknown_is_the_default_of_slurm_conf_and_a_fault_of_scontrol() -> None:
+    line = "NodeName=g[1-2] CPUs=8 Sockets=1 RealMemory=9 Gres=gpu:mi300x:2 State=UNKNOWN\n"
+    assert all(gpu.healthy for gpu in nodes.parse(line).gpus)
+    assert not any(gpu.healthy for gpu in nodes.parse(RUNNING.replace("MIXED+RESERVED", "UNKNOWN")).gpus)

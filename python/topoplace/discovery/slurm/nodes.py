@@ -20,7 +20,7 @@ from topoplace.discovery.slurm import gres
 from topoplace.discovery.text import decode, host_list, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
-from topoplace.topology.assemble import joined
+from topoplace.topology.assemble import joined, with_host_paths
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
@@ -32,14 +32,16 @@ _TABLE = re.compile(
 )
 _RECORD = re.compile(r"^[ \t]*NodeName=(?=\S+[ \t\r\n])", re.MULTILINE)
 _SHOWN = re.compile(r"\b(?:Gres(?:Used|Drain)?|CfgTRES|CPUAlloc|CPUTot|CoresPerSocket|RealMemory|Sockets)=")
+_RUNS_NOW = re.compile(r"\bCPUAlloc=|\bAllocTRES=|\bNodeAddr=")
 _OF_DEVICES = re.compile(r"\bName=|\bAutoDetect=", re.IGNORECASE)
 _JSON = re.compile(r'\A\s*\{.*?"(?:nodes|jobs|sinfo)"\s*:\s*\[', re.DOTALL)
 _JSON_OF_SLURM = re.compile(r'"(?:gres_used|gres_detail|slurm)"', re.IGNORECASE)
-_KEYS = ("Gres", "GresUsed", "State", "AllocTRES")
+_KEYS = ("Gres", "GresUsed", "State", "AllocTRES", "Sockets")
 _VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
 _ITEM = re.compile(r"((?:[^,()]|\([^()]*\))+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_][\w.+-]*?))??(?::no_consume)?(?:[:=]([0-9]{1,9}))?(?:\(([^()]*)\))?")
 _INDEX = re.compile(r"(?:IDX:)?([0-9]{1,6})(?:-([0-9]{1,6}))?")
+_ONE_SOCKET = re.compile(r"S:([0-9]{1,4})")
 _DEVICE_TYPE = re.compile(r"g[0-9]{1,4}")
 """A type for each device, as topoplace writes them: no model."""
 _ALLOCATED = re.compile(r"gres/gpu=([0-9]{1,9})")
@@ -61,6 +63,8 @@ class _Node:
     state: str = ""
     allocated: str | None = None
     """AllocTRES."""
+    sockets: str = ""
+    """The number of its sockets."""
 
     @property
     def closed(self) -> str:
@@ -99,10 +103,10 @@ def parse(
             "the text tells which GPUs jobs hold, not how many there are; use it as --busy-from FILE, or give "
             "`scontrol show node`"
         )
-    built: dict[tuple[str, bool], Topology | None] = {}
+    built: dict[tuple[str | None, bool], Topology | None] = {}
     machines: dict[str, Topology] = {}
     for node in nodes:
-        key = _without_sockets(node.gres or ""), bool(node.closed)
+        key = node.gres, bool(node.closed)
         if key not in built:
             built[key] = _machine(node, template, gpu_model, pcie_gb_per_s)
         if (machine := built[key]) is not None:
@@ -128,7 +132,7 @@ def _machine(
     node: _Node, template: Topology | None, gpu_model: str | None, pcie_gb_per_s: float
 ) -> Topology | None:
     kinds = list(_kinds(node))
-    total = sum(count for _, count in kinds)
+    total = sum(count for _, count, _ in kinds)
     if not total:
         return None
     if total > gres.MAX_GPUS:
@@ -138,20 +142,30 @@ def _machine(
         if template.num_gpus != total:
             raise TopologyError(f"{node.where}{total} GPUs, but its template has {template.num_gpus}")
         return template.with_unhealthy(range(total)) if node.closed else template
-    each = [kind for kind, count in kinds for _ in range(count)]
+    each = [(kind, socket) for kind, count, socket in kinds for _ in range(count)]
+    told = all(socket is not None for _, socket in each)
     gpus = [
-        gres.of_type(Gpu(i, f"GPU{i}", gpu_model, healthy=not node.closed), kind, node.where)
-        for i, kind in enumerate(each)
+        gres.of_type(
+            Gpu(i, f"GPU{i}", gpu_model, socket=socket if told else None, healthy=not node.closed),
+            kind,
+            node.where,
+        )
+        for i, (kind, socket) in enumerate(each)
     ]
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = [(u, v, unknown) for v in range(total) for u in range(v)]
-    return Topology(gpus, links, default=pcie_gb_per_s, name=gpus[0].model or "GPU")
+    return with_host_paths(Topology(gpus, links, default=pcie_gb_per_s, name=gpus[0].model or "GPU"))
 
 
-def _kinds(node: _Node) -> Iterator[tuple[str | None, int]]:
-    """Yield type and number of equal GPUs of a node; devices of a type each have no model."""
-    for kind, count, _ in _gpus_in(node.gres or "", f"{node.where}Gres"):
-        yield (None if kind is None or _DEVICE_TYPE.fullmatch(kind) else kind), count
+def _kinds(node: _Node) -> Iterator[tuple[str | None, int, int | None]]:
+    """Yield type, number and socket of equal GPUs of a node; devices of a type each have no model.
+
+    The socket is None unless Gres names a single one for them.
+    """
+    for kind, count, said in _gpus_in(node.gres or "", f"{node.where}Gres"):
+        socket = _ONE_SOCKET.fullmatch(said or "")
+        model = None if kind is None or _DEVICE_TYPE.fullmatch(kind) else kind
+        yield model, count, int(socket[1]) if socket else None
 
 
 def _cluster(
@@ -172,7 +186,39 @@ def _cluster(
         notes.append(
             "The GPUs that jobs hold are free here; --busy-from reads which they are from the same text."
         )
+    notes += _left_out([node for node in nodes if node.name in machines])
     return joined(machines, (), name, notes)
+
+
+def _left_out(nodes: Sequence[_Node]) -> Iterator[str]:
+    """Yield notes on what the text says of nodes with GPUs and a topology has no place for."""
+    held = [f"{node.name} ({count})" for node in nodes if node.used is None and (count := _allocated(node))]
+    if held:
+        yield f"GPUs that jobs hold are free here: {switch_tree.some(held)}; {_WHICH}."
+    sockets = [
+        node.name
+        for node in nodes
+        if any(socket is None for _, _, socket in _kinds(node))
+        and (node.sockets not in ("", "0", "1") or "(S:" in (node.gres or ""))
+    ]
+    if sockets:
+        yield f"Nodes with several sockets, and which GPU is near which is not told: {switch_tree.some(sockets)}."
+    others = {
+        item.partition(":")[0]
+        for node in nodes
+        for item in _ITEM.findall("" if node.gres in _NONE else node.gres or "")
+        if not item.startswith("gpu")
+    }
+    if others:
+        yield f"Other entries of Gres, which are left out: {', '.join(sorted(others))}."
+    if reserved := [node.name for node in nodes if "RESERVED" in node.state.upper()]:
+        yield f"Nodes in a reservation, which only its jobs get: {switch_tree.some(reserved)}."
+
+
+def _allocated(node: _Node) -> int:
+    """Return the number of GPUs that AllocTRES counts."""
+    found = _ALLOCATED.search(node.allocated or "")
+    return int(found[1]) if found else 0
 
 
 # ---- GPUs in use -----------------------------------------------------------------------------------------------
@@ -186,11 +232,10 @@ def _held(node: _Node) -> Iterator[InUse]:
                 raise TopologyError(f"{node.where}{count} GPUs are in use, but not which they are; {_WHICH}")
             yield from (InUse(node.name, place, by_place=True) for place in places)
         return
-    total = sum(count for _, count in _kinds(node))
+    total = sum(count for _, count, _ in _kinds(node))
     if total and node.allocated is None:
         raise TopologyError(f"{node.where}the text does not tell which GPUs are in use; {_WHICH}")
-    found = _ALLOCATED.search(node.allocated or "")
-    used = int(found[1]) if found else 0
+    used = _allocated(node)
     if 0 < used < total:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
     yield from (InUse(node.name, place, by_place=True) for place in range(used))
@@ -240,10 +285,6 @@ def _places(indices: str) -> Iterator[int]:
             yield from range(int(match[1]), last + 1)
 
 
-def _without_sockets(text: str) -> str:
-    return re.sub(r"\([^()]*\)", "", text)
-
-
 def _nodes(text: str) -> Iterator[_Node]:
     """Yield the nodes in `text`, each once."""
     if document := _document(text):
@@ -289,8 +330,12 @@ def _records(text: str) -> Iterator[_Node]:
         values = dict(_VALUE.findall(rest))
         for name in host_list.expanded(names, f"line {number}: NodeName"):
             where = f"line {number}: node {_checks.shown(name)}: "
-            used, state = values.get("GresUsed"), values.get("State", "")
-            yield _Node(name, where, values.get("Gres", ""), used, state, values.get("AllocTRES"))
+            state = values.get("State", "")
+            if _RUNS_NOW.search(rest) is None and state.upper() == "UNKNOWN":
+                state = ""  # the default of slurm.conf: the node has the state it had before
+            used, allocated = values.get("GresUsed"), values.get("AllocTRES")
+            sockets = values.get("Sockets", "")
+            yield _Node(name, where, values.get("Gres", ""), used, state, allocated, sockets)
 
 
 def _document(text: str) -> Fields:
@@ -308,7 +353,8 @@ def _json_nodes(document: Fields) -> Iterator[_Node]:
         state = "+".join((*_words(node.get("state")), *_words(node.get("state_flags"))))
         used, allocated = yaml_tree.scalar(node, "gres_used"), yaml_tree.scalar(node, "tres_used")
         where = f"node {_checks.shown(name)}: "
-        yield _Node(name, where, yaml_tree.scalar(node, "gres") or "", used, state, allocated)
+        sockets = yaml_tree.scalar(node, "sockets") or ""
+        yield _Node(name, where, yaml_tree.scalar(node, "gres") or "", used, state, allocated, sockets)
     for one in yaml_tree.items(document, "sinfo"):
         group = yaml_tree.fields(one, "an entry of sinfo")
         held = yaml_tree.fields(group.get("gres"), "gres")
