@@ -15,6 +15,7 @@ TEXTS = {
     '{"kind": "Job",\n "kind": "Job"\n, "n": 1}': "line 2: this is the manifest of a Kubernetes workload",
     "$ nvidia-smi topo\nbash: nvidia-smi: command not found\n": "line 2: this is the message that a command was not f",
     "NVIDIA-SMI has failed because of its driver.\n": "line 1: this is the message of nvidia-smi that the driver",
+    "kind: ConfigMap\ndata:\n  topology.conf: |\n    BlockName=b Nodes=n\n": "line 1: this is a ConfigMap of",
     "No devices were found\n": "line 1: this is the message that there is no GPU",
     "Traceback (most recent call last):\n  x\n": "line 1: this is the error of a Python program",
     "cat: topo.txt: No such file or directory\n": "line 1: this is an error of the shell",

@@ -123,8 +123,18 @@ FORMATS = (
 )
 
 
-# The formats whose texts look like the manifests of workloads, which name the same resources.
-_OF_KUBERNETES = ("ResourceSlices of Kubernetes", "Kubernetes nodes", "HyperNodes of Volcano")
+# The formats that a manifest of Kubernetes can look like, as it names the same resources or has the file inside it.
+_IN_MANIFESTS = (
+    "gres.conf of Slurm",
+    "nodes of Slurm",
+    "topology.conf of Slurm",
+    "topology.yaml of Slurm",
+    "ResourceSlices of Kubernetes",
+    "Kubernetes nodes",
+    "HyperNodes of Volcano",
+    "HiveD configuration",
+    "Topograph model",
+)
 
 # The outputs of tools that one text may contain several of; only the first of them in `FORMATS` is read.
 _PASTED_TOGETHER = (
@@ -163,7 +173,7 @@ def format_of(data: str | bytes) -> Format:
     if not text.strip():
         raise TopologyError("the text is empty")
     found = next((one for one in FORMATS if one.recognised(text)), None)
-    if found is not None and found.name not in _OF_KUBERNETES:
+    if found is not None and found.name not in _IN_MANIFESTS:
         return found
     if why := unread_tools.hidden_format(text):
         raise TopologyError(why)

@@ -69,9 +69,18 @@ def _no_gpus(name: str, pattern: str, remedy: str) -> Unread:
 
 _WORKLOAD_KINDS = (
     "Pod|Deployment|Job|CronJob|StatefulSet|DaemonSet|ReplicaSet|PodGroup|JobSet|PyTorchJob|MPIJob|RayCluster|"
-    "RayJob|Workload|ClusterQueue|LocalQueue|LeaderWorkerSet|ResourceClaim|ResourceClaimTemplate|ConfigMap"
+    "RayJob|Workload|ClusterQueue|LocalQueue|LeaderWorkerSet|ResourceClaim|ResourceClaimTemplate"
 )
 _READ_KINDS = r"Node(?:List)?|Topology|ResourceFlavor|ResourceSlice(?:List)?|HyperNode|HyperNodeList"
+
+
+def _manifest(kinds: str) -> str:
+    """Return the pattern of a text with an object of one of `kinds` and none of those that are read."""
+    return (
+        rf"\A(?![\s\S]*\bkind\"?:[ \t]*\"?(?:{_READ_KINDS})\"?[ \t\r]*(?:[,}}]|$))[\s\S]*?"
+        rf"^[ \t]*(?:-[ \t]+)?\"?kind\"?:[ \t]*\"?(?:{kinds})(?:List)?\"?[ \t\r]*,?$"
+    )
+
 
 _JOB_STATES = (
     "COMPLETED|FAILED|CANCELLED|TIMEOUT|RUNNING|PENDING|REQUEUED|NODE_FAIL|OUT_OF_ME|PREEMPTED|SUSPENDED"
@@ -81,10 +90,16 @@ _JOB_STATES = (
 TOOLS = (
     Unread(
         "the manifest of a Kubernetes workload",
-        rf"\A(?![\s\S]*\bkind\"?:[ \t]*\"?(?:{_READ_KINDS})\"?[ \t\r]*(?:[,}}]|$))[\s\S]*?"
-        rf"^[ \t]*(?:-[ \t]+)?\"?kind\"?:[ \t]*\"?(?:{_WORKLOAD_KINDS})(?:List)?\"?[ \t\r]*,?$",
+        _manifest(_WORKLOAD_KINDS),
         "it describes what is to run, not machines",
         f"give what {_NODES} prints; `topoplace kubernetes` schedules its pods",
+        hides_formats=True,
+    ),
+    Unread(
+        "a ConfigMap of Kubernetes",
+        _manifest("ConfigMap"),
+        "what may be read are the files inside it",
+        "give the text of one of them, without its indent, as a file",
         hides_formats=True,
     ),
     _no_gpus(

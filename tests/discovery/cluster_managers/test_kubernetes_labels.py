@@ -219,3 +219,12 @@ def test_refused(text: str, message: str) -> None:
 def test_junk(words: list[str]) -> None:
     with suppress(tp.TopologyError):
         parse("".join(words))
+
+
+def test_other_devices_and_types_of_instances_are_noted() -> None:
+    found = parse(
+        "kind: Node\nmetadata: {name: n, labels: {node.kubernetes.io/instance-type: p6.x}}\n"
+        "status: {capacity: {nvidia.com/gpu: 2, example.com/efa: 17, example.com/none: 0, cpu: 4}}\n"
+    )
+    assert "Other devices of nodes, which are left out: example.com/efa (17)." in found.notes
+    assert any("not told, but types of instances: p6.x" in note for note in found.notes)

@@ -30,6 +30,7 @@ def test_gpus_and_slices() -> None:
     assert found.notes == (
         "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does.",
         "In use, and free here: GPU0; --busy-from reads which they are from the same text.",
+        "MiB of memory in use: GPU0 7001, GPU1 45, GPU3 517.",
     )
 
 

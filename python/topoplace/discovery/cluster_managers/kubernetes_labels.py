@@ -45,6 +45,7 @@ MAX_GPUS = 256
 
 _TPU_SHAPE = "cloud.google.com/gke-tpu-topology"
 _CLIQUE = "nvidia.com/gpu.clique"
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def recognised(text: str) -> bool:
@@ -99,6 +100,7 @@ def parse(
     notes += templates.notes()
     notes += [f"Without GPUs, and left out: {switch_tree.some(without)}."] if without else []
     with_gpus = [node for node in nodes if node.name in machines]
+    notes += _left_out(with_gpus)
     found = (*_levels(with_gpus, nvlink_gb_per_s, keys, notes), *_tiers(with_gpus, tiers))
     return joined(machines, found, name, notes)
 
@@ -126,6 +128,16 @@ def _strangers(nodes: Sequence[Node], tiers: Fabric) -> Iterator[str]:
         yield f"In no HyperNode: {switch_tree.some(left)}."
     if unknown := sorted(named - described):
         yield f"Nodes of HyperNodes that the text does not describe, and left out: {switch_tree.some(unknown)}."
+
+
+def _left_out(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield notes on what is told of nodes with GPUs and not kept: other devices, and types of instances."""
+    if others := sorted({one for node in nodes for one in node_devices.others(node)}):
+        yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
+    unnamed = (node for node in nodes if all(one.model is None for one in node_devices.of(node, 0)))
+    types = {key: None for node in unnamed if (key := node.labels.get(_INSTANCE_TYPE))}
+    if types:
+        yield f"The model of GPUs is not told, but types of instances: {switch_tree.some(types)}; give a template."
 
 
 def _closed(nodes: Sequence[Node]) -> Iterator[str]:

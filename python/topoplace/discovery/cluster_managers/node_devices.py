@@ -76,6 +76,19 @@ def resource_of(node: Node) -> str:
     return GPU if GPU in node.resources else next(filter(ACCELERATOR.fullmatch, node.resources), GPU)
 
 
+def others(node: Node) -> Iterator[str]:
+    """Yield each other kind of device that the node counts, such as network adapters, with the number."""
+    for key in node.resources:
+        known = key.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) or ACCELERATOR.fullmatch(key)
+        if (
+            "/" in key
+            and not known
+            and not key.startswith("attachable-volumes")
+            and node.resources[key] != "0"
+        ):
+            yield f"{key} ({node.resources[key]})"
+
+
 def _accelerators(node: Node, count: int | None, model: str | None, memory: float | None) -> Iterator[Slices]:
     """Yield the whole accelerators: the number of the label, else of the capacity, of each vendor that it counts."""
     if count is not None:

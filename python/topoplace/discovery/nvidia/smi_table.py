@@ -101,6 +101,8 @@ def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
     yield "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does."
     if busy := [f"GPU{row.number}" for row in rows if row.in_use]:
         yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
+    if used := [f"GPU{row.number} {row.used_mib}" for row in rows if row.used_mib]:
+        yield f"MiB of memory in use: {', '.join(used)}."
     if (tables := len(_RECOGNISED.findall(text))) > 1:
         yield f"The text has {tables} tables; the first is read."
     lines = decode.numbered_lines(_first_table(text))

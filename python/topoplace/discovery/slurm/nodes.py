@@ -195,24 +195,25 @@ def _left_out(nodes: Sequence[_Node]) -> Iterator[str]:
     held = [f"{node.name} ({count})" for node in nodes if node.used is None and (count := _allocated(node))]
     if held:
         yield f"GPUs that jobs hold are free here: {switch_tree.some(held)}; {_WHICH}."
-    sockets = [
-        node.name
-        for node in nodes
-        if any(socket is None for _, _, socket in _kinds(node))
-        and (node.sockets not in ("", "0", "1") or "(S:" in (node.gres or ""))
-    ]
-    if sockets:
+    if sockets := [node.name for node in nodes if _is_split(node)]:
         yield f"Nodes with several sockets, and which GPU is near which is not told: {switch_tree.some(sockets)}."
-    others = {
-        item.partition(":")[0]
-        for node in nodes
-        for item in _ITEM.findall("" if node.gres in _NONE else node.gres or "")
-        if not item.startswith("gpu")
-    }
-    if others:
-        yield f"Other entries of Gres, which are left out: {', '.join(sorted(others))}."
+    if others := sorted({kind for node in nodes for kind in _other_kinds(node)}):
+        yield f"Other entries of Gres, which are left out: {', '.join(others)}."
     if reserved := [node.name for node in nodes if "RESERVED" in node.state.upper()]:
         yield f"Nodes in a reservation, which only its jobs get: {switch_tree.some(reserved)}."
+
+
+def _other_kinds(node: _Node) -> Iterator[str]:
+    """Yield the kinds of Gres of a node that are no GPUs."""
+    if node.gres is not None and node.gres not in _NONE:
+        kinds = (item.partition(":")[0] for item in _ITEM.findall(node.gres))
+        yield from (kind for kind in kinds if not kind.startswith("gpu"))
+
+
+def _is_split(node: _Node) -> bool:
+    """Return True if a node has several sockets, and a GPU whose socket is not told."""
+    several = node.sockets not in ("", "0", "1") or "(S:" in (node.gres or "")
+    return several and any(socket is None for _, _, socket in _kinds(node))
 
 
 def _allocated(node: _Node) -> int:
