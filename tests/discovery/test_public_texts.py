@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +107,122 @@ EXPECTED: dict[str, Read | str] = {
     "trace-01-alibaba2025-dlrm-head.csv": "line 1: this is CSV with the columns 'instance_sn'",
     "trace-02-alibaba2026-nodes.csv": ("topology", 10412, 4278),
 }
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a person reads in a text: nothing of it is lost."""
+
+    pairs: Mapping[str, int]
+    """The number of pairs by the label of their link."""
+    nics: int
+    sockets: int
+    """The number of sockets with GPUs; 0 if they are not told."""
+    models: tuple[str, ...]
+    busy: tuple[int, ...]
+    note: str = ""
+    """Part of the note on what a topology has no place for."""
+
+
+FACTS: dict[str, Facts] = {
+    "amdsmi-01-mi250x-hops-bw.txt": Facts(
+        {"XGMI": 12, "XGMI_RELAYED": 16}, 0, 0, (), (), "16 of 28 pairs have no direct link"
+    ),
+    "dra-01.yaml": Facts({"UNKNOWN": 4, "SYS": 24}, 0, 4, ("NVIDIA A100-SXM4-40GB",), (), "do not tell how"),
+    "dra-03.yaml": Facts({"UNKNOWN": 6}, 0, 0, ("NVIDIA GB300",), ()),
+    "dra-06.yaml": Facts({"UNKNOWN": 28}, 0, 0, ("LATEST-GPU-MODEL",), ()),
+    "gres-01-bcm.conf": Facts({"UNKNOWN": 2, "SYS": 4}, 0, 2, ("h100",), (), "The file has no Links"),
+    "gres-02-mig-mixed.conf": Facts({"UNKNOWN": 3, "SYS": 24, "PHB": 1}, 0, 4, ("a100", "nvidia_a100"), ()),
+    "gres-03-mig-nvml.conf": Facts({"PHB": 3}, 0, 0, ("nvidia_a100_80gb_pcie",), ()),
+    "gres-07-dgx64.conf": Facts({"UNKNOWN": 12, "SYS": 16}, 0, 2, ("h100",), (), "63 more machines"),
+    "gres-08b-deepops-repaired.conf": Facts({"PHB": 4, "SYS": 24}, 0, 4, (), ()),
+    "hwloc-coral-lassen.xml": Facts(
+        {"PIX": 2, "SYS": 4}, 4, 2, ("Tesla V100-SXM2-16GB",), (), "NVLinkBandwidth"
+    ),
+    "hwloc-epyc-corona-p2.xml": Facts(
+        {"NODE": 12, "SYS": 16}, 1, 2, ("Vega 20 WKS GL-XE [Radeon Pro VII]",), ()
+    ),
+    "hwloc-epyc-corona.xml": Facts({"NODE": 2, "SYS": 4}, 1, 2, ("Vega 20",), ()),
+    "hwloc-flux-rsmi_corona240.xml": Facts({"NODE": 12, "SYS": 16}, 1, 2, ("deon Instinct MI50 32GB",), ()),
+    "hwloc-g4dnmetal.xml": Facts({"PHB": 4, "NODE": 8, "SYS": 16}, 1, 2, ("Tesla T4",), ()),
+    "k8s-02-oke-gb300.yaml": Facts({"NVSWITCH": 120}, 0, 0, ("NVIDIA-GB300",), (), "rdma.network_block_id"),
+    "k8s-03-gke-h100-blocks.yaml": Facts(
+        {"UNKNOWN": 224, "NETWORK": 1792}, 0, 0, ("nvidia-h100-80gb",), (), "gce-topology-block"
+    ),
+    "k8s-05-gke-tpu.yaml": Facts({"UNKNOWN": 12, "NETWORK": 16}, 0, 0, ("tpu-v4-podslice",), (), "2x2x2"),
+    "k8s-08-ascend.yaml": Facts({"UNKNOWN": 28}, 0, 0, ("910B3",), ()),
+    "nccl-02-hygon-dcu.xml": Facts({"PXB": 1}, 0, 1, (), ()),
+    "nccl-03-gcp-a3-invisible-switch.xml": Facts({"NVSWITCH": 1}, 2, 1, (), ()),
+    "nccllog-01-h200vm-system.txt": Facts({"NVSWITCH": 1}, 2, 1, (), (), "0.2 GB/s"),
+    "nccllog-02-gb200-mnnvl.txt": Facts({"NVSWITCH": 6}, 0, 0, (), (), "In the NVLink domain"),
+    "nvlinks-04-gb200.txt": Facts({"UNKNOWN": 6}, 0, 0, ("GB200",), (), "18 of 50 GB/s each"),
+    "place-14-4gpu-2sockets.txt": Facts({"PIX": 2, "SYS": 4}, 0, 2, (), ()),
+    "place-15-8gpu-pix-phb-sys.txt": Facts({"PIX": 4, "PHB": 8, "SYS": 16}, 0, 2, (), ()),
+    "place-16-gpu-lost.txt": Facts({"NVLINK": 1, "SYS": 2}, 0, 2, (), (), "A GPU is missing: GPU2"),
+    "place-16b-smiL-lost.txt": Facts({"UNKNOWN": 3}, 0, 0, ("A100",), (), "A GPU is missing: GPU2"),
+    "rccl-4p3l_ia.xml": Facts({"XGMI": 12, "PHB": 16}, 1, 1, (), ()),
+    "rccl-8p1h_2.xml": Facts({"XGMI": 12, "SYS": 16}, 2, 4, (), ()),
+    "rccl-8p6l_3nic.xml": Facts({"XGMI": 24, "SYS": 4}, 3, 2, (), ()),
+    "rccl-8p_4nics.xml": Facts({"XGMI": 12, "SYS": 16}, 4, 4, (), ()),
+    "rccl-8p_rome_4nics.xml": Facts({"XGMI": 12, "SYS": 16}, 4, 4, (), ()),
+    "rocm-01-mi250-weights-hops-cut.txt": Facts(
+        {"XGMI": 12, "XGMI_RELAYED": 16}, 0, 0, (), (), "The table of hops is left out"
+    ),
+    "rocm-02-mi210-2hives-vllm-env.txt": Facts({"XGMI": 12, "SYS": 16}, 0, 2, (), ()),
+    "rocm-03-4gpu-pcie-2numa-60.txt": Facts({"PHB": 2, "SYS": 4}, 0, 2, (), ()),
+    "rocm-06-numa-only.txt": Facts({"UNKNOWN": 12, "SYS": 16}, 0, 2, (), ()),
+    "slurm-02-scontrol-node.txt": Facts(
+        {"UNKNOWN": 28}, 0, 0, ("m60",), (0, 1, 2, 3, 4, 5, 6, 7), "several sockets"
+    ),
+    "slurm-03-scontrol-oneline.txt": Facts({"UNKNOWN": 6}, 0, 0, ("a100",), (0, 1), "--busy-from"),
+    "smi-table-01-h100mig.txt": Facts({"PHB": 6}, 0, 0, ("H100",), ()),
+    "smi-table-02-h200.txt": Facts({}, 0, 0, ("H200",), ()),
+    "smiq-02-h200.txt": Facts({}, 0, 0, ("H200",), (), "In the NVLink domain"),
+    "topo-other-01-gpustack-mthreads.txt": Facts(
+        {"NODE": 12, "SYS": 16}, 0, 2, (), (), "8 (NODE) and 6 (SYS) GB/s"
+    ),
+    "topo-other-03-ascend.txt": Facts({"UNKNOWN": 28}, 0, 4, (), (), "28 pairs have HCCS"),
+    "topom-01-gb200-ansi-blankcpu.txt": Facts({"NVSWITCH": 6}, 6, 2, (), (), "50 GB/s per NVLink is assumed"),
+    "topom-02-h20-36nic-glued.txt": Facts({"NVSWITCH": 28}, 36, 2, ("H20",), ()),
+    "topom-07-gb200-plain.txt": Facts({"NVSWITCH": 6}, 0, 2, (), (), "50 GB/s per NVLink is assumed"),
+    "topom-09-8xa800-nv8.txt": Facts({"NVSWITCH": 28}, 9, 2, (), ()),
+    "topom-13-2gpu-nv3-partial.txt": Facts({"NVLINK": 1}, 0, 1, (), ()),
+    "topom-15-2x5070-command-on-header.txt": Facts({"PHB": 1}, 0, 1, (), ()),
+    "topom-16-2gpu-indented-wrapped-p2p.txt": Facts({"NODE": 1}, 0, 1, (), (), "nvidia-smi topo -p2p"),
+    "topom-18-8xa100-glued-mlx.txt": Facts({"NVSWITCH": 28}, 10, 2, (), ()),
+    "topom-19-8gpu-pix-fours-cutnic7.txt": Facts(
+        {"PIX": 12, "SYS": 16}, 8, 2, (), (), "the text ends inside the row of NIC7"
+    ),
+    "topom-20-2xa100-blank-affinity.txt": Facts({"SYS": 1}, 2, 2, (), ()),
+    "topom-22-5gpu-mixed-5090-4090.txt": Facts(
+        {"SYS": 4, "PHB": 2, "NODE": 4}, 0, 2, (), (), "10 (PHB), 8 (NODE) and 6 (SYS)"
+    ),
+    "topom-23-8gpu-pix-pairs-nonuma.txt": Facts(
+        {"PIX": 4, "PXB": 8, "SYS": 16}, 1, 2, (), (), "12 (PIX), 11 (PXB) and 6 (SYS)"
+    ),
+    "topom-25-8gpu-mp-phb4.txt": Facts({"PHB": 12, "SYS": 16}, 9, 2, (), (), "hidden (-mp)"),
+    "topom-27-8gpu-nic8nic9-glued.txt": Facts({"NVSWITCH": 28}, 12, 2, (), ()),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FACTS))
+def test_nothing_is_silent(name: str, shared: Path) -> None:
+    data, facts = _data(shared, name), FACTS[name]
+    read = discovery.read(data)
+    assert isinstance(read, tp.Topology)
+    pairs = Counter(read.link(u, v).kind.label for u, v in combinations(range(read.num_gpus), 2))
+    assert pairs == facts.pairs
+    assert len(read.nics) == facts.nics
+    assert len({gpu.socket for gpu in read.gpus} - {None}) == facts.sockets
+    assert sorted({gpu.model for gpu in read.gpus if gpu.model}) == list(facts.models)
+    assert any(facts.note in note for note in ("", *read.notes))
+    if discovery.format_of(data).tells_use and not name.startswith("k8s"):
+        assert discovery.busy_gpus(data, read) == facts.busy
+
+
+def test_every_machine_of_the_texts_has_its_facts() -> None:
+    machines = {name for name, read in EXPECTED.items() if read[0] == "topology" and int(read[1]) <= 64}
+    assert machines == set(FACTS)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

@@ -494,3 +494,11 @@ def test_a_text_that_ends_inside_the_row_of_an_adapter_keeps_the_rest() -> None:
         assert "Line 5: the text ends inside the row of NIC1, whose cells are left out." in cut_off.notes
     with pytest.raises(tp.TopologyError, match="line 4: 3 columns, the header has 4"):
         topo_matrix.parse(whole.replace("PIX\tSYS\t X \tSYS", "PIX\tSYS\t X"))
+
+
+def test_a_command_before_the_header_hides_no_column() -> None:
+    found = topo_matrix.parse(
+        "$ nvidia-smi topo -m   GPU0  GPU1  CPU Affinity\nGPU0  X  PHB  0-3\nGPU1  PHB  X  0-3\n"
+    )
+    assert found.link(0, 1).kind is LinkKind.HOST
+    assert not any("no header" in note for note in found.notes)

@@ -61,6 +61,9 @@ _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
 _LOST_UNDERLINE = re.compile(
     r"^\[4m|\[0m$", re.MULTILINE
 )  # the header's underline without its escape characters
+_COMMAND_AND_HEADER = re.compile(
+    r"^[^\n]{0,200}?\bnvidia-smi[ \t]+topo[ \t]+-{1,2}\w+[ \t]*(?=GPU0)", re.MULTILINE
+)
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 _COMMAND = re.compile(r"\bnvidia-smi\s+(?:topo|-L)[\w\s-]*[`:]*\s*$")
 _MESSAGE = re.compile(
@@ -132,7 +135,7 @@ def _clean_lines(text: object) -> list[str]:
     _checks.refuse_path(text, "text", TopologyError)
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
-    clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
+    clean = _COMMAND_AND_HEADER.sub("\t", _LOST_UNDERLINE.sub("", decode.decoded(text)))
     lines = markdown_table.as_printed(line for _, line in decode.numbered_lines(clean))
     return wrapped_lines.joined(list(lines))
 
