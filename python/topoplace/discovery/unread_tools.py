@@ -138,7 +138,7 @@ TOOLS = (
     ),
     Unread(
         "the queue that squeue prints",
-        r"^[ \t]*JOBID[ \t]+(?:PARTITION|NAME|USER|ST(?:ATE)?)\b",
+        r"^[ \t]*JOBID[ \t|]+[A-Z_]{2,}(?:[ \t|(]|$)",
         _JOBS,
         "which GPUs are in use: `scontrol show node -d` with --busy-from; past jobs: `sacct -a -X -P`",
     ),
@@ -263,6 +263,18 @@ TOOLS = (
         "`nvbandwidth`",
         r"^[ \t]*nvbandwidth Version|^memcpy (?:CE|SM) GPU\(row\)",
         "what p2pBandwidthLatencyTest or `sendrecv_perf` of nccl-tests prints goes to --measured",
+    ),
+    _gpus_only(
+        "what `amd-smi list`, `static` or `metric` prints",
+        r"^GPU: \d+[ \t\r]*$",
+        "give what `amd-smi topology` prints",
+    ),
+    Unread(
+        "an object of Kubernetes that is no node",
+        rf"\A(?![\s\S]*\bkind\"?:[ \t]*\"?(?:{_READ_KINDS})\"?[ \t\r]*(?:[,}}]|$))[\s\S]{{0,400}}?"
+        r"^[ \t]*\"?apiVersion\"?:[ \t]*\S",
+        "it does not tell which GPUs there are",
+        f"give what {_NODES} prints, or `kubectl get resourceslices -o yaml`",
     ),
     # What people paste above or below a text; a tool that is known precedes it.
     _no_gpus(

@@ -207,3 +207,8 @@ def test_unknown_is_the_default_of_slurm_conf_and_a_fault_of_scontrol() -> None:
     line = "NodeName=g[1-2] CPUs=8 Sockets=1 RealMemory=9 Gres=gpu:mi300x:2 State=UNKNOWN\n"
     assert all(gpu.healthy for gpu in nodes.parse(line).gpus)
     assert not any(gpu.healthy for gpu in nodes.parse(RUNNING.replace("MIXED+RESERVED", "UNKNOWN")).gpus)
+
+
+def test_a_table_with_bars() -> None:
+    text = "NODELIST|GRES|GRES_USED\ng1|gpu:a100:4|gpu:a100:1(IDX:2)\n"
+    assert discovery.busy_gpus(text, discovery.read(text)) == (2,)

@@ -28,7 +28,7 @@ from topoplace.topology.topology import Topology
 
 _NAMED = ("NODELIST", "NODE", "HOSTNAMES", "HOSTNAME", "NODE_LIST", "NODEHOST")
 _TABLE = re.compile(
-    rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\] \t]+\r?$", re.MULTILINE
+    rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\]| \t]+\r?$", re.MULTILINE
 )
 _RECORD = re.compile(r"^[ \t]*NodeName=(?=\S+[ \t\r\n])", re.MULTILINE)
 _SHOWN = re.compile(r"\b(?:Gres(?:Used|Drain)?|CfgTRES|CPUAlloc|CPUTot|CoresPerSocket|RealMemory|Sockets)=")
@@ -307,9 +307,9 @@ def _rows(text: str) -> Iterator[_Node]:
     titles: list[str] = []
     for number, line in decode.numbered_lines(text):
         if _TABLE.match(line):
-            titles = line.split()
+            titles = _cells(line)
             continue
-        cells = line.split()
+        cells = _cells(line)
         if not cells or not titles:
             continue
         if len(cells) != len(titles):
@@ -319,6 +319,11 @@ def _rows(text: str) -> Iterator[_Node]:
         for name in host_list.expanded(listed, f"line {number}: NODELIST"):
             where = f"line {number}: node {_checks.shown(name)}: "
             yield _Node(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE", ""))
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of a row, which blanks or bars separate."""
+    return line.replace("|", " ").split()
 
 
 def _records(text: str) -> Iterator[_Node]:
