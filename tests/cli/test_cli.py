@@ -155,7 +155,7 @@ def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> 
     topology = tp.Topology.from_json(succeed(*read, *more, cwd=tmp_path))
     assert (topology.bandwidth(0, 1), topology.gpus[0].cpus, topology.gpus[1].cpus) == (80.0, "2-3", "0-1")
     assert tp.Topology.from_json(succeed(*read, "--measured", "p2p", cwd=tmp_path)).bandwidth(0, 1) == 77.5
-    p2p = (tmp_path / "p2p").read_text().replace("Uni", "Bi")
+    p2p = (tmp_path / "p2p").read_text("utf-8").replace("Uni", "Bi")
     (tmp_path / "p2p").write_text(p2p)
     assert "half of each" in succeed("discover", "--from", "topo", "--measured", "p2p", cwd=tmp_path)
 
