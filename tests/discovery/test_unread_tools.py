@@ -44,7 +44,7 @@ TEXTS = {
     "#Entity   PCITX\nGPU 0   1\n": "line 1: this is `dcgmi`",
     "| AMD-SMI 24.6.2 |\n": "line 1: this is the table of devices of `amd-smi`",
     "== ROCm System Management Interface ==\nGPU Temp\n": "line 1: this is the table of devices of `rocm-smi`",
-    "Device=0 CAN Access Peer Device=1\n": "line 1: this is the access lines of p2pBandwidthLatencyTest",
+    "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n": "line 1: this is the first lines of p2pBandwidthLat",
     "Detected 2 CUDA Capable device(s)\n": "line 1: this is deviceQuery",
     "3b:00.0 3D controller: NVIDIA Corporation\n": "line 1: this is `lspci`",
     "CA 'mlx5_0'\n\tCA type: MT4129\n": "line 1: this is `ibstat`",

@@ -101,6 +101,7 @@ FORMATS = (
     Format("NCCL topology", "nccl.system_xml"),
     Format("debug log of NCCL", "nccl.debug_log"),
     Format("measured speeds", "measurements.p2p_and_nccl_tests"),
+    Format("access of p2pBandwidthLatencyTest", "measurements.peer_access"),
     Format("rocm-bandwidth-test", "measurements.rocm_bandwidth_test"),
     Format("KFD tree as tar", "amd.kfd"),
     Format("numactl --hardware", "linux.numactl"),

@@ -210,8 +210,8 @@ TOOLS = (
         "the table of devices of `amd-smi`", _run("amd-smi|AMD-SMI"), "give what `amd-smi topology` prints"
     ),
     _gpus_only(
-        "the access lines of p2pBandwidthLatencyTest without a matrix of speeds",
-        r"^Device=\d+ CAN(?:NOT)? Access Peer Device=\d+|^\[?P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test",
+        "the first lines of p2pBandwidthLatencyTest",
+        r"^\[?P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test",
         "`nvidia-smi topo -p2p n` tells who may access whom; a text with the matrices of speeds goes to --measured",
     ),
     _gpus_only(
