@@ -6,6 +6,7 @@ import pytest
 
 from refusals import refusal
 from topoplace import LinkKind, discovery
+from topoplace.discovery.measurements import peer_access
 
 TEXT = """\
 [P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
@@ -44,3 +45,9 @@ def test_no_pair(line: str) -> None:
 
 def test_a_direction_without_access_counts() -> None:
     assert discovery.read(TEXT.replace("Device=2 CAN ", "Device=2 CANNOT ")).link(1, 2).kind is LinkKind.HOST
+
+
+def test_a_text_without_pairs_or_with_too_many_devices() -> None:
+    assert "no line is like" in refusal(peer_access.parse, "")
+    many = TEXT.replace("Device: 2, ", "Device: 700, ")
+    assert "device 700 is not in 0..127" in refusal(peer_access.parse, many)

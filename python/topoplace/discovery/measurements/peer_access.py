@@ -56,7 +56,11 @@ def parse(
                     f"line {number}: device {u} and peer {v} are no pair of 0 to {_MAX_GPUS - 1}"
                 )
             access[u, v] = pair[2] == "CAN"
-    count = 1 + max(max(map(max, access)), max(devices, default=0))
+    if not access:
+        raise TopologyError("no line is like 'Device=0 CAN Access Peer Device=1'")
+    count = 1 + max((max(map(max, access)), *devices))
+    if count > _MAX_GPUS:
+        raise TopologyError(f"device {count - 1} is not in 0..{_MAX_GPUS - 1}")
     gpus = tuple(_gpu(i, devices.get(i), gpu_model, machine) for i in range(count))
     direct = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = tuple((u, v, direct) for u, v in combinations(range(count), 2) if _is_direct(access, u, v))
