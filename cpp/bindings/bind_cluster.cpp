@@ -39,6 +39,13 @@ std::int32_t known(const ClusterState& state, std::int32_t gpu) {
 
 std::uint64_t num_changes(const ClusterState& state) { return state.changes().end(); }
 
+std::optional<IntTuple> changed_since(const ClusterState& state, std::uint64_t position) {
+    if (position > num_changes(state)) throw py::index_error("position = " + std::to_string(position));
+    const auto found = state.changes().since(position);
+    if (!found) return std::nullopt;
+    return as_tuple(std::vector(found->begin(), found->end()));
+}
+
 std::optional<std::string> owner(const ClusterState& state, std::int32_t gpu) {
     const ClusterState::Job* job = state.owner(known(state, gpu));
     return job == nullptr ? std::nullopt : std::optional(job->first);
@@ -408,19 +415,10 @@ void register_cluster(py::module_& module) {
         .def("allocations", &allocations, "GPUs in task order by job, in the order of allocation.")
         .def("job_ids", &job_ids, "All jobs, in the order of allocation.")
         .def("note", &note, py::arg("job"), "The object kept with the job, or None.")
-        .def(
-            "changed_since",
-            [](const ClusterState& state, std::uint64_t position) -> std::optional<IntTuple> {
-                if (position > num_changes(state))
-                    throw py::index_error("position = " + std::to_string(position));
-                const auto found = state.changes().since(position);
-                if (!found) return std::nullopt;
-                return as_tuple(std::vector(found->begin(), found->end()));
-            },
-            py::arg("position"),
-            "GPUs that may have changed since `num_changes` was `position`, and one of each machine whose "
-            "hosts "
-            "did, oldest first and repeated; None if so many have changed that the first are forgotten.")
+        .def("changed_since", &changed_since, py::arg("position"),
+             "GPUs that may have changed since `num_changes` was `position`, and one of each machine whose "
+             "hosts "
+             "did, oldest first and repeated; None if so many have changed that the first are forgotten.")
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
              py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
              py::arg("kind") = 0, py::arg("share") = kWholeGpu, py::arg("slices") = Slices(),
