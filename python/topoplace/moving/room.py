@@ -30,7 +30,7 @@ _SOME_JOBS = 128
 _SHARE_FOR_MACHINES = 0.5
 """The share of the time after which the search of machines ends, so that a plan is found at all."""
 _SHARE_FOR_MANY = 0.1
-"""The share after which the search of more jobs ends: most are proven far earlier, and other plans are near the best."""
+"""The share after which the search of more jobs ends: most are proven far earlier, others have a plan near the best."""
 _NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
 
 
