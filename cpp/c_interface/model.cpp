@@ -160,6 +160,15 @@ topoplace_status topoplace_set_drained(topoplace_cluster* cluster, int32_t gpu, 
                     [&] { call("set_drained", object_of(cluster, "cluster"), integer(gpu), flag(drained)); });
 }
 
+topoplace_status topoplace_hold(topoplace_cluster* cluster, int32_t gpu, const char* reason, char** error) {
+    return answered(
+        error, [&] { call("hold", object_of(cluster, "cluster"), integer(gpu), text(reason, "reason")); });
+}
+
+topoplace_status topoplace_unhold(topoplace_cluster* cluster, int32_t gpu, char** error) {
+    return answered(error, [&] { call("unhold", object_of(cluster, "cluster"), integer(gpu)); });
+}
+
 topoplace_status topoplace_cluster_snapshot(const topoplace_cluster* cluster, char** snapshot, size_t* length,
                                             char** error) {
     if (length != nullptr) *length = 0;

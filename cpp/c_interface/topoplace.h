@@ -187,6 +187,15 @@ TOPOPLACE_API topoplace_status topoplace_allocate(topoplace_cluster* cluster, co
 TOPOPLACE_API topoplace_status topoplace_set_drained(topoplace_cluster* cluster, int32_t gpu, bool drained,
                                                      char** error);
 
+/* Hold a GPU back from new allocations, such as a spare; a job on it goes on, and draining changes nothing.
+ *
+ * reason: why, as refusals say it; holding again changes it. */
+TOPOPLACE_API topoplace_status topoplace_hold(topoplace_cluster* cluster, int32_t gpu, const char* reason,
+                                              char** error);
+
+/* Undo topoplace_hold; no effect on a GPU that is not held. A drained GPU stays drained. */
+TOPOPLACE_API topoplace_status topoplace_unhold(topoplace_cluster* cluster, int32_t gpu, char** error);
+
 /* Give the cluster's state, topology and jobs as `*length` bytes, which topoplace_cluster_restore takes;
  * equal states give equal bytes. A null byte follows them. */
 TOPOPLACE_API topoplace_status topoplace_cluster_snapshot(const topoplace_cluster* cluster, char** snapshot,

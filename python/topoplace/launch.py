@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,17 +10,13 @@ from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import device_numbers
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.makers import Maker, maker_of
 
 Environment = dict[str, str]
-_OF_KIND: Final = {LinkKind.XGMI: "ROCR_VISIBLE_DEVICES", LinkKind.ICI: "TPU_VISIBLE_CHIPS"}
-_OF_MODEL: Final = (
-    (re.compile(r"(AMD|Instinct|Radeon|MI\s?\d)", re.IGNORECASE), "ROCR_VISIBLE_DEVICES"),
-    (re.compile(r"(Google|TPU|v\d+[ep]\b)", re.IGNORECASE), "TPU_VISIBLE_CHIPS"),
-)
-"""The variable with which processes see their devices, for models other than those of NVIDIA."""
+_OWN_VARIABLE: Final = {Maker.AMD: "ROCR_VISIBLE_DEVICES", Maker.GOOGLE: "TPU_VISIBLE_CHIPS"}
+"""The variable with which processes see their devices, for makers other than NVIDIA."""
 _VISIBLE: Final = frozenset(
-    ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *_OF_KIND.values())
+    ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *_OWN_VARIABLE.values())
 )
 """All variables that decide which devices a process sees."""
 
@@ -160,20 +155,10 @@ def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
 def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) -> Environment:
     """Return the variables that show only `devices` to the processes that use `gpus`."""
     named = ",".join(devices)
-    other = _own_variable(placement, gpus[0]) if gpus else None
+    other = _OWN_VARIABLE.get(maker_of(placement.topology, gpus[0])) if gpus else None
     if other is not None:
         return {other: named}
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": named}
-
-
-def _own_variable(placement: Placement, gpu: int) -> str | None:
-    """Return the variable of an accelerator that is not CUDA's, by its model, or else by a link to another GPU."""
-    topology = placement.topology
-    if (model := topology.gpus[gpu].model) is not None:
-        return next((name for form, name in _OF_MODEL if form.match(model)), None)
-    beside = topology.gpus_of[topology.gpus[gpu].machine]
-    kinds = (topology.link(gpu, other).kind for other in beside if other != gpu)
-    return next((_OF_KIND[kind] for kind in kinds if kind in _OF_KIND), None)
 
 
 def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:

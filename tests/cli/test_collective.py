@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from command_line import Call
 
 
@@ -26,6 +28,18 @@ def test_the_command_writes_json(call: Call) -> None:
     assert (found["rates"], found["sets"], found["choice_matters"]) == ("nccl-2.18", 56, False)
     assert found["best"]["ring_gb_per_s"] == found["worst"]["ring_gb_per_s"] == 360
     assert found["median"]["order"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("machine", "library"),
+    [("mi300x", "RCCL"), ("mi250x", "RCCL"), ("tpu-v4-64 --one host0 --gpus 2", "XLA"), ("dgx-h100", "NCCL")],
+)
+def test_figures_for_other_libraries_are_said_to_be_those_of_nccl(
+    call: Call, machine: str, library: str
+) -> None:
+    note = f"note: These GPUs run {library}; the figures are what NCCL would plan"
+    assert (note in call("collective", *machine.split()).out) == (library != "NCCL")
+    assert json.loads(call("collective", *machine.split(), "--json").out)["library"] == library
 
 
 def test_one_machine_of_a_cluster(call: Call) -> None:

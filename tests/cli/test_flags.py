@@ -286,3 +286,73 @@ def test_every_command_line_above_is_understood(base: str) -> None:
 def test_every_command_with_an_option_is_tried() -> None:
     commands = {command for command, _ in options_of(cli.command_parser())}
     assert commands == {base.split(" --")[0] for base in BASES}
+
+
+# ---- paths -----------------------------------------------------------------------------------------------------
+
+NO_PATH = {
+    "NUL": "a\0b",
+    "long": LONG,
+    "unreadable": "/proc/self/mem",  # opens, and cannot be read at its begin
+    "folder": "folder.json",
+    "TOML": "deep.toml",
+    "JSON": "deep.json",
+    "YAML": "deep.yaml",
+}
+READ = ("FILE", "FILE.toml", "FILE|NAME", "JOBS", "PROFILE", "TIMES", "TOPO", "A", "B")
+NOT_PARSED = ("-o", "--write", "--save", "--token-file")
+"""Options whose file is written, or may have any content."""
+ASK_FIRST = ("profile record", "slurm run", "slurm release", "kubernetes device-plugin")
+"""Commands that ask the host for devices or programs before they read a file."""
+WITH_OTHERS = {
+    "papers mapa --job-lines": ARTIFACT,
+    "papers mapa --topology": ARTIFACT,
+}
+"""Command lines of options that are read only beside others."""
+
+
+def read_paths(
+    parser: argparse.ArgumentParser, command: str = ""
+) -> Iterator[tuple[str, argparse.Action, int]]:
+    """Yield each command with an argument that names a file to read, and its place among the positional arguments."""
+    place = 0
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from read_paths(below, f"{command} {name}".strip())
+            continue
+        parsed = not any(option in NOT_PARSED for option in action.option_strings)
+        if action.metavar in READ and parsed and command not in ASK_FIRST:
+            yield command, action, place
+        place += not action.option_strings
+
+
+def path_cases() -> Iterator[tuple[str, list[str], str]]:
+    for command, action, place in read_paths(cli.command_parser()):
+        option = action.option_strings[-1] if action.option_strings else ""
+        key = f"{command} {option}"
+        words = (WITH_OTHERS.get(key) or BASES.get(key) or BASES.get(command, command)).split()
+        for kind, value in NO_PATH.items():
+            if option:
+                yield f"{command} {option} {kind}", [*words, option, value], value
+            else:
+                at = len(command.split()) + place
+                yield f"{command} {action.metavar} {kind}", [*words[:at], value, *words[at + 1 :]], value
+
+
+@pytest.fixture
+def deep(here: Path) -> None:
+    """Texts that are nested deeper than any reader follows."""
+    (here / "deep.toml").write_text(f"a = {'[' * 5000}{']' * 5000}")
+    (here / "deep.json").write_text('{"a":' * 100_000)
+    (here / "deep.yaml").write_text("a:\n" + "- " * 5000 + "x")
+
+
+@pytest.mark.parametrize(("words", "value"), [pytest.param(*case[1:], id=case[0]) for case in path_cases()])
+def test_what_is_no_readable_file_is_refused_in_one_line(
+    deep: None, call: Call, words: list[str], value: str
+) -> None:
+    done = call(*words)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1, done.err
+    assert value.replace("\0", "\\x00") in done.err

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import topoplace as tp
-from command_line import Call
+from command_line import COMMAND, Call
 
 GRAPH = "4 3\n2\n1 3\n2 4\n3\n"
 NETWORK = "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n"
@@ -197,3 +198,15 @@ def test_a_missing_reader_is_named(
     done = call("show", repository / "tests/data" / source)
     assert done.code == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize("command", ["partition path.graph -o", "flow two.min -o"])
+def test_a_full_disk_is_named_with_the_file(call: Call, command: str) -> None:
+    done = call(*command.split(), "/dev/full")
+    assert (done.code, done.err) == (2, "topoplace: -o /dev/full: No space left on device\n")
+
+
+def test_a_full_disk_behind_standard_output_is_named() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([COMMAND, "machines"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "topoplace: standard output: No space left on device\n")

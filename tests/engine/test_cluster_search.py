@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import brute_force
 import topoplace as tp
 from topoplace.engine.plan import QueuedJob
 from topoplace.errors import SearchTimeoutError
@@ -103,3 +104,26 @@ def test_gpus_of_the_smallest_memory_that_suffices_come_before_faster_links(size
         chosen = [min(one.gpus) // 2 for one in explained.candidates]
         assert chosen == sorted(range(len(sizes)), reverse=True)
     assert tp.policies.get("mapa-greedy").place(ring, cluster).gpus == (0, 1)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve", "collective"])
+def test_what_is_preserved_is_counted_on_all_machines(name: str) -> None:
+    """Eight machines, one of them partly used: jobs of a machine, of a part, of several, and of shares."""
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=8, racks=2))
+    cluster.allocate("other", [56, 57, 60])
+    policy, inside = tp.policies.get(name), brute_force.preserved
+    for job in (
+        tp.JobGraph.ring(8).with_(bandwidth_sensitive=False),
+        tp.JobGraph.ring(3),
+        tp.JobGraph.ring(12),
+        tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
+    ):
+        for _ in range(2):
+            for placement in policy.explain(job, cluster, top=3).candidates:
+                free = cluster.gpus_with(job.gpu_fraction)
+                left = [set(free).intersection(gpus) for gpus in cluster.topology.gpus_of.values()]
+                expected = sum(inside(cluster.topology, gpus, placement.gpus) for gpus in left)
+                assert placement.scores["preserved_bandwidth"] == pytest.approx(expected)
+            chosen = policy.place(job, cluster)
+            assert chosen is not None
+            cluster.allocate(f"{cluster.num_free}", chosen, job)

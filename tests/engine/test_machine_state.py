@@ -14,6 +14,7 @@ from topoplace.engine.admission import able_gpus, needs_of, why_not_now
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Neighbour, Sight
+from topoplace.mig.slicing import Reslicing
 
 
 def test_explain_lists_options_of_all_machines_best_first() -> None:
@@ -143,9 +144,9 @@ def test_what_a_job_needs_by_default_is_whole_gpus_as_they_are() -> None:
     assert able_gpus(one, cluster) == (0, 1)
     assert list(able_gpus(one, cluster, may_reslice=True)) == [0, 1, 2]
     assert request.free_on(view.classes.of(0), state) == 0b011
-    assert request.free_on(view.classes.of(0), state, may_reslice=True) == 0b111
+    assert request.free_on(view.classes.of(0), state, reslicing=Reslicing.ALL_GPUS) == 0b111
     assert offers_of(lambda *_: 9, request, view)[0].usable == 0b011
-    assert offers_of(lambda *_: 9, request, view, may_reslice=True)[0].usable == 0b111
+    assert offers_of(lambda *_: 9, request, view, reslicing=Reslicing.ALL_GPUS)[0].usable == 0b111
     pair = tp.JobGraph.ring(3)
     assert why_not_now(pair, cluster).reason.startswith(
         "cannot start now: needs 3 GPUs, 2 are free; 1 more is free"

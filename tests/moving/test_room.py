@@ -467,6 +467,34 @@ def test_more_movable_jobs_never_give_a_dearer_plan(seed: int) -> None:
         assert plan.cost <= part.cost
 
 
+@pytest.mark.parametrize("size", [12, 16])
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_more_than_128_movable_jobs_never_give_a_dearer_plan(seed: int, size: int) -> None:
+    """Nested sets of movable jobs around 128 on full machines, for a job that needs several."""
+    draws = random.Random(seed)
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=24, racks=4))
+    for first in range(0, 192, 8):
+        gpus = draws.sample(range(first, first + 8), 8)
+        while gpus:
+            taken = [gpus.pop() for _ in range(min(len(gpus), draws.choice([1, 1, 1, 2])))]
+            cluster.allocate(f"job {taken[0]}", taken, tp.JobGraph.ring(len(taken)))
+    jobs = draws.sample(sorted(cluster.allocations), len(cluster.allocations))
+    assert len(jobs) > 140
+    factors = {job: float(draws.randrange(1, 9)) for job in jobs}
+    costs = [
+        tp.make_room(
+            tp.JobGraph.ring(size),
+            cluster,
+            movable=jobs[:number],
+            cost=tp.MoveCosts(preempt=20, factors=factors),
+            policy="best-fit",
+            timeout=60,
+        ).cost
+        for number in (110, 128, 129, 140, len(jobs))
+    ]
+    assert costs == sorted(costs, reverse=True)
+
+
 def test_time_ends_the_search_for_levels() -> None:
     """No job may move, and each choice of 24 pre-empted ones is as dear as the others of its size."""
     levels = CheapestLevels([(0.0, math.inf, 40.0)] * 24, [Shortage([(0, 0, 3)] * 24, 40)])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from topoplace.objectives import (
     preserved_bandwidth,
     scores_of,
 )
+from topoplace.objectives.links import remaining_bandwidth
 from topoplace.testing.strategies import job_graphs, topologies
 from topoplace.topology.links.link import LinkKind
 
@@ -77,13 +78,34 @@ def test_scores_against_their_definitions(
     assert sum(link_counts(job, gpus, topology)) == len(job.edges)
 
 
-def test_preserved_bandwidth_of_very_many_free_gpus() -> None:
+def test_remaining_bandwidth_of_very_many_free_gpus() -> None:
     topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 80, racks=4)
     matrix = topology.bandwidth_matrix()
     for free, gpus in ((range(640), (0, 9, 639)), (range(20, 600), (20, 21, 300)), (range(640), (1,))):
         rest = [gpu for gpu in free if gpu not in gpus]
         expected = matrix[np.ix_(rest, rest)].sum() / 2
-        assert preserved_bandwidth(gpus, topology, free) == expected
+        assert remaining_bandwidth(gpus, topology, free) == expected
+
+
+@given(
+    kinds=st.lists(st.sampled_from(["summit", "dgx1-v100", "dgx-a100", "mi250x"]), min_size=2, max_size=5),
+    data=st.data(),
+)
+def test_preserved_bandwidth_of_a_cluster_is_that_inside_its_machines(
+    kinds: list[str], data: st.DataObject
+) -> None:
+    machines = {f"{kind}-{i}": tp.machines.get(kind) for i, kind in enumerate(kinds)}
+    cluster = tp.Topology.cluster(machines, network=12.5)
+    free = data.draw(st.sets(st.sampled_from(range(cluster.num_gpus)), min_size=2))
+    gpus = tuple(data.draw(st.permutations(sorted(free)))[:2])
+    left = sorted(free.difference(gpus))
+    inside = sum(
+        cluster.bandwidth(u, v)
+        for u, v in combinations(left, 2)
+        if cluster.machine_of[u] == cluster.machine_of[v]
+    )
+    assert preserved_bandwidth(gpus, cluster, free) == pytest.approx(inside)
+    assert scores_of(tp.JobGraph.ring(2), gpus, cluster, free)["preserved_bandwidth"] == pytest.approx(inside)
 
 
 def test_preserved_bandwidth_of_many_free_gpus() -> None:

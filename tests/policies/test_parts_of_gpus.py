@@ -149,6 +149,23 @@ def test_a_policy_that_may_slices_gpus_again_where_it_must(
     assert not plain.may_reslice
 
 
+@pytest.mark.parametrize("name", RESLICING)
+@given(cluster=divided_clusters(), mig=st.sampled_from(PROFILES), num_tasks=st.integers(1, 2))
+def test_no_whole_gpu_is_cut_where_those_that_are_cut_have_room(
+    name: str, cluster: tp.Cluster, mig: str, num_tasks: int
+) -> None:
+    job = tp.JobGraph.independent(num_tasks).with_(mig=mig)
+    cut = set(cluster.sliced_gpus)
+    have_room = [gpu for gpu in sorted(cut) if can_hold(job, gpu, cluster, resliced=True)]
+    have_room += [
+        gpu for gpu in sorted(cut.difference(have_room)) if can_hold(job, gpu, cluster, resliced=False)
+    ]
+    placement = tp.policies.get(name).with_reslicing().place(job, cluster)
+    if len(have_room) >= num_tasks:
+        assert placement is not None
+        assert cut.issuperset(placement.gpus)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_reason_says_what_would_have_to_be_resliced(name: str) -> None:
     policy, cluster = tp.policies.get(name), tp.Cluster(SEVERAL)

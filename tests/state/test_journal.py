@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -22,6 +23,7 @@ from topoplace import JobGraph
 from topoplace.errors import JournalError
 from topoplace.mig.profiles import MigSlice
 from topoplace.state import Entry, Holding, Journal, Stage, schema
+from topoplace.state.entry import parsed
 
 GPUS = (("n1", "GPU6"), ("n1", "GPU3"))
 
@@ -273,6 +275,50 @@ def test_damaged_entries_are_named(tmp_path: Path) -> None:
     damaged.close()
     with Journal(tmp_path / "j") as journal, pytest.raises(JournalError, match=r"gpus\[0\] = \[1\]"):
         journal.latest()
+
+
+def appends_and_latest(path: Path, *, read_only: bool) -> None:
+    with Journal(path, read_only=read_only) as journal:
+        assert journal.num_appends == 1
+        journal.latest()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            "UPDATE sqlite_master SET sql = 'CREATE ' || x'9c' || ' facts' WHERE name = 'facts'",
+            "damaged",
+        ),
+        ("UPDATE sqlite_master SET sql = 'garbage'", "malformed database schema"),
+        ("UPDATE sqlite_master SET rootpage = 99", "malformed|disk image"),
+        ("DELETE FROM sqlite_master WHERE name = 'entries'", "no such table"),
+        ("UPDATE entries SET batch = 'x'", "batch = 'x' is not an integer"),
+        ("UPDATE entries SET batch = 9e999", "batch = inf is not an integer"),
+    ],
+)
+def test_damaged_tables_are_named(tmp_path: Path, damage: str, message: str) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.append(Entry("7", Stage.INTENT, GPUS))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute(damage)
+        connection.commit()
+    for read_only in (True, False):
+        with pytest.raises(JournalError, match=f"^{re.escape(str(path))}: .*({message})"):
+            appends_and_latest(path, read_only=read_only)
+
+
+def test_gpus_that_are_missing_are_named(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"^gpus = None is not JSON"):
+        parsed(None)  # type: ignore[arg-type]
+
+
+def test_a_path_with_nul_is_refused(tmp_path: Path) -> None:
+    for read_only in (True, False):
+        with pytest.raises(JournalError, match=r"^path = .* has a NUL character"):
+            Journal(f"{tmp_path}/a\0b", read_only=read_only)
 
 
 def test_gpus_that_are_no_json_are_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ function imports the library, so that `--help` stays quick. Commands share
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -151,14 +152,17 @@ def _option_of(error: Exception, parsed: argparse.Namespace, arguments: Sequence
     given = {text.partition("=")[0] for text in (sys.argv[1:] if arguments is None else arguments)}
     values: dict[str, Any] = dict(vars(parsed))
     options = [
-        f"--{name.replace('_', '-')}" for name, value in values.items() if named and str(value) == named
+        "-o" if name == "output" else f"--{name.replace('_', '-')}"
+        for name, value in values.items()
+        if named and str(value) == named
     ]
     return next((f"{option} " for option in options if option in given), "")
 
 
 def _one_line(error: Exception, option: str) -> str:
     if isinstance(error, OSError) and error.strerror:
-        text = f"{option}{error.filename}: {error.strerror}" if error.filename else error.strerror
+        what = error.filename or ("standard output" if error.errno == errno.ENOSPC else "")
+        text = f"{option}{what}: {error.strerror}" if what else error.strerror
     else:
         text = str(error) or type(error).__name__
     return one_line(text)

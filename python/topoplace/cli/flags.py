@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,17 @@ def named(**flags: str) -> Generator[None]:
         yield
     except ValueError as error:
         error.args = (in_words_of(flags, str(error)),)
+        raise
+
+
+@contextmanager
+def of_file(path: str | os.PathLike[str]) -> Generator[None]:
+    """Name the file in an OSError of the block that names none, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
         raise
 
 

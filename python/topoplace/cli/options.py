@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -71,6 +73,7 @@ class Parser(argparse.ArgumentParser):
     ) -> Any:
         """Return the arguments that this parser knows, and refuse all others; a command's name may be two of them."""
         given = list(sys.argv[1:] if args is None else args)
+        self._refuse_unusable(given)
         if " ".join(given[:2]) in _TWO_WORDS:
             given[:2] = [" ".join(given[:2])]
         found, unknown = super().parse_known_args(given, namespace)
@@ -80,6 +83,17 @@ class Parser(argparse.ArgumentParser):
             hint = did_you_mean(flag, known) if flag.startswith("--") else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {hint}" if hint else ""))
         return found, unknown
+
+    def _refuse_unusable(self, given: Sequence[str]) -> None:
+        """Refuse an argument that no command line can have and no file can be called, naming the option before it."""
+        for before, text in pairwise(("", *given)):
+            option = f"{before} " if before.startswith("-") else ""
+            if "\0" in text:
+                self.error(f"{option}{text}: a NUL character, which no argument can have")
+            try:
+                os.fsencode(text)
+            except UnicodeEncodeError:
+                self.error(f"{option}{text}: not valid Unicode")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

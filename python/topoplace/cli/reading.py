@@ -303,7 +303,7 @@ def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
     A file is measured before it is read. What has no size, such as a device, is read up to the limit.
     """
     if source != "-":
-        with open(source, "rb") as file:
+        with flags.of_file(source), open(source, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(most_bytes + 1) if size <= most_bytes else b""
     elif sys.stdin:
@@ -322,7 +322,7 @@ def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
 def seekable(source: str) -> Generator[IO[bytes]]:
     """Open a file, or standard input for `-`, whose content is kept in memory unless it can be read again."""
     if source != "-":
-        with open(source, "rb") as file:
+        with flags.of_file(source), open(source, "rb") as file:
             if file.seekable() and os.path.isfile(source):
                 yield file
                 return

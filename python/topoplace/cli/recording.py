@@ -71,7 +71,7 @@ def _record(arguments: argparse.Namespace) -> None:
     finally:
         wait.end()
     wait.check()
-    output.write_text(_written(traffic, output.suffix), encoding="utf-8")
+    writing.write(output, _written(traffic, output.suffix))
     added = runs.add(traffic.gpus, wait.seconds) if runs else None
     if arguments.json:
         writing.as_json(_as_dict(traffic, output) | {"run_s": wait.seconds if runs else None})

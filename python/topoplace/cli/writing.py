@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from topoplace.cli import flags
+
 _MAX_SHOWN = 20
 """Maximum number of items of a list that a table shows; JSON output has all items."""
 _MAX_NAME_BYTES = 255
@@ -99,6 +101,12 @@ def file(path: Path, flag: str = "-o", inputs: Iterable[tuple[str, str | Path | 
         if given is not None and path.exists() and os.path.exists(given) and path.samefile(given):
             raise ValueError(f"{flag} {path}: is also {name} {given}, which would be lost")
     return path
+
+
+def write(path: Path, text: str) -> None:
+    """Write the file `path` of an option; an OSError names it, also that of a full disk."""
+    with flags.of_file(path):
+        path.write_text(text, encoding="utf-8")
 
 
 def wrote(picture: Path, *, beside_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
 from topoplace import _checks, kernels
 from topoplace.collective import several_machines
@@ -13,10 +13,12 @@ from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import PathType, Rates
 from topoplace.topology.cluster_topology import ClusterTopology
+from topoplace.topology.makers import Maker, maker_of
 from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
 Relay = Literal["chosen", "all"]
+_LIBRARY_OF: Final = {Maker.NVIDIA: "NCCL", Maker.AMD: "RCCL", Maker.GOOGLE: "XLA"}
 _ONLY_INTEGERS = frozenset({int})
 
 
@@ -145,6 +147,14 @@ def broadcast_bandwidth(
     machine = prepared(local, rates)
     least = kernels.least_max_flow(machine.terminals, chosen, relay_others=relay_others)
     return Fraction(least.value, UNITS_PER_GB)
+
+
+def library_of(topology: Topology) -> str:
+    """Return the library that joins these accelerators in collective operations: "NCCL", "RCCL" or "XLA".
+
+    The figures of this package are those of NCCL's plan, also where another library runs.
+    """
+    return _LIBRARY_OF[maker_of(topology, 0)]
 
 
 def host_is_assumed(topology: Topology, *, rates: Rates | str = DEFAULT_RATES) -> bool:

@@ -23,6 +23,7 @@ from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.gangs.rules import allowed_splits, nearest_of
 from topoplace.engine.gangs.splits import MAX_SPLITS, nearest
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.free_links import FreeLinks
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
@@ -84,7 +85,7 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
     if found is not None:
         if isinstance(found[1].option.details, SearchTimeoutError):
             raise _again(found[1].option.details)
-        yield _numbered(view, *found)
+        yield _numbered(request, view, *found)
         yield from islice(_on_machines(rule, request, view, effort), 1, None)
     elif not job.single_machine:
         yield from _over_machines(rule, request, view, effort)
@@ -205,7 +206,7 @@ def _on_machines(
             heapq.heappush(entries, (choice.option.order, machine, len(entries), choice, others))
             following = next(best, None)
         _, machine, number, choice, others = entries[0]
-        yield _numbered(view, machine, choice)
+        yield _numbered(request, view, machine, choice)
         option = next(others, None)
         if option is None:
             heapq.heappop(entries)
@@ -237,9 +238,9 @@ def _others(
         effort.complete = False
 
 
-def _numbered(view: ClusterView, machine: int, choice: Choice) -> Placement:
+def _numbered(request: JobRequest, view: ClusterView, machine: int, choice: Choice) -> Placement:
     """Return the placement by a choice on a machine, in the numbers of the cluster."""
-    return _moved(choice.option.details, view.classes.gpus_of[machine], view)
+    return _moved(choice.option.details, view.classes.gpus_of[machine], request, view)
 
 
 # ---- several machines ----------------------------------------------------------------------------------------
@@ -328,7 +329,7 @@ def _over(
         [cluster.hosts.left(machine) for machine in machines] if cluster.hosts.resources else None,
     )
     for placement in rule.ranked(request.whole, small, effort):
-        yield _moved(placement, numbers, view)
+        yield _moved(placement, numbers, request, view)
 
 
 def _free_among(gpus: Sequence[int], request: JobRequest, cluster: Cluster) -> set[int]:
@@ -356,10 +357,21 @@ def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources
     return cluster
 
 
-def _moved(placement: Placement, numbers: Sequence[int], view: ClusterView) -> Placement:
+def _moved(placement: Placement, numbers: Sequence[int], request: JobRequest, view: ClusterView) -> Placement:
     """Return a placement of a small cluster on the GPUs with these numbers of the whole cluster.
 
-    It is not called optimal, as the search has seen only some machines; host resources are added later.
+    Its preserved bandwidth becomes that of all machines. It is not called optimal, as the search has seen only some
+    machines; host resources are added later.
     """
     gpus = tuple([numbers[gpu] for gpu in placement.gpus])
-    return Placement(gpus, topology=view.cluster.topology, scores=placement.scores, job=placement.job)
+    scores = placement.scores
+    if "preserved_bandwidth" in scores:
+        preserved = _free_links(request, view).without(view.classes.by_machine(gpus))
+        scores = {**scores, "preserved_bandwidth": preserved}
+    return Placement(gpus, topology=view.cluster.topology, scores=scores, job=placement.job)
+
+
+def _free_links(request: JobRequest, view: ClusterView) -> FreeLinks:
+    """Return the links among the GPUs of each machine of which the job can get what it needs."""
+    key = FreeLinks, request if request.takes_parts else None
+    return view.table(key, lambda: FreeLinks(_conditions(request, view), request.free_on))

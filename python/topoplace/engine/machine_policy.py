@@ -24,6 +24,7 @@ from topoplace.engine.machines.machine_options import Choice, MachineOptions, Op
 from topoplace.engine.requirements import BY_LEVEL, require_honoured
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.mig.slicing import Reslicing
 from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal, Scores
 
@@ -53,24 +54,31 @@ class MachinePolicy(PolicyDriver):
     compared machine by machine, and are unknown in the states that the rules see.
     """
 
-    may_reslice: bool = False
-    """True if the policy may reslice GPUs for a job; see `with_reslicing`."""
+    _reslicing: Reslicing = Reslicing.NONE
+    """Which GPUs the policy may reslice for a job that fits nowhere else."""
     _plain: MachinePolicy | None = None
-    """The same policy without reslicing, if this one may reslice GPUs."""
+    """The same policy that may reslice fewer GPUs, if there is one; it is asked first."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
     def with_reslicing(self) -> Self:
         """Return a copy of this policy that may reslice GPUs, if a job fits nowhere else.
 
-        It gives up idle MIG slices to cut others, cuts slices of free GPUs, and makes GPUs whole whose slices are all
-        idle. `Placement.resliced` names these GPUs.
+        It gives up idle MIG slices to cut others; if that is not enough, it cuts slices of free GPUs, and makes GPUs
+        whole whose slices are all idle. `Placement.resliced` names these GPUs.
         """
         if self.may_reslice:
             return self
-        other = copy(self)
-        other.may_reslice, other._plain = True, self
+        other = self
+        for reslicing in (Reslicing.CUT_GPUS, Reslicing.ALL_GPUS):
+            plain, other = other, copy(self)
+            other._reslicing, other._plain = reslicing, plain
         return other
+
+    @property
+    def may_reslice(self) -> bool:
+        """True if the policy may reslice GPUs for a job; see `with_reslicing`."""
+        return bool(self._reslicing)
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
@@ -239,8 +247,11 @@ class MachinePolicy(PolicyDriver):
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
         """Return what `search` returns, for a job with this request; there must be a free GPU for each of its tasks."""
-        if self._plain is not None and self._plain.may_fit(job, view.cluster.num_free):
-            placement = self._plain.search_for(job, request, view, least_utility)
+        plain = self._plain
+        while plain is not None and not plain._reslicing.serves(job.mig):
+            plain = plain._plain
+        if plain is not None and plain.may_fit(job, view.cluster.num_free):
+            placement = plain.search_for(job, request, view, least_utility)
             if placement is not None:
                 return placement
         if not request.anti_affine:
@@ -309,7 +320,7 @@ class MachinePolicy(PolicyDriver):
             view,
             most_memory_gb,
             sees_jobs=self.sees_jobs,
-            may_reslice=self.may_reslice,
+            reslicing=self._reslicing,
         )
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
@@ -338,7 +349,7 @@ class MachinePolicy(PolicyDriver):
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""
-        free = request.free_on(machine_class, state, may_reslice=self.may_reslice)
+        free = request.free_on(machine_class, state, reslicing=self._reslicing)
         usable = free & request.suitable(machine_class)
         if not 0 < request.size <= usable.bit_count():
             return ()

@@ -15,7 +15,7 @@ from topoplace.engine.machines.machine_class import MachineClass, MachineClasses
 from topoplace.engine.memo import Memo
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.mig.profiles import profiles_of_gpu
-from topoplace.mig.slicing import PresentSlice, parts_of, start_for, thousandths
+from topoplace.mig.slicing import PresentSlice, Reslicing, parts_of, start_for, thousandths
 from topoplace.objectives.links import scores_in
 from topoplace.objectives.utility import communication_cost_from
 
@@ -178,24 +178,25 @@ class JobRequest:
         """The same job with whole GPUs; for searches that see only the GPUs of which it can get what it needs."""
         return self.job.with_(gpu_fraction=1.0, mig=None) if self.takes_parts else self.job
 
-    def free_on(self, machine_class: MachineClass, state: MachineState, *, may_reslice: bool = False) -> Mask:
+    def free_on(
+        self, machine_class: MachineClass, state: MachineState, *, reslicing: Reslicing = Reslicing.NONE
+    ) -> Mask:
         """Return the GPUs of a machine of which the job can get what it needs; models and memory are not compared.
 
-        state: one that sees shares if the job takes parts of GPUs. may_reslice: as for `left_on`.
+        state: one that sees shares if the job takes parts of GPUs. reslicing: as for `left_on`.
         """
-        if not (self.takes_parts or (may_reslice and state.slices)):
+        if not (self.takes_parts or (reslicing and state.slices)):
             return state.free
-        left = self.left_on(machine_class, state, may_reslice=may_reslice)
+        left = self.left_on(machine_class, state, reslicing=reslicing)
         return mask_of(gpu for gpu, share in enumerate(left) if share >= self.share)
 
     def left_on(
-        self, machine_class: MachineClass, state: MachineState, *, may_reslice: bool
+        self, machine_class: MachineClass, state: MachineState, *, reslicing: Reslicing
     ) -> tuple[int, ...]:
         """Return the thousandths of each GPU of a machine that the job may choose from; 0 if it is not enough for it.
 
-        state: one that sees shares. may_reslice: True if idle slices may be given up, and new ones cut. For a MIG
-        slice, thousandths of memory in no job's slice count, and at least those that the request needs. Models and
-        memory are not compared.
+        state: one that sees shares. For a MIG slice, thousandths of memory in no job's slice count, and at least those
+        that the request needs. Models and memory are not compared.
         """
         if not state.slices and self.job.mig is None:
             return state.left
@@ -204,7 +205,7 @@ class JobRequest:
             slices.setdefault(gpu, []).append(one)
         return tuple(
             [
-                self._left(machine_class, gpu, left, slices.get(gpu, _NO_SLICES), may_reslice)
+                self._left(machine_class, gpu, left, slices.get(gpu, _NO_SLICES), reslicing)
                 for gpu, left in enumerate(state.left)
             ]
         )
@@ -215,17 +216,17 @@ class JobRequest:
         gpu: int,
         left: int,
         slices: Sequence[PresentSlice],
-        may_reslice: bool,
+        reslicing: Reslicing,
     ) -> int:
         held = parts_of(one for one in slices if one.is_held)
         if self.job.mig is None:
-            return WHOLE_GPU if slices and not held and may_reslice else left
+            return WHOLE_GPU if slices and not held and reslicing is Reslicing.ALL_GPUS else left
         profiles = machine_class.mig_profiles[gpu]
         profile = profiles.get(self.job.mig)
-        can_cut = slices or left == WHOLE_GPU
+        can_cut = slices or (left == WHOLE_GPU and reslicing is Reslicing.ALL_GPUS)
         if profile is None or not can_cut:
             return 0
-        if start_for(profile, profiles, slices, may_reslice=may_reslice) is None:
+        if start_for(profile, profiles, slices, may_reslice=bool(reslicing)) is None:
             return 0
         return max(self.share, WHOLE_GPU - thousandths(held))
 

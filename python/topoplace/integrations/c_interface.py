@@ -176,8 +176,20 @@ def set_drained(shared: SharedCluster, gpu: int, drained: bool) -> None:
         (shared.cluster.drain if drained else shared.cluster.undrain)(gpu)
 
 
+def hold(shared: SharedCluster, gpu: int, reason: str) -> None:
+    """Hold a GPU back from new allocations for this reason; AllocationError if there is no such GPU."""
+    with shared.lock:
+        shared.cluster.hold([gpu], reason=reason)
+
+
+def unhold(shared: SharedCluster, gpu: int) -> None:
+    """Hold a GPU no longer; AllocationError if there is no such GPU."""
+    with shared.lock:
+        shared.cluster.unhold([gpu])
+
+
 def free_gpus(shared: SharedCluster) -> tuple[int, ...]:
-    """Return the GPUs that are healthy, not drained, and free as a whole; ascending."""
+    """Return the GPUs that are healthy, neither drained nor held, and free as a whole; ascending."""
     with shared.lock:
         return shared.cluster.free_gpus()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from topoplace._checks import shown
@@ -10,6 +11,21 @@ from topoplace.errors import AllocationError
 from topoplace.mig.profiles import MigProfile, MigSlice
 
 _MEMORY: Final = 0xFF
+
+
+class Reslicing(IntEnum):
+    """Which GPUs may be resliced for a job, from none to all; a job gets its place with the fewest."""
+
+    NONE = 0
+    """Only slices that are there are used."""
+    CUT_GPUS = 1
+    """GPUs that are cut into slices may get others in place of idle ones; whole GPUs stay whole."""
+    ALL_GPUS = 2
+    """Free GPUs may be cut as well, and GPUs whose slices are all idle be made whole."""
+
+    def serves(self, mig: str | None) -> bool:
+        """Return False if a job with this MIG profile, None for whole GPUs or shares, gets no more GPUs by this."""
+        return mig is not None or self is not Reslicing.CUT_GPUS
 
 
 class PresentSlice(NamedTuple):

@@ -54,9 +54,9 @@ class ExactSearch:
         return time.monotonic() > self._start + _SEEKING * self.timeout
 
     @contextmanager
-    def leaving_time(self) -> Generator[None]:
-        """Open a block in which the search ends half-way, which leaves time for a plan that need not be the best."""
-        with deadline(self._start + self.timeout / 2 - time.monotonic()):
+    def leaving_time(self, share: float) -> Generator[None]:
+        """Open a block in which the search ends once this share of the time is over; others may follow it."""
+        with deadline(self._start + share * self.timeout - time.monotonic()):
             yield
         self._ended = False
 

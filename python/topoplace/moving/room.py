@@ -26,7 +26,11 @@ from topoplace.placement import Placement, Refusal
 _FEW_JOBS = 24
 """The largest number of movable jobs that are searched all together and at once."""
 _SOME_JOBS = 128
-"""The largest number that are searched all together after the machines, one by one."""
+"""The largest number that are searched all together for all of the time, after the machines, one by one."""
+_SHARE_FOR_MACHINES = 0.5
+"""The share of the time after which the search of machines ends, so that a plan is found at all."""
+_SHARE_FOR_MANY = 0.1
+"""The share after which the search of more jobs ends: most are proven far earlier, others have a plan near the best."""
 _NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
 
 
@@ -57,9 +61,10 @@ def make_room(
     `cost` of the plan is compared with `bound`. With up to 128 movable jobs every choice of jobs is considered, and the
     plan is proven best (`optimal`) unless time runs out or the places of the moved jobs cannot all be tried; a proven
     plan is never dearer than one with fewer of these jobs. With more than 24 jobs, the jobs of one machine after the
-    other are considered first, the cheapest machine first. With more than 128, these alone are, and the plan is proven
-    best for jobs that one machine must hold (`single_machine`) if those that move find a place elsewhere without
-    displacing others. The proofs presume that the policy places a job wherever it places it with less room.
+    other are considered first, the cheapest machine first; this alone proves the plan for jobs that one machine must
+    hold (`single_machine`) if those that move find a place elsewhere without displacing others. With more than 128,
+    the choices over all machines are considered until a tenth of `timeout` is over. The proofs presume that the policy
+    places a job wherever it places it with less room.
 
     Jobs in MIG slices stay. ValueError names a wrong argument, such as a job that asks for a slice. AllocationError
     names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
@@ -100,13 +105,17 @@ def _searched(search: ExactSearch) -> float:
     attempts = search.attempts
     everyone = range(len(attempts.movers))
     shortages = [in_all(attempts.job, attempts.cluster, attempts.movers)]
-    with search.leaving_time():
+    with search.leaving_time(_SHARE_FOR_MACHINES):
         at_once = len(everyone) <= _FEW_JOBS
         bound = search.among(everyone, shortages) if at_once else search_machines(search)
     if bound < search.cost and (search.best is None or not at_once):
         search_across(search)
-    if bound < search.cost and len(everyone) <= _SOME_JOBS and not search.is_over():
-        bound = max(bound, search.among(everyone, shortages))
+    if bound < search.cost and not search.is_over():
+        if len(everyone) <= _SOME_JOBS:
+            bound = max(bound, search.among(everyone, shortages))
+        else:
+            with search.leaving_time(_SHARE_FOR_MANY):
+                bound = max(bound, search.among(everyone, shortages))
     return min(bound, search.cost)
 
 

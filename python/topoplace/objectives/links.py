@@ -6,7 +6,8 @@ bits of a score do not depend on the computer's BLAS library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
@@ -185,9 +186,45 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
     """Return the preserved bandwidth, which stays for later jobs after `gpus` are allocated, GB/s (MAPA, eq. 3).
 
-    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. GPUs of `gpus` that are
-    not in `free` change nothing. If `free` has more than 512 GPUs, the result is rounded to 0.001 GB/s. ValueError if
-    an argument names an unknown GPU, or a GPU twice.
+    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. If a fabric joins several
+    machines, pairs of GPUs on different machines do not count: they share the ports of their machines, so that the sum
+    would count each port many times. GPUs of `gpus` that are not in `free` change nothing. If a machine has more than
+    512 GPUs in `free`, the result is rounded to 0.001 GB/s. ValueError if an argument names an unknown GPU, or a GPU
+    twice.
+    """
+    _checks.instance(topology, Topology, "topology", ValueError)
+    if topology.fabric is None or topology.num_machines == 1:
+        return remaining_bandwidth(gpus, topology, free)
+    taken = different_gpus(gpus, topology, "gpus")
+    left = np.zeros(topology.num_gpus, bool)
+    left[list(different_gpus(free, topology, "free"))] = True
+    left[list(taken)] = False
+    return math.fsum(_inside_machines(left, topology))
+
+
+def _inside_machines(left: NDArray[np.bool_], topology: Topology) -> Iterator[float]:
+    """Yield the GB/s of all pairs of one machine among the GPUs that are `left`, once for machines that are alike.
+
+    left: (num_gpus,).
+    """
+    template_of = np.array(topology.template_of)
+    sizes = np.array([template.num_gpus for template in topology.templates])[template_of]
+    first = np.cumsum(sizes) - sizes
+    for number, template in enumerate(topology.templates):
+        rows = left[first[template_of == number, None] + np.arange(template.num_gpus)]
+        packed = np.packbits(rows, axis=1)
+        _, where, count = np.unique(packed, axis=0, return_index=True, return_counts=True)
+        for row, machines in zip(where.tolist(), count.tolist(), strict=True):
+            inside = np.flatnonzero(rows[row]).tolist()
+            yield machines * remaining_bandwidth((), template, inside)
+
+
+def remaining_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
+    """Return the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`, GB/s.
+
+    Pairs of GPUs on different machines count as well: this is eq. 3 of MAPA on the whole graph, which
+    `kernels.best_remainder` maximises. If `free` has more than 512 GPUs, the result is rounded to 0.001 GB/s.
+    ValueError as for `preserved_bandwidth`.
     """
     taken = set(different_gpus(gpus, topology, "gpus"))
     free = different_gpus(free, topology, "free")
@@ -207,17 +244,6 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     return total
 
 
-def free_beside(gpus: Sequence[int], topology: Topology, free: Iterable[int]) -> Iterable[int]:
-    """Return the GPUs of `free` on the machines of `gpus`; all of them if no fabric joins several machines.
-
-    What a placement takes from other machines is nothing, and summing over all pairs of a cluster takes long.
-    """
-    if topology.fabric is None or topology.num_machines == 1:
-        return free
-    machines = set(topology.machine_of[list(gpus)].tolist())
-    return [gpu for gpu in free if topology.machine_of[gpu] in machines]
-
-
 def scores_of(
     job: JobGraph,
     gpus: Sequence[int],
@@ -229,16 +255,16 @@ def scores_of(
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
     GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on as many GPUs, or on such machines, else
-    0.0. If a fabric joins several machines, preserved_bandwidth is that of the machines of `gpus` alone: see
-    `free_beside`. model: the model of effective bandwidth, by default that with MAPA's coefficients. ValueError unless
-    `gpus` are different GPUs, one per task.
+    0.0. If a fabric joins several machines, preserved_bandwidth counts links inside machines only. model: the model of
+    effective bandwidth, by default that with MAPA's coefficients. ValueError unless `gpus` are different GPUs, one per
+    task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     _check_model(model)
     return {
         **job_link_scores(job, gpus, topology, model),
         "effective_bandwidth_extrapolated": float(is_extrapolated(gpus, topology, model)),
-        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free_beside(gpus, topology, free)),
+        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free),
     }
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from topoplace.collective import survey
+from topoplace.collective import library_of, survey
 from topoplace.report import tables
 from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
 
@@ -18,7 +18,6 @@ _MAX_SHOWN = 16
 _MAX_COUNTED = 1024
 _MAX_RATED = 64
 _MAX_SETS = 1000
-_OTHER_VENDORS = {LinkKind.XGMI, LinkKind.ICI}
 _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
     LinkKind.C2C: "bright_green",
@@ -102,9 +101,8 @@ def _show_machine(topology: Topology) -> None:
 
 def _show_choice(topology: Topology) -> None:
     """Print whether it matters which half of a machine's GPUs a job gets; nothing for machines without NCCL's rules."""
-    kinds = {link.kind for _, _, link in topology.links}
     size = topology.num_gpus // 2
-    if topology.num_machines > 1 or not 2 <= size <= _MAX_RATED // 2 or kinds & _OTHER_VENDORS:
+    if topology.num_machines > 1 or not 2 <= size <= _MAX_RATED // 2 or library_of(topology) != "NCCL":
         return
     found = survey(topology, size, most_sets=_MAX_SETS)
     best, mean, worst = map(tables.number, (found.best.gb_per_s, found.mean_gb_per_s, found.worst.gb_per_s))

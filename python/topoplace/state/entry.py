@@ -169,7 +169,7 @@ def parsed(text: str) -> tuple[Device, ...]:
     """Return the GPUs in a text that `written` returned; JournalError for any other text."""
     try:
         listed: Any = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise JournalError(f"gpus = {_checks.shown(text)} is not JSON") from None
     return _devices(listed, "gpus")
 
@@ -194,7 +194,7 @@ def parsed_holding(text: str, graphs: Mapping[str, JobGraph]) -> Holding:
         return Holding()
     try:
         known: Any = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise JournalError(f"holding = {_checks.shown(text)} is not JSON") from None
     if not isinstance(known, dict):
         raise JournalError(f"holding = {_checks.shown(text)} is not an object")

@@ -46,6 +46,8 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         """Open the journal at `path`; without `read_only`, create it if it is missing."""
         self._path = Path(path)
+        if "\0" in str(self._path):
+            raise JournalError(f"path = {_checks.shown(str(self._path))} has a NUL character")
         self._process = os.getpid()
         self._read_only = _checks.flag(read_only, "read_only", JournalError)
         if self._read_only and not self._path.is_file():
@@ -160,7 +162,7 @@ class Journal:
         """Return the number of the last append, counted from 1; 0 for an empty journal."""
         with self._errors():
             (count,) = self._connection.execute("SELECT coalesce(max(batch), 0) FROM entries").fetchone()
-        return int(count)
+            return _checks.integer(count, "batch", JournalError, low=0, high=2**63 - 1)
 
     def prune(self, before: float) -> int:
         """Remove the jobs that left their GPUs before a time, in seconds since 1970; return how many entries went."""
@@ -282,6 +284,8 @@ class Journal:
             yield
         except sqlite3.Error as error:
             raise JournalError(f"{self._path}: {error}") from None
+        except UnicodeDecodeError:  # of a message of SQLite that cites the damaged place
+            raise JournalError(f"{self._path}: its tables are damaged") from None
         except JournalError as error:
             if not str(error).startswith(str(self._path)):
                 error.args = (f"{self._path}: {error}",)

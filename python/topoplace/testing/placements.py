@@ -14,7 +14,6 @@ from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extr
 from topoplace.objectives.links import (
     aggregated_bandwidth,
     bottleneck_bandwidth,
-    free_beside,
     link_counts,
     preserved_bandwidth,
 )
@@ -199,7 +198,7 @@ RECOMPUTED: Final[dict[str, Score]] = {
     "preserved_bandwidth": lambda placement, job, cluster, model: preserved_bandwidth(
         placement.gpus,
         cluster.topology,
-        free_beside(placement.gpus, cluster.topology, able_gpus(job, cluster)),
+        able_gpus(job, cluster),
     ),
     "effective_bandwidth_extrapolated": lambda placement, job, cluster, model: float(
         is_extrapolated(placement.gpus, cluster.topology, model)

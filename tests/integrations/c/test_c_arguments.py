@@ -47,6 +47,8 @@ TAKERS = [
     ("cluster", "cluster_gpus_of", lambda h: (h, "a", None, c_size_t(0), byref(c_size_t()))),
     ("cluster", "allocate", lambda h: (h, "a", (c_int32 * 1)(0), c_size_t(1), None)),
     ("cluster", "set_drained", lambda h: (h, 0, ctypes.c_bool(True))),
+    ("cluster", "hold", lambda h: (h, 0, "spare")),
+    ("cluster", "unhold", lambda h: (h, 0)),
     ("cluster", "cluster_snapshot", lambda h: (h, byref(c_void_p()), byref(c_size_t()))),
     ("cluster", "release", lambda h: (h, "a")),
     ("decision", "decision_to_json", lambda h: (h, byref(c_void_p()))),

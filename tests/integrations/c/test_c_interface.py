@@ -107,6 +107,12 @@ class Twins:
         change = self.ours.drain if drained else self.ours.undrain
         self.same(lambda: change(gpu), "set_drained", self.theirs, gpu, ctypes.c_bool(drained))
 
+    def hold(self, gpu: int, reason: str) -> None:
+        self.same(lambda: self.ours.hold([gpu], reason=reason), "hold", self.theirs, gpu, reason)
+
+    def unhold(self, gpu: int) -> None:
+        self.same(lambda: self.ours.unhold([gpu]), "unhold", self.theirs, gpu)
+
     def same(self, ours: Any, name: str, *arguments: Any) -> None:
         expected, error = None, None
         try:
@@ -173,6 +179,8 @@ OPERATIONS = st.lists(
         st.tuples(st.just("allocate"), JOB_IDS, st.lists(st.integers(-1, 8), max_size=3)),
         st.tuples(st.just("release"), JOB_IDS),
         st.tuples(st.just("drain"), st.integers(-1, 8), st.booleans()),
+        st.tuples(st.just("hold"), st.integers(-1, 8), st.sampled_from(["spare", "in repair", "é", ""])),
+        st.tuples(st.just("unhold"), st.integers(-1, 8)),
     ),
     min_size=4,
     max_size=12,
@@ -214,6 +222,20 @@ def test_the_cluster_of_several_machines(library: CLibrary) -> None:
     by_name = library.cluster(machine, machine, options=options)
     expected = tp.Cluster(joined, [tp.HostResources(1, 2), tp.HostResources(3, 4)])
     assert library.snapshot(by_name) == expected.snapshot()
+
+
+def test_a_held_gpu_is_given_to_no_job_and_refusals_say_why(library: CLibrary) -> None:
+    cluster = library.cluster(library.given("topology_built_in", "summit"))
+    policy = library.given("policy_new", "fcfs", None)
+    for gpu in range(4):
+        library("hold", cluster, gpu, "spare")
+    assert library.numbers("cluster_free_gpus", cluster) == (4, 5)
+    job = '{"pattern": "ring", "num_tasks": 3}'
+    decision = library.given("place", cluster, policy, "a", job)
+    assert "4 GPUs are held (spare)" in library.returned("decision_reason", decision).decode()
+    library("set_drained", cluster, 0, ctypes.c_bool(False))
+    library("unhold", cluster, 1)
+    assert library.numbers("cluster_free_gpus", cluster) == (1, 4, 5)
 
 
 def test_texts_with_options(library: CLibrary, repository: Path) -> None:

@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.collective import survey
+    from topoplace import collective
 
     topology = reading.topology(arguments)
     if arguments.one is not None:
@@ -44,11 +44,12 @@ def _run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
     rates = reading.rates(arguments.rates)
     with flags.named(size="--gpus"), Waiting("rating sets of GPUs"):
-        found = survey(topology, arguments.gpus, rates=rates)
+        found = collective.survey(topology, arguments.gpus, rates=rates)
     rows = [_row(topology, name, one, rates) for name, one in _named(found)]
     if arguments.json:
         facts = {
             "rates": rates.name,
+            "library": collective.library_of(topology),
             "sets": found.num_sets,
             "all_sets": found.all_sets,
             "assumed": found.assumed,
@@ -58,6 +59,10 @@ def _run(arguments: argparse.Namespace) -> None:
         writing.as_json(facts | {row.pop("set"): row for row in rows})
         return
     _show(f"{topology.name}: {_sets(found)} of {arguments.gpus} GPUs, {rates.name}", found, rows, rates)
+    if (library := collective.library_of(topology)) != "NCCL":
+        print(
+            f"note: These GPUs run {library}; the figures are what NCCL would plan, as {library}'s rules are not known."
+        )
 
 
 def _named(found: Survey) -> tuple[tuple[str, RatedSet], ...]:

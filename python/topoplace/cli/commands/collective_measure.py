@@ -91,7 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
     finally:  # also after Ctrl-C: runs take minutes, and what is done counts
         measurements = Measurements(topology, rates, tuple(found))
         if output and measurements.efficiencies():
-            output.write_text(f"{measurements.to_json()}\n", encoding="utf-8")
+            writing.write(output, f"{measurements.to_json()}\n")
     _report(arguments, measurements, output)
     return int(any(one.failure for one in found))
 

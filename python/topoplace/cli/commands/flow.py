@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
         seconds = time.perf_counter() - before
     solved = found.status == "optimal"
     if output and solved:
-        output.write_text(dimacs.format_solution(file.tail, file.head, found.flow, found.cost), "utf-8")
+        writing.write(output, dimacs.format_solution(file.tail, file.head, found.flow, found.cost))
     _report(_facts(file, found, seconds), arguments)
     return 0 if solved else _NOT_SOLVED
 

@@ -279,7 +279,7 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
     if output is None:
         sys.stdout.write(log)
     else:
-        output.write_text(log, encoding="utf-8")
+        writing.write(output, log)
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return _NOT_FOUND
     facts = _facts(file, found, time.perf_counter() - before)
     if output:
-        output.write_text(metis.format_sides(found.side), "utf-8")
+        writing.write(output, metis.format_sides(found.side))
     _report(facts, arguments)
     return 0
 

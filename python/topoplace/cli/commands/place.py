@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NOT_PLACED = 1
 _LEGEND = (
     "aggregated: sum of the job's links; effective: predicted all-reduce; bottleneck: its slowest link; preserved: sum "
-    "of the links among the GPUs left free"
+    "of the links among the GPUs left free, inside all machines"
 )
 _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
 

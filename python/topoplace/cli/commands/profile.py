@@ -72,7 +72,7 @@ def _build(arguments: argparse.Namespace) -> None:
             raise ValueError("no measurement")
     with flags.named(percentile="--percentile"):
         profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
-    output.write_text(profile.to_csv() if output.suffix == ".csv" else profile.to_json(), encoding="utf-8")
+    writing.write(output, profile.to_csv() if output.suffix == ".csv" else profile.to_json())
     if arguments.json:
         writing.as_json(
             {

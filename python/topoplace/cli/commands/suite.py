@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, sweeping, writing
+from topoplace.cli import flags, job_files, options, reading, sweeping, writing
 
 if TYPE_CHECKING:
     from topoplace.suite import Score
@@ -53,7 +53,8 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.write:
         if not os.access(arguments.write, os.W_OK) or not arguments.write.is_file():
             raise ValueError(f"--write {arguments.write}: not a file that can be written")
-        document.split(arguments.write)
+        with flags.of_file(arguments.write), reading.errors_of(str(arguments.write)):
+            document.split(arguments.write)
     run = sweeping.Run(arguments, plan, suite.simulate)
     scores = suite.scores_of(plan, run.outcomes)
     written = [run.write_table("suite"), run.folder / "suite.html"]

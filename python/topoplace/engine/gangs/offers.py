@@ -14,6 +14,7 @@ from topoplace.engine.admission import tasks_per_machine
 from topoplace.engine.machines.condition_table import ConditionTable
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
 from topoplace.engine.machines.machine_conditions import MachineState, Sight
+from topoplace.mig.slicing import Reslicing
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -159,23 +160,23 @@ def offers_of(
     most_memory_gb: float = math.inf,
     *,
     sees_jobs: bool = True,
-    may_reslice: bool = False,
+    reslicing: Reslicing = Reslicing.NONE,
 ) -> Offers:
     """Return the offers of the machines that can take a part of the job now.
 
     max_tasks_of: returns the most tasks of the job that a machine in a given state may have; CPUs and memory limit the
     offers besides. most_memory_gb: limit on the memory of each GPU, GB.
-    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. may_reslice: True if GPUs may be resliced.
+    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. reslicing: which GPUs may be resliced.
     """
-    sight = Sight(jobs=sees_jobs, shares=request.takes_parts or may_reslice)
+    sight = Sight(jobs=sees_jobs, shares=request.takes_parts or bool(reslicing))
     conditions = view.conditions(sight)
 
     def offer_of(machine_class: MachineClass, state: MachineState) -> MachineOffer:
-        free = request.free_on(machine_class, state, may_reslice=may_reslice)
+        free = request.free_on(machine_class, state, reslicing=reslicing)
         usable = free & request.suitable(machine_class, most_memory_gb)
         return _offer(max_tasks_of(request, state), machine_class, usable)
 
-    key = (request, max_tasks_of, most_memory_gb, sight, may_reslice)
+    key = (request, max_tasks_of, most_memory_gb, sight, reslicing)
     table = view.table(key, lambda: ConditionTable(conditions, offer_of))
     kind_of = conditions.native.of_machines().astype(np.int64)
     numbers = list(conditions.native.present())

@@ -20,6 +20,7 @@ from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Choice, Option
 from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
 from topoplace.jobs.requirements import WHOLE_GPU
+from topoplace.mig.slicing import Reslicing
 from topoplace.objectives.utility import communication_cost
 from topoplace.placement import Placement, Refusal, Scores
 
@@ -149,12 +150,12 @@ class SharingPolicy(MachinePolicy):
         """Return an array (n, 2): (limit on GPU memory, -score) of each condition; infinite where the job does not fit.
 
         A job goes to GPUs of the smallest memory that suits it if it fits there, else to the next; only if it fits
-        nowhere so, GPUs are resliced.
+        nowhere so, GPUs that are cut are resliced, and only then the others.
         """
         classes, free_cpus, now = self.conditions(view).native.left_of(numbers)
         keys = np.full((len(numbers), 2), math.inf)
-        for tier, (limit, reslices) in enumerate(self._tiers(request)):
-            left = self._left(request, view, numbers, now, reslices=reslices)
+        for tier, (limit, reslicing) in enumerate(self._tiers(request)):
+            left = self._left(request, view, numbers, now, reslicing=reslicing)
             able = left * _suits(request, view, limit)[classes, : left.shape[1]]
             fits = ((able >= request.share).sum(axis=1) >= request.size) & (keys[:, 0] == math.inf)
             if not fits.any():
@@ -167,10 +168,10 @@ class SharingPolicy(MachinePolicy):
                     keys[row] = math.inf
         return keys
 
-    def _tiers(self, request: JobRequest) -> Sequence[tuple[float, bool]]:
-        """Return (limit on GPU memory, whether GPUs are resliced) of the attempts to place the job, in order."""
-        tiers = [(limit, False) for limit in request.memory_limits]
-        return [*tiers, *((limit, True) for limit in request.memory_limits)] if self.may_reslice else tiers
+    def _tiers(self, request: JobRequest) -> Sequence[tuple[float, Reslicing]]:
+        """Return (limit on GPU memory, which GPUs are resliced) of the attempts to place the job, in order."""
+        ways = [way for way in Reslicing if way <= self._reslicing and way.serves(request.job.mig)]
+        return [(limit, way) for way in ways for limit in request.memory_limits]
 
     def _left(
         self,
@@ -179,17 +180,17 @@ class SharingPolicy(MachinePolicy):
         numbers: Sequence[int],
         now: NDArray[np.int32],
         *,
-        reslices: bool,
+        reslicing: Reslicing,
     ) -> NDArray[np.int32]:
         """Return an array (n, g): the thousandths of each GPU from which the job may choose, by `left_on`.
 
         now: those that are left without new slices.
         """
-        if request.job.mig is None and not (reslices and view.cluster.sliced_gpus):
+        if request.job.mig is None and not (reslicing and view.cluster.sliced_gpus):
             return now
         conditions, left = self.conditions(view), np.zeros_like(now)
         for row, number in enumerate(numbers):
-            on_machine = request.left_on(*conditions.of(number), may_reslice=reslices)
+            on_machine = request.left_on(*conditions.of(number), reslicing=reslicing)
             left[row, : len(on_machine)] = on_machine
         return left
 
@@ -203,8 +204,8 @@ class SharingPolicy(MachinePolicy):
         if not request.size:
             return ()
         machine_class, state = self.conditions(view).of(condition)
-        limit, reslices = self._tiers(request)[tier]
-        state = state._replace(left=request.left_on(machine_class, state, may_reslice=reslices))
+        limit, reslicing = self._tiers(request)[tier]
+        state = state._replace(left=request.left_on(machine_class, state, reslicing=reslicing))
         enough = mask_of(gpu for gpu, left in enumerate(state.left) if left >= request.share)
         suitable = request.suitable(machine_class, limit)
         for region in request.regions(machine_class, enough & suitable):

@@ -15,7 +15,7 @@ from topoplace.engine.policy import SearchPolicy
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
-from topoplace.objectives.links import LinkTables, scores_of
+from topoplace.objectives.links import LinkTables, remaining_bandwidth, scores_of
 from topoplace.placement import Placement
 from topoplace.policies.mapa import artifact_order, gangs
 
@@ -193,10 +193,16 @@ class MapaPolicy(SearchPolicy):
         optimal: True if the search proved it best. The placement of an anti-affine job, or of one that may take
         partitions of several machines, has `optimal` False even then, because not all GPU sets were searched.
         """
-        scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
+        topology, free = cluster.topology, cluster.free_gpus()
+        scores = scores_of(job, gpus, topology, free, self.model)
+        if topology.num_machines > 1 and topology.fabric is not None:
+            # Among gangs, links of the job's own machines decide; the engine then states those of all machines.
+            machines = set(topology.machine_of[list(gpus)].tolist())
+            beside = [gpu for gpu in free if topology.machine_of[gpu] in machines]
+            scores["preserved_bandwidth"] = remaining_bandwidth(gpus, topology, beside)
         scores.update(own_scores)
-        proven = optimal and every_gpu_set_counts(job, cluster.topology)
-        return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)
+        proven = optimal and every_gpu_set_counts(job, topology)
+        return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=topology, job=job)
 
 
 def _speeds(placement: Placement) -> tuple[float, float]:

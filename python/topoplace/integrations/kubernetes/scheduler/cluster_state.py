@@ -370,8 +370,6 @@ class ClusterState:
     def _open(self, row: int) -> None:
         if self._closed[row]:
             self.cluster.undrain(self.topology.machine_names[row])
-            for gpu in self._unhealthy.intersection(self._gpus[row]):
-                self.cluster.drain(gpu)
             self._closed[row] = False
 
     # ---- reservations ----------------------------------------------------------------------------------------
