@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import members
+from topoplace.engine.memo import Memo
 from topoplace.objectives.links import remaining_bandwidth
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class FreeLinks:
         """free_on: returns the GPUs that count as free on a machine of the given class and state."""
         self._conditions = conditions
         self._free_on = free_on
-        self._table = ConditionTable(conditions, lambda one, state: _among(one, free_on(one, state)))
+        self._known: Memo[tuple[MachineClass, Mask], float] = Memo()
+        self._table = ConditionTable(conditions, lambda one, state: self._among(one, free_on(one, state)))
         self._ranked = RankedMachines(self._table, lambda gb_per_s: (gb_per_s,))
 
     def without(self, taken: Mapping[int, Mask]) -> float:
@@ -40,8 +42,10 @@ class FreeLinks:
         for machine, gpus in taken:
             machine_class, state = self._conditions.of_machine(machine)
             yield -self._table.of_machine(machine)
-            yield _among(machine_class, self._free_on(machine_class, state) & ~gpus)
+            yield self._among(machine_class, self._free_on(machine_class, state) & ~gpus)
 
+    def _among(self, machine_class: MachineClass, gpus: Mask) -> float:
+        def build() -> float:
+            return remaining_bandwidth((), machine_class.alone, list(members(gpus)))
 
-def _among(machine_class: MachineClass, gpus: Mask) -> float:
-    return remaining_bandwidth((), machine_class.alone, list(members(gpus)))
+        return self._known.get_or_build((machine_class, gpus), build)
