@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from topoplace.capacity import (
+from topoplace.experiments.capacity import (
     TABLE_II,
     CapacityJob,
     CapacityPlanner,

@@ -12,7 +12,7 @@ import pytest
 
 from topoplace import machines
 from topoplace.integrations.kubernetes.device_plugin import DevicePlugin, PreferredAllocation
-from topoplace.testing.kubelet import Kubelet, PluginCalls
+from topoplace.integrations.kubernetes.testing.kubelet import Kubelet, PluginCalls
 
 NAMES = ("dgx1-v100", "dgx-h100", "dgx2")
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import topoplace as tp
 from topoplace.discovery.research.trace_nodes import read_nodes
+from topoplace.experiments.simulate import read_workload
 from topoplace.objectives.expected_fragmentation import TypicalJobs
-from topoplace.simulate import read_workload
 from topoplace.text_formats import packed
 
 RATIO = 1.3

@@ -7,8 +7,8 @@ import time
 from topoplace import Topology, machines, policies
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.placer import Placer
-from topoplace.state import Journal
-from topoplace.testing.slurm import SlurmCluster, missing_programs
+from topoplace.integrations.slurm.testing import SlurmCluster, missing_programs
+from topoplace.integrations.state import Journal
 
 
 def main() -> None:

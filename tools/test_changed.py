@@ -14,6 +14,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 PACKAGE = Path("python/topoplace")
 # Where the tests of a module or package are, if `tests/` does not mirror it.
+WINGS = ("experiments",)
+"""Folders of the package that the tests leave out."""
 ELSEWHERE = {
     "placement.py": "tests/test_placement.py",
     "launch.py": "tests/test_placement.py",
@@ -42,6 +44,8 @@ def tests_of(path: Path) -> str | None:
         return None
     if path.is_relative_to(PACKAGE):
         below = path.relative_to(PACKAGE)
+        if below.parts[0] in WINGS:
+            below = Path(*below.parts[1:])
         if below.parts[0] in ELSEWHERE:
             return ELSEWHERE[below.parts[0]]
         folders = (Path("tests") / part for part in below.parents if part.parts)

@@ -16,10 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from topoplace.papers import page, record
-from topoplace.papers.record import Record
-from topoplace.report.interval_plot import beside_paper
-from topoplace.simulate.processes import Runner
+from topoplace.experiments.papers import page, record
+from topoplace.experiments.papers.record import Record
+from topoplace.experiments.report.interval_plot import beside_paper
+from topoplace.experiments.simulate.processes import Runner
 
 NAMES = ("mapa", "sc17", "tsubame", "gpuaas", "drmaestro")
 FOLDER = Path(__file__).parents[1] / "docs/papers"
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 def run(name: str, runner: Runner, *, quick: bool = False) -> Record:
     """Run a reproduction in full and in its quick form, or in the latter only; return what that gave."""
-    reproduce = importlib.import_module(f"topoplace.papers.{name}").reproduce
+    reproduce = importlib.import_module(f"topoplace.experiments.papers.{name}").reproduce
     if quick:
         return Record.of_quick(reproduce(quick=True, runner=runner))
     began = _cpu_seconds()
@@ -66,7 +66,7 @@ def write(folder: Path) -> None:
     """Write the pages and pictures of the records in docs/papers/ to a folder."""
     papers, records = [], {}
     for name in NAMES:
-        coverage = importlib.import_module(f"topoplace.papers.{name}.coverage")
+        coverage = importlib.import_module(f"topoplace.experiments.papers.{name}.coverage")
         paper = page.Paper(name, coverage.TITLE, coverage.INTRODUCTION, coverage.PARTS)
         papers.append(paper)
         records[name] = record.read(FOLDER / f"{name}.json")

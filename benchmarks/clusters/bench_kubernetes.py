@@ -25,8 +25,8 @@ from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import Pod, pod
 from topoplace.integrations.kubernetes.scheduler import ClusterState, Scheduler, decide
 from topoplace.integrations.kubernetes.scheduler.calls import Outcome
+from topoplace.integrations.kubernetes.testing import ApiServer
 from topoplace.placement import Refusal
-from topoplace.testing.kubernetes import ApiServer
 
 NODES, LOAD = 12_500, 0.9
 GPU = "nvidia.com/gpu"

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import topoplace as tp
-from topoplace.simulate import Workload, read_workload
+from topoplace.experiments.simulate import Workload, read_workload
 
 PER_MACHINE = 8
 

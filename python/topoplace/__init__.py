@@ -10,7 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
-    from topoplace import capacity as capacity
     from topoplace import collective as collective
     from topoplace import discovery as discovery
     from topoplace import kernels as kernels
@@ -18,7 +17,6 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import mig as mig
     from topoplace import objectives as objectives
     from topoplace import policies as policies
-    from topoplace import state as state
     from topoplace import testing as testing
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
@@ -30,6 +28,9 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.errors import SnapshotError as SnapshotError
     from topoplace.errors import TopologyError as TopologyError
     from topoplace.errors import TopoplaceError as TopoplaceError
+    from topoplace.experiments import capacity as capacity
+    from topoplace.experiments.simulate import simulate as simulate
+    from topoplace.integrations import state as state
     from topoplace.jobs.job_graph import JobGraph as JobGraph
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
@@ -39,7 +40,6 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
-    from topoplace.simulate import simulate as simulate
     from topoplace.topology.devices import Component as Component
     from topoplace.topology.devices import ComponentKind as ComponentKind
     from topoplace.topology.devices import Gpu as Gpu
@@ -90,7 +90,7 @@ _HOME = {
 """The module below `topoplace` that defines each public class and function."""
 
 _MODULES = {
-    "capacity": "capacity",
+    "capacity": "experiments.capacity",
     "collective": "collective",
     "discovery": "discovery",
     "kernels": "kernels",
@@ -99,8 +99,8 @@ _MODULES = {
     "mig": "mig",
     "objectives": "objectives",
     "policies": "policies",
-    "simulate": "simulate",
-    "state": "state",
+    "simulate": "experiments.simulate",
+    "state": "integrations.state",
     "testing": "testing",
 }
 """The modules that are public as modules; `simulate` can be called."""

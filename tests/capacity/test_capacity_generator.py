@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topoplace.capacity import TABLE_II, Catalogue, VMType, generate_jobs
-from topoplace.capacity.problem.generate import GPU_SPEEDS, NETWORKS, GpuSpeed, relative_times
+from topoplace.experiments.capacity import TABLE_II, Catalogue, VMType, generate_jobs
+from topoplace.experiments.capacity.problem.generate import GPU_SPEEDS, NETWORKS, GpuSpeed, relative_times
 
 
 @pytest.fixture(scope="module")

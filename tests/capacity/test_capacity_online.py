@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capacity_streams import GPUS, SMALL, AnyPlanner, Lazy, jobs_of
-from topoplace.capacity import (
+from topoplace.experiments.capacity import (
     TABLE_II,
     CapacityJob,
     CapacityPlanner,
@@ -28,7 +28,7 @@ from topoplace.capacity import (
     plan_of,
     simulate_online,
 )
-from topoplace.capacity.planners.first_principles import ORDERS
+from topoplace.experiments.capacity.planners.first_principles import ORDERS
 
 PLANNERS = [FirstPrinciplePlanner(order, sharing) for order in ORDERS for sharing in (False, True)]
 planners = st.sampled_from(PLANNERS) | st.builds(AnyPlanner, st.integers(0, 99))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topoplace import _core
-from topoplace.capacity import (
+from topoplace.experiments.capacity import (
     TABLE_II,
     CapacityPlanner,
     Catalogue,
@@ -30,10 +30,10 @@ from topoplace.capacity import (
     plan_of,
     simulate_online,
 )
-from topoplace.capacity.planners import column_generation
-from topoplace.capacity.planners.column_generation import ColumnGeneration, cheapest
-from topoplace.capacity.planners.highs_model import Model, OutOfTimeError
-from topoplace.capacity.planners.native_tables import arrays_of, to_native
+from topoplace.experiments.capacity.planners import column_generation
+from topoplace.experiments.capacity.planners.column_generation import ColumnGeneration, cheapest
+from topoplace.experiments.capacity.planners.highs_model import Model, OutOfTimeError
+from topoplace.experiments.capacity.planners.native_tables import arrays_of, to_native
 
 FORMULATIONS = ("columns", "tight", "printed")
 LIMIT = 2.0123  # of no sum of the numbers in `problems`

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.capacity import (
+from topoplace.experiments.capacity import (
     TABLE_II,
     CapacityJob,
     Catalogue,

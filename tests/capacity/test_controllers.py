@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capacity_streams import SMALL, AnyPlanner, jobs_of
-from topoplace.capacity import (
+from topoplace.experiments.capacity import (
     TABLE_II,
     CapacityJob,
     ControllerView,
@@ -24,7 +24,7 @@ from topoplace.capacity import (
     generate_jobs,
     simulate_online,
 )
-from topoplace.capacity.online.dispatch import RULES
+from topoplace.experiments.capacity.online.dispatch import RULES
 
 PLANNER = FirstPrinciplePlanner("edf", sharing=True)
 

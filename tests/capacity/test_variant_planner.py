@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topoplace.capacity import (
+from topoplace.experiments.capacity import (
     TABLE_II,
     CapacityJob,
     Catalogue,
@@ -21,8 +21,8 @@ from topoplace.capacity import (
     plan_of,
     simulate_online,
 )
-from topoplace.capacity.online.sizing import response
-from topoplace.capacity.planners.variant_planner import OBJECTIVES
+from topoplace.experiments.capacity.online.sizing import response
+from topoplace.experiments.capacity.planners.variant_planner import OBJECTIVES
 
 SMALL = Catalogue((VMType("slow", "K80", 2, 1.0), VMType("fast", "V100", 2, 3.0)))
 

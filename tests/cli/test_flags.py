@@ -11,7 +11,7 @@ import pytest
 import fake_nccl_tests
 from command_line import Call
 from topoplace import cli
-from topoplace.state import Journal
+from topoplace.integrations.state import Journal
 
 # A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
 BASES = {

@@ -15,9 +15,9 @@ from command_line import Call
 from fake_counters import Library, put_nvml
 from topoplace import cli
 from topoplace.cli.reference.command_tree import command_tree, leaves
-from topoplace.papers.claims import Quantity
-from topoplace.papers.rules import near
-from topoplace.state import Entry, Journal, Stage
+from topoplace.experiments.papers.claims import Quantity
+from topoplace.experiments.papers.rules import near
+from topoplace.integrations.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
     "report",
@@ -120,7 +120,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("topoplace.discovery.live.discover.discover", lambda: tp.machines.get("minsky"))
     monkeypatch.setattr("topoplace.integrations.slurm.fallback.release_waiting", lambda *_, **__: 2)
     row = Quantity("3.2", "speedup", "1.2").judged("1.3", near(1.2, tolerance=0.2), 1.3)
-    monkeypatch.setattr("topoplace.papers.mapa.reproduce", lambda **_: [row])
+    monkeypatch.setattr("topoplace.experiments.papers.mapa.reproduce", lambda **_: [row])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

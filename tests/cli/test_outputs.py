@@ -120,7 +120,7 @@ def test_an_input_is_not_overwritten(
         (here / "runs.csv").write_text(GRAPH if command.startswith("partition") else NETWORK)
     if command.startswith("papers"):
         (here / "runs.csv").write_bytes((here / "lines.txt").read_bytes())
-    for reader in ("topoplace.cli.study.Study", "topoplace.simulate.Result.load"):
+    for reader in ("topoplace.cli.study.Study", "topoplace.experiments.simulate.Result.load"):
         monkeypatch.setattr(reader, lambda *_: None)
     before = (here / "runs.csv").read_text("utf-8")
     done = call(*command.split(), "./runs.csv")
@@ -141,7 +141,7 @@ def test_a_result_that_cannot_be_saved_is_named_as_given(call: Call, monkeypatch
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", ".run.csv.7.part")
 
-    monkeypatch.setattr("topoplace.simulate.storage.tables._to_disk", full)
+    monkeypatch.setattr("topoplace.experiments.simulate.storage.tables._to_disk", full)
     done = call("simulate", "summit", "--num-jobs", 2, "--save", "run.csv")
     assert (done.code, done.err) == (2, "topoplace: --save run.csv: No space left on device\n")
 
@@ -151,7 +151,10 @@ def test_a_missing_package_is_named_before_the_work(
     here: Path, call: Call, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    for work in ("topoplace.simulate.simulate", "topoplace.simulate.event_loop.simulate"):
+    for work in (
+        "topoplace.experiments.simulate.simulate",
+        "topoplace.experiments.simulate.event_loop.simulate",
+    ):
         monkeypatch.setattr(work, None)
     done = call(*command.split(), "-o", "pictures")
     assert (done.code, done.out) == (2, "")
@@ -176,11 +179,11 @@ def test_a_missing_solver_is_named_before_the_work(
     (here / "jobs.csv").write_text("job_id,due,weight\nvgg,3,0.5\n")
     (here / "times.csv").write_text("job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n")
     monkeypatch.setitem(sys.modules, "highspy", None)
-    monkeypatch.setattr("topoplace.capacity.planners.capacity_planner.search_conditioned", None)
+    monkeypatch.setattr("topoplace.experiments.capacity.planners.capacity_planner.search_conditioned", None)
     done = call("capacity", "jobs.csv", "times.csv", "--planner", planner)
     remedy = "topoplace: planning by a model needs HiGHS: pip install 'topoplace[capacity]'\n"
     assert (done.code, done.out, done.err) == (2, "", remedy)
-    monkeypatch.setattr("topoplace.papers.gpuaas.Study", None)
+    monkeypatch.setattr("topoplace.experiments.papers.gpuaas.Study", None)
     assert call("papers", "gpuaas", "--quick").err == remedy
 
 

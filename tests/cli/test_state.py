@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from command_line import Call
-from topoplace.state import Entry, Journal, Stage
+from topoplace.integrations.state import Entry, Journal, Stage
 
 
 def written(path: Path) -> Path:

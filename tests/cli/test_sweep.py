@@ -16,9 +16,9 @@ import pytest
 
 from command_line import Call, hear_interrupts
 from topoplace import machines
+from topoplace._file_lock import FileLock
 from topoplace.cli import sweep_cells, sweep_plan
-from topoplace.state.file_lock import FileLock
-from topoplace.suite import topologies
+from topoplace.experiments.suite import topologies
 
 PLAN = """
 policies = ["baseline", "mapa-preserve", { name = "in order", policy = "vector-best-fit", in_order = true }]

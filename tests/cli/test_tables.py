@@ -14,7 +14,7 @@ import pytest
 import topoplace as tp
 from command_line import Call
 from topoplace.cli.commands import compare
-from topoplace.report import measures, tables
+from topoplace.experiments.report import measures, tables
 
 PROFILE = (
     "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
@@ -203,7 +203,7 @@ def test_rejected_jobs_are_counted_with_the_reason(here: Path, call: Call) -> No
 def test_a_long_run_adds_nothing_to_its_table(
     command: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topoplace.simulate.progress._DELAY_SECONDS", -1.0)
+    monkeypatch.setattr("topoplace.experiments.simulate.progress._DELAY_SECONDS", -1.0)
     done = call(*command.split(), "summit", "--num-jobs", "200")
     assert done.out.startswith("200 jobs on summit")
     assert done.err == ""

@@ -13,9 +13,8 @@ import pytest
 
 import topoplace
 
-HEAVY = {"numpy", "matplotlib", "networkx", "pandas", "rich", "highspy"} | {
-    f"topoplace.{part}" for part in ("simulate", "papers", "report", "capacity")
-}
+WINGS = {"topoplace.experiments", "topoplace.integrations"}
+HEAVY = {"numpy", "matplotlib", "networkx", "pandas", "rich", "highspy", "topoplace.experiments"}
 
 
 def modules_after(statement: str) -> set[str]:
@@ -31,7 +30,7 @@ print(json.dumps(list(sys.modules)))
 
 
 def test_import_loads_nothing_heavy() -> None:
-    assert not modules_after("import topoplace") & HEAVY
+    assert not modules_after("import topoplace") & (HEAVY | WINGS)
 
 
 def test_the_first_example_of_the_readme_loads_few_modules(repository: Path) -> None:
@@ -39,6 +38,7 @@ def test_the_first_example_of_the_readme_loads_few_modules(repository: Path) -> 
     assert code is not None
     own = {name for name in modules_after(f"exec({code[1]!r})") if name.partition(".")[0] == "topoplace"}
     assert 80 < len(own) <= 100
+    assert not own & WINGS
 
 
 def test_help_loads_nothing_heavy() -> None:

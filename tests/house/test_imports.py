@@ -24,7 +24,10 @@ LAZY_DOORS = {
     "topoplace.collective.rates": ("topoplace.collective.rates_json",),
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json",),
     "topoplace.placement": ("topoplace.launch",),
-    "topoplace.simulate.metrics": ("topoplace.report.plots", "topoplace.simulate.storage.results"),
+    "topoplace.experiments.simulate.metrics": (
+        "topoplace.experiments.report.plots",
+        "topoplace.experiments.simulate.storage.results",
+    ),
 }
 
 

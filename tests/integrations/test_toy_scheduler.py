@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.state import Entry, Journal, Stage
-from topoplace.state.entry import named
+from topoplace.integrations.state import Entry, Journal, Stage
+from topoplace.integrations.state.entry import named
 
 FILE = Path(__file__).parents[2] / "examples/schedulers/toy.py"
 TOPOLOGY = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2, names=["n0", "n1"])

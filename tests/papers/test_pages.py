@@ -16,14 +16,14 @@ sys.path.insert(0, str(REPOSITORY / "tools"))
 
 import write_papers  # noqa: E402
 
-from topoplace.papers import page, record  # noqa: E402
-from topoplace.papers.claims import IDENTITY, RESULTS, Claim, Quantity  # noqa: E402
-from topoplace.papers.coverage import Part  # noqa: E402
-from topoplace.papers.record import Record, Row  # noqa: E402
-from topoplace.papers.rules import near, ordered  # noqa: E402
-from topoplace.report import figures  # noqa: E402
-from topoplace.report.interval_plot import beside_paper  # noqa: E402
-from topoplace.simulate.samples import Sample  # noqa: E402
+from topoplace.experiments.papers import page, record  # noqa: E402
+from topoplace.experiments.papers.claims import IDENTITY, RESULTS, Claim, Quantity  # noqa: E402
+from topoplace.experiments.papers.coverage import Part  # noqa: E402
+from topoplace.experiments.papers.record import Record, Row  # noqa: E402
+from topoplace.experiments.papers.rules import near, ordered  # noqa: E402
+from topoplace.experiments.report import figures  # noqa: E402
+from topoplace.experiments.report.interval_plot import beside_paper  # noqa: E402
+from topoplace.experiments.simulate.samples import Sample  # noqa: E402
 
 
 def claims() -> list[Claim]:

@@ -10,13 +10,13 @@ import pytest
 import topoplace as tp
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.cli import main
-from topoplace.papers import drmaestro
-from topoplace.papers.claims import FITTED, IDENTITY, Claim
-from topoplace.papers.drmaestro import coverage, rodinia, rows, scale
-from topoplace.papers.drmaestro.study import Run, Study
-from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.simulate import JobRecord, Result
-from topoplace.simulate.processes import Runner
+from topoplace.experiments.papers import drmaestro
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.drmaestro import coverage, rodinia, rows, scale
+from topoplace.experiments.papers.drmaestro.study import Run, Study
+from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.experiments.simulate import JobRecord, Result
+from topoplace.experiments.simulate.processes import Runner
 
 pytestmark = pytest.mark.reproduction
 

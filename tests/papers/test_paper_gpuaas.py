@@ -10,17 +10,24 @@ import pytest
 pytest.importorskip("highspy")
 
 from paper_rows import assert_claims_kept, assert_complete, assert_covered, assert_rules_can_fail, by_id
-from topoplace.capacity import TABLE_II, CapacityResult, Problem, SearchPlanner, audit_events, generate_jobs
-from topoplace.capacity.online.sizing import response
-from topoplace.capacity.planners.paper_model import PaperModel
 from topoplace.cli import main
-from topoplace.papers import gpuaas
-from topoplace.papers.claims import IDENTITY, Claim
-from topoplace.papers.gpuaas import coverage, re_solving, rows
-from topoplace.papers.gpuaas.published import tables_of
-from topoplace.papers.gpuaas.study import Study
-from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.simulate.processes import Runner
+from topoplace.experiments.capacity import (
+    TABLE_II,
+    CapacityResult,
+    Problem,
+    SearchPlanner,
+    audit_events,
+    generate_jobs,
+)
+from topoplace.experiments.capacity.online.sizing import response
+from topoplace.experiments.capacity.planners.paper_model import PaperModel
+from topoplace.experiments.papers import gpuaas
+from topoplace.experiments.papers.claims import IDENTITY, Claim
+from topoplace.experiments.papers.gpuaas import coverage, re_solving, rows
+from topoplace.experiments.papers.gpuaas.published import tables_of
+from topoplace.experiments.papers.gpuaas.study import Study
+from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.experiments.simulate.processes import Runner
 
 pytestmark = pytest.mark.reproduction
 

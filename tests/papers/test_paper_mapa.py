@@ -13,12 +13,12 @@ import topoplace as tp
 from command_line import run
 from demonstration import Demonstration
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
-from topoplace.papers import mapa
-from topoplace.papers.claims import FITTED, IDENTITY, Claim
-from topoplace.papers.mapa import bandwidths, coverage
-from topoplace.papers.mapa.collective_model import RingStudy
-from topoplace.papers.mapa.study import Study
-from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.experiments.papers import mapa
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.mapa import bandwidths, coverage
+from topoplace.experiments.papers.mapa.collective_model import RingStudy
+from topoplace.experiments.papers.mapa.study import Study
+from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
 JOBS = (
     "2,ring,0,30,0,googlenet.sh\n4,ring,0,40,1,vgg16.sh\n1,ring,5,20,1,vgg16.sh\n5,ring,5,10,1,alexnet.sh\n"

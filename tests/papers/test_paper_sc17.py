@@ -16,6 +16,16 @@ import topoplace as tp
 from command_line import run
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from thoroughness import thorough
+from topoplace.experiments.papers import sc17
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.experiments.papers.sc17 import coverage, own_prototype, own_scenarios, rows
+from topoplace.experiments.papers.sc17.measured import NAMES, authors_profile
+from topoplace.experiments.papers.sc17.published_simulator import simulator
+from topoplace.experiments.papers.sc17.published_simulator.python2 import IntDict, copied
+from topoplace.experiments.papers.sc17.scenarios import TABLE_1, five_jobs
+from topoplace.experiments.simulate import Workload
+from topoplace.experiments.simulate.processes import Runner
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import (
     authors_utility,
@@ -24,16 +34,6 @@ from topoplace.objectives.authors_utility import (
     job_utility,
     system_utility,
 )
-from topoplace.papers import sc17
-from topoplace.papers.claims import FITTED, IDENTITY, Claim
-from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.sc17 import coverage, own_prototype, own_scenarios, rows
-from topoplace.papers.sc17.measured import NAMES, authors_profile
-from topoplace.papers.sc17.published_simulator import simulator
-from topoplace.papers.sc17.published_simulator.python2 import IntDict, copied
-from topoplace.papers.sc17.scenarios import TABLE_1, five_jobs
-from topoplace.simulate import Workload
-from topoplace.simulate.processes import Runner
 
 POLICIES = list(simulator.POLICIES)
 

@@ -13,13 +13,13 @@ import pytest
 import topoplace as tp
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.cli import main
-from topoplace.papers import tsubame
-from topoplace.papers.claims import FITTED, IDENTITY, Claim
-from topoplace.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
-from topoplace.papers.tsubame import congestion, coverage, generator, machine, rows, schedules
-from topoplace.papers.tsubame.generator import Habits
-from topoplace.papers.tsubame.study import GivenLog, Log, Outcome, Study
-from topoplace.simulate import Workload
+from topoplace.experiments.papers import tsubame
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
+from topoplace.experiments.papers.tsubame import congestion, coverage, generator, machine, rows, schedules
+from topoplace.experiments.papers.tsubame.generator import Habits
+from topoplace.experiments.papers.tsubame.study import GivenLog, Log, Outcome, Study
+from topoplace.experiments.simulate import Workload
 
 pytestmark = pytest.mark.reproduction
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from topoplace.papers.claims import FITTED, IDENTITY, Quantity
-from topoplace.papers.rules import (
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, Quantity
+from topoplace.experiments.papers.rules import (
     ANY,
     DIFFERS,
     NOT_COMPARABLE,
@@ -19,8 +19,8 @@ from topoplace.papers.rules import (
     near,
     ordered,
 )
-from topoplace.simulate.processes import Runner
-from topoplace.simulate.samples import Sample, t_975
+from topoplace.experiments.simulate.processes import Runner
+from topoplace.experiments.simulate.samples import Sample, t_975
 
 ROW = Quantity("1", "quantity", "2")
 

@@ -14,6 +14,7 @@ from thoroughness import thorough
 from topoplace import kernels
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.machine_state import ClusterView
+from topoplace.experiments.simulate import NetworkContention, Workload
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies import DRMaestro, QueuedJob
 from topoplace.policies.drmaestro.beside import BesideProcess
@@ -22,7 +23,6 @@ from topoplace.policies.drmaestro.free_resources import FreeColumns
 from topoplace.policies.drmaestro.network import RunningTraffic
 from topoplace.policies.drmaestro.phases import WAITS, Builder, Offer, Phase, cheapest
 from topoplace.policies.drmaestro.policy import free_columns
-from topoplace.simulate import NetworkContention, Workload
 from topoplace.testing import check_policy
 
 # ---- one phase -------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ import pytest
 import topoplace as tp
 from thoroughness import thorough
 from topoplace.engine.telemetry import FinishedRun, Reading
-from topoplace.papers.drmaestro import rodinia
+from topoplace.experiments.papers.drmaestro import rodinia
+from topoplace.experiments.simulate import NetworkContention, Result, TelemetryLog, simulate
 from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine, QueuedJob
-from topoplace.simulate import NetworkContention, Result, TelemetryLog, simulate
 from topoplace.testing import check_policy
 
 TRUE = tp.NetworkProfile(0.2, 0.5, 0.1)

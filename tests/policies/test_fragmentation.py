@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace._core import Fragmentation
+from topoplace.experiments.simulate import Workload
 from topoplace.objectives.expected_fragmentation import TypicalJobs
-from topoplace.simulate import Workload
 
 
 def machine_of(size: int, model: str) -> tp.Topology:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import brute_force
 import topoplace as tp
 from topoplace.engine.plan import QueuedJob
-from topoplace.papers.mapa import MACHINES, topology_of
+from topoplace.experiments.papers.mapa import MACHINES, topology_of
 from topoplace.testing import check_policy
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 

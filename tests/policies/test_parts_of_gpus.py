@@ -17,7 +17,7 @@ from thoroughness import for_each_policy
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import SearchPolicy
-from topoplace.simulate import Discipline, Workload, simulate
+from topoplace.experiments.simulate import Discipline, Workload, simulate
 from topoplace.testing.placements import check_placement
 
 NAMES = tuple(

@@ -13,8 +13,8 @@ import topoplace as tp
 from topoplace.discovery.nvidia import gpu_list
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.sharing.sharing_policy import SharingPolicy
+from topoplace.experiments.simulate import Workload, simulate
 from topoplace.jobs.requirements import REQUIREMENTS
-from topoplace.simulate import Workload, simulate
 from topoplace.topology.fabric import Level
 
 HOST = tp.HostResources(cpus=8, memory_gb=64.0, drives=2)

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.report.page import contents, page, write_page
-from topoplace.simulate import MapaSlowdown, Result, Workload
-from topoplace.simulate.interruptions import History, Stay
-from topoplace.simulate.samples import Sample
+from topoplace.experiments.report.page import contents, page, write_page
+from topoplace.experiments.simulate import MapaSlowdown, Result, Workload
+from topoplace.experiments.simulate.interruptions import History, Stay
+from topoplace.experiments.simulate.samples import Sample
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "</script><img src=x onerror=document.title='taken'>"

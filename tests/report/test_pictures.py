@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.report import figures, gantt_plot, plots
-from topoplace.simulate import MapaSlowdown, Workload, fragmentation_series, simulate
+from topoplace.experiments.report import figures, gantt_plot, plots
+from topoplace.experiments.simulate import MapaSlowdown, Workload, fragmentation_series, simulate
 
 
 @pytest.fixture

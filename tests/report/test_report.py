@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from topoplace.report import plots, tables
-from topoplace.simulate import Workload, progress, simulate
+from topoplace.experiments.report import plots, tables
+from topoplace.experiments.simulate import Workload, progress, simulate
 
 PNG = b"\x89PNG"
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.report import trace_figures
-from topoplace.simulate import Workload
+from topoplace.experiments.report import trace_figures
+from topoplace.experiments.simulate import Workload
 
 JOBS = st.lists(
     st.tuples(st.integers(1, 4), st.sampled_from([0.25, 0.5, 1.0]), st.integers(0, 20), st.integers(0, 20)),

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.experiments.simulate import FixedTime, ProfiledTime, Result, Workload, simulate
+from topoplace.experiments.simulate.performance.models import Neighbours, placement_class
 from topoplace.jobs.performance_profile import PerformanceProfile
-from topoplace.simulate import FixedTime, ProfiledTime, Result, Workload, simulate
-from topoplace.simulate.performance.models import Neighbours, placement_class
 from topoplace.testing.strategies import job_graphs, topologies
 
 PROFILE = PerformanceProfile(

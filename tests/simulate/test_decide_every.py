@@ -8,8 +8,8 @@ import pytest
 
 import topoplace as tp
 from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.experiments.simulate import Workload, simulate
 from topoplace.policies import Baseline
-from topoplace.simulate import Workload, simulate
 
 
 class Noted(Baseline):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.simulate import Discipline, Result, Workload, simulate
+from topoplace.experiments.simulate import Discipline, Result, Workload, simulate
 
 NUM_GPUS = 5
 EQUAL = tp.Topology.from_links(NUM_GPUS, [], 12.0)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import topoplace as tp
+from topoplace.experiments.simulate import Workload, simulate
 from topoplace.policies import Baseline, QueuedJob
-from topoplace.simulate import Workload, simulate
 
 
 @pytest.mark.parametrize("field", ["defer", "reject"])

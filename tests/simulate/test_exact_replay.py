@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.simulate import Result, Workload, read_workload
+from topoplace.experiments.simulate import Result, Workload, read_workload
 
 KEYS = [
     *(

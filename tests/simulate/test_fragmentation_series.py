@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.moving import MakingRoom
-from topoplace.objectives.expected_fragmentation import TypicalJobs
-from topoplace.simulate import (
+from topoplace.experiments.simulate import (
     JobRecord,
     MoveTimes,
     Result,
@@ -22,6 +20,8 @@ from topoplace.simulate import (
     fragmentation_series,
     simulate,
 )
+from topoplace.moving import MakingRoom
+from topoplace.objectives.expected_fragmentation import TypicalJobs
 
 ONE, TWO, FOUR = (tp.JobGraph.independent(size) for size in (1, 2, 4))
 HALF = ONE.with_(gpu_fraction=0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
-from topoplace.simulate import (
+from topoplace.experiments.simulate import (
     ExecutionEnvironment,
     FixedTime,
     NetworkContention,

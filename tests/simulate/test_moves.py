@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.experiments.simulate import FixedTime, MoveTimes, Result, Workload, simulate
+from topoplace.experiments.simulate.performance.models import Neighbours
 from topoplace.moving import MakingRoom
-from topoplace.simulate import FixedTime, MoveTimes, Result, Workload, simulate
-from topoplace.simulate.performance.models import Neighbours
 
 ONE = tp.JobGraph.independent(1)
 FOUR = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], 12.0)

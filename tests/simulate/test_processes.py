@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from command_line import hear_interrupts
-from topoplace.simulate.processes import Runner
+from topoplace.experiments.simulate.processes import Runner
 
 
 def test_results_are_in_the_order_of_the_calls_in_any_number_of_processes() -> None:
@@ -102,7 +102,7 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(seconds: float) -> 
 
 TWO_WORKERS = """
 import os, time
-from topoplace.simulate.processes import Runner
+from topoplace.experiments.simulate.processes import Runner
 
 if __name__ == "__main__":
     for _ in Runner(2).completed(time.sleep, [(0.0,), *[(600.0,)] * 4]):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from topoplace.simulate import progress
+from topoplace.experiments.simulate import progress
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,9 @@ import topoplace as tp
 from thoroughness import thorough
 from topoplace.engine.driver import queue_walk
 from topoplace.engine.machines.machine_options import Option
-from topoplace.papers.sc17.measured import authors_profile
+from topoplace.experiments.papers.sc17.measured import authors_profile
+from topoplace.experiments.simulate import JobRecord, PerformanceModel, ProfiledTime, Workload, simulate
 from topoplace.policies import Explanation, Plan, Policy, QueuedJob
-from topoplace.simulate import JobRecord, PerformanceModel, ProfiledTime, Workload, simulate
 from topoplace.testing.strategies import job_graphs, topologies
 
 PROFILE = authors_profile()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.policy import SearchPolicy
-from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
+from topoplace.experiments.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.testing.strategies import job_graphs, topologies
 
 OUT_OF_ORDER = (

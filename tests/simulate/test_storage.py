@@ -16,9 +16,7 @@ import pytest
 
 import topoplace as tp
 from topoplace import errors
-from topoplace.moving import MakingRoom
-from topoplace.placement import HostShare, Placement
-from topoplace.simulate import (
+from topoplace.experiments.simulate import (
     JobRecord,
     MoveTimes,
     RemoteCopies,
@@ -27,7 +25,9 @@ from topoplace.simulate import (
     Transfers,
     Workload,
 )
-from topoplace.simulate.storage import tables
+from topoplace.experiments.simulate.storage import tables
+from topoplace.moving import MakingRoom
+from topoplace.placement import HostShare, Placement
 
 CLUSTER = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2, racks=1)
 ENDINGS = ["csv", "parquet"]

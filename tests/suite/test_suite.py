@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from topoplace import policies, suite
-from topoplace.suite import document, page, topologies, workloads
-from topoplace.sweeps import Cell, Outcome, Plan, Scenario
+from topoplace import policies
+from topoplace.experiments import suite
+from topoplace.experiments.suite import document, page, topologies, workloads
+from topoplace.experiments.sweeps import Cell, Outcome, Plan, Scenario
 
 
 def test_the_suite_is_as_large_as_it_says() -> None:

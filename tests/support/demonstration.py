@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from command_line import run
-from topoplace.papers import mapa
-from topoplace.papers.claims import Claim
+from topoplace.experiments.papers import mapa
+from topoplace.experiments.papers.claims import Claim
 
 
 class Demonstration(NamedTuple):

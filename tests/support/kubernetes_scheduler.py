@@ -11,8 +11,8 @@ import topoplace as tp
 from kubernetes_objects import nodes_outside
 from topoplace.integrations.kubernetes.client import access
 from topoplace.integrations.kubernetes.scheduler import Scheduler
-from topoplace.state import Journal
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
+from topoplace.integrations.state import Journal
 from waiting import WAIT
 
 

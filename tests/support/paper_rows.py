@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from topoplace.papers import record
-from topoplace.papers.claims import FITTED, IDENTITY, RESULTS, Claim
-from topoplace.papers.coverage import Part
-from topoplace.papers.rules import DIFFERS
+from topoplace.experiments.papers import record
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, RESULTS, Claim
+from topoplace.experiments.papers.coverage import Part
+from topoplace.experiments.papers.rules import DIFFERS
 
 _KEPT = Path(__file__).parents[2] / "docs/papers"
 

@@ -16,7 +16,7 @@ import pytest
 from certificates import write_certificates
 from topoplace.integrations.kubernetes.client import access
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
-from topoplace.testing.slurm.daemons import free_ports, started
+from topoplace.integrations.slurm.testing.daemons import free_ports, started
 from waiting import WAIT, until
 
 FOLDER = "TOPOPLACE_KUBERNETES_BINARIES"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from topoplace.integrations.slurm.client.jobs import node_names
-from topoplace.state import Journal, Stage
-from topoplace.testing.slurm import SlurmCluster
+from topoplace.integrations.slurm.testing import SlurmCluster
+from topoplace.integrations.state import Journal, Stage
 
 SEES = (
     'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'

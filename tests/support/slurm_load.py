@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from slurm_jobs import SEES, Mismatch, make_eligible, mismatch, seen, states, told, wait_for
-from topoplace.state import Journal
-from topoplace.testing.slurm import SlurmCluster
+from topoplace.integrations.slurm.testing import SlurmCluster
+from topoplace.integrations.state import Journal
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))
 

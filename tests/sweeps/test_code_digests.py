@@ -9,8 +9,8 @@ import pytest
 
 from offered_policies import installer
 from topoplace import policies
-from topoplace.sweeps import code_digests, code_of
-from topoplace.sweeps.code_digests import library_digest
+from topoplace.experiments.sweeps import code_digests, code_of
+from topoplace.experiments.sweeps.code_digests import library_digest
 
 POLICY = """
 import json
@@ -98,4 +98,4 @@ def test_a_function_that_makes_a_policy_of_this_library_counts(
 def test_the_digest_of_the_library_is_of_its_code_and_its_extension() -> None:
     assert len(library_digest()) == 12
     names = set(code_digests._files_of(sys.modules["topoplace"]).values())
-    assert {"topoplace/__init__.py", "topoplace/simulate/event_loop.py"} <= names
+    assert {"topoplace/__init__.py", "topoplace/experiments/simulate/event_loop.py"} <= names

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topoplace import sweeps
-from topoplace.state.file_lock import FileLock
-from topoplace.sweeps import Cell, Plan, Scenario
-from topoplace.sweeps.comparison import notes_of
-from topoplace.sweeps.finished_cells import FinishedCells
+from topoplace._file_lock import FileLock
+from topoplace.experiments import sweeps
+from topoplace.experiments.sweeps import Cell, Plan, Scenario
+from topoplace.experiments.sweeps.comparison import notes_of
+from topoplace.experiments.sweeps.finished_cells import FinishedCells
 
 NAN = math.nan
 PLAN = Plan(
@@ -221,7 +221,7 @@ def test_a_changed_policy_runs_its_own_cells_again(tmp_path: Path) -> None:
 
 def test_a_changed_library_runs_all_cells_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweeps.run(PLAN, figures, tmp_path)
-    monkeypatch.setattr("topoplace.sweeps.finished_cells.library_digest", lambda: "another")
+    monkeypatch.setattr("topoplace.experiments.sweeps.finished_cells.library_digest", lambda: "another")
     calls: list[int] = []
     with pytest.warns(UserWarning, match="8 cells are simulated again, as the code of topoplace has changed"):
         sweeps.run(PLAN, counted(calls), tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.report import topology_text
+from topoplace.experiments.report import topology_text
 
 NVLINK, NVSWITCH = tp.LinkKind.NVLINK, tp.LinkKind.NVSWITCH
 TEXT = "GPU0 GPU1 GPU2\nGPU0 X NV2 SYS\nGPU1 NV2 X SYS\nGPU2 SYS SYS X\n"

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import topoplace as tp
 from topoplace import kernels
-from topoplace.capacity import TABLE_II, CapacityJob, CapacityPlanner, Problem, time_table
+from topoplace.experiments.capacity import TABLE_II, CapacityJob, CapacityPlanner, Problem, time_table
 
 IMAGES = Path(__file__).parents[2] / "docs/images"
 BLUE, ORANGE, GREY, RED, DARK = "#0072b2", "#e69f00", "#9a9aa0", "#d55e00", "#444444"

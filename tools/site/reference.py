@@ -11,8 +11,8 @@ import topoplace
 _ROOT = Path(__file__).parents[2]
 _EXTRAS = {
     "integrations.ray": "Exact GPUs for the tasks and actors of Ray.",
-    "testing.kubernetes": "A simulated API server of Kubernetes.",
-    "testing.slurm": "A toy Slurm of the real daemons.",
+    "integrations.kubernetes.testing": "A simulated API server of Kubernetes.",
+    "integrations.slurm.testing": "A toy Slurm of the real daemons.",
     "testing.strategies": "Hypothesis strategies for topologies, jobs, hosts and clusters.",
 }
 """Public modules that need an optional package, and for which `topoplace` has no attribute."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from topoplace.simulate import Workload
+    from topoplace.experiments.simulate import Workload
     from topoplace.topology.topology import Topology
 
 _NUM_JOBS: Final = 40
@@ -116,7 +116,7 @@ def _minsky(name: str) -> bytes:
 
 
 def _jobs(seed: int = 0) -> Workload:
-    from topoplace.simulate import Workload
+    from topoplace.experiments.simulate import Workload
 
     return Workload.mapa(_NUM_JOBS, seed).with_load(0.8, _cluster().num_gpus, seed)
 
@@ -158,7 +158,7 @@ def _due(_: str) -> bytes:
 
 
 def _times(_: str) -> bytes:
-    from topoplace.capacity import TABLE_II
+    from topoplace.experiments.capacity import TABLE_II
 
     rows = (
         f"job{job},{vm.name},{gpus},{(4 + job) / gpus:.2f}"
@@ -175,7 +175,7 @@ def _times(_: str) -> bytes:
 def _result(name: str) -> bytes:
     """Return what `topoplace simulate --save` writes for the policy, and the seed, that the file is called after."""
     from topoplace import policies
-    from topoplace.simulate import simulate
+    from topoplace.experiments.simulate import simulate
 
     policy, _, number = Path(name).stem.rpartition("-")
     seed = int(number) if number.isdecimal() else 0
@@ -208,8 +208,8 @@ def _profile(_: str) -> bytes:
 
 def _journal(name: str) -> bytes:
     """Return a journal with one job that runs and one that was just decided."""
-    from topoplace.state import Entry, Journal, Stage
-    from topoplace.state.entry import named
+    from topoplace.integrations.state import Entry, Journal, Stage
+    from topoplace.integrations.state.entry import named
 
     cluster = _cluster()
 

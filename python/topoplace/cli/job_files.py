@@ -12,8 +12,8 @@ from topoplace.cli import flags, options, reading
 from topoplace.cli.terminal import waiting
 
 if TYPE_CHECKING:
+    from topoplace.experiments.simulate import Workload
     from topoplace.jobs.performance_profile import PerformanceProfile
-    from topoplace.simulate import Workload
 
 _MISSING_COLUMNS = "line 1: columns = "
 """In an error about columns that a CSV file lacks."""
@@ -71,7 +71,7 @@ def jobs_of(
 
     If rows are skipped or fields not used, standard error says which. ValueError if there is no job.
     """
-    from topoplace.simulate import read_workload
+    from topoplace.experiments.simulate import read_workload
 
     with (
         reading.errors_of(source),

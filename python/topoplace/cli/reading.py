@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts, HostResources
     from topoplace.collective.rates import Rates
     from topoplace.discovery import Format
+    from topoplace.experiments.simulate import Workload
     from topoplace.jobs.performance_profile import PerformanceProfile
-    from topoplace.simulate import Workload
     from topoplace.topology.topology import Topology
 
 _MAX_UNPACKED = 256 << 20
@@ -122,8 +122,8 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
 
     ValueError if the log cannot be read, or contains no job that ran and had GPUs.
     """
-    from topoplace.simulate import Workload
-    from topoplace.simulate.workloads import pbs, swf
+    from topoplace.experiments.simulate import Workload
+    from topoplace.experiments.simulate.workloads import pbs, swf
 
     skip = getattr(arguments, "skip_bad_rows", False)
     if swf.recognised(text):

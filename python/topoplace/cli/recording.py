@@ -213,9 +213,9 @@ class _Runs:
 
     def add(self, gpus: tuple[int, ...], seconds: float) -> str:
         """Add a run alone on these GPUs; return what was added."""
+        from topoplace.experiments.simulate.performance.models import placement_class
         from topoplace.jobs.profile_text import Measurement, write_csv
         from topoplace.placement import Placement
-        from topoplace.simulate.performance.models import placement_class
 
         where = placement_class(Placement(gpus=gpus, topology=self._topology))
         run = Measurement(self._name, len(gpus), where, seconds)

@@ -13,9 +13,9 @@ from topoplace.cli import flags, job_files, options, reading
 from topoplace.cli.job_files import listed
 
 if TYPE_CHECKING:
+    from topoplace.experiments.simulate import Discipline, PerformanceModel, Result, Workload
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.expected_fragmentation import TypicalJobs
-    from topoplace.simulate import Discipline, PerformanceModel, Result, Workload
 
 _NONE_RAN = 1
 _NUM_JOBS = 300
@@ -106,7 +106,7 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
 
 def exit_code(results: Sequence[Result]) -> int:
     """Return 1, and say so on standard error, if no job ran in any of the results; else 0."""
-    from topoplace.simulate.metrics import none_ran
+    from topoplace.experiments.simulate.metrics import none_ran
 
     if not (why := none_ran(results)):
         return 0
@@ -121,7 +121,7 @@ class Study:
     """
 
     def __init__(self, arguments: argparse.Namespace, *, progress: bool = True) -> None:
-        from topoplace.simulate import MoveTimes, RemoteCopies
+        from topoplace.experiments.simulate import MoveTimes, RemoteCopies
 
         self.topology, self.hosts = reading.machines(arguments)
         self.arguments = arguments
@@ -177,7 +177,7 @@ class Study:
 
     def attempt(self, name: str, **given: Any) -> Result | str:
         """Simulate the jobs under the policy called `name`, see `_run`; return the reason if it cannot run them."""
-        from topoplace.simulate.metrics import refusal
+        from topoplace.experiments.simulate.metrics import refusal
 
         try:
             result = self._run(name, given)
@@ -196,8 +196,8 @@ class Study:
         faults_begin: begins the message about a fault of a policy of others.
         """
         from topoplace import policies
+        from topoplace.experiments.simulate import simulate
         from topoplace.moving import MakingRoom
-        from topoplace.simulate import simulate
 
         policy = policies.get(name, **given)
         if self.profile and isinstance(policy, policies.UtilityPolicy):
@@ -245,7 +245,7 @@ class Study:
             return TypicalJobs.of(job_files.jobs_of(source, self.arguments, self.profile).jobs)
 
     def _model(self, name: str | None, step: str | None) -> PerformanceModel:
-        from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
+        from topoplace.experiments.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
 
         if step is not None or name == "collective":
             return _collective_time(name, step)
@@ -260,7 +260,7 @@ class Study:
 
 def _collective_time(name: str | None, step: str | None) -> PerformanceModel:
     """Return the model of --performance collective, whose every job takes the same step."""
-    from topoplace.simulate import CollectiveTime
+    from topoplace.experiments.simulate import CollectiveTime
 
     if step is None:
         raise ValueError("--performance collective needs --step SECONDS,GB")
@@ -272,7 +272,7 @@ def _collective_time(name: str | None, step: str | None) -> PerformanceModel:
 
 def _discipline(arguments: argparse.Namespace, workload: Workload) -> Discipline | None:
     """Return the discipline of --order and --backfill, None without them."""
-    from topoplace.simulate import Discipline
+    from topoplace.experiments.simulate import Discipline
 
     if arguments.order is None and arguments.backfill is None:
         return None
@@ -286,7 +286,7 @@ def _discipline(arguments: argparse.Namespace, workload: Workload) -> Discipline
 
 
 def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
-    from topoplace.simulate import Workload
+    from topoplace.experiments.simulate import Workload
 
     if arguments.jobs:
         if arguments.num_jobs is not None:

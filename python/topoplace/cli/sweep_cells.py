@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from topoplace.cli import options, study
 
 if TYPE_CHECKING:
-    from topoplace.sweeps import Cell, Outcome
+    from topoplace.experiments.sweeps import Cell, Outcome
 
 
 class CellParser(options.Parser):
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 def simulate(cell: Cell) -> Outcome:
     """Return the figures of a cell, those of `Result.summary`; or the reason if its policy can run none of the jobs."""
-    from topoplace.simulate.metrics import none_ran
+    from topoplace.experiments.simulate.metrics import none_ran
 
     load = () if cell.scenario.load is None else (f"--load={cell.scenario.load!r}",)
     runs = study_of((*cell.options["arguments"], *load, f"--seed={cell.seed}"))

@@ -20,7 +20,7 @@ from topoplace import _checks
 from topoplace.cli import reading, study, sweep_cells
 
 if TYPE_CHECKING:
-    from topoplace.sweeps import Plan
+    from topoplace.experiments.sweeps import Plan
 
 _OF_OTHERS: Final = ("json", "seed", "output")
 """Options of `topoplace simulate` that are no keys: they are the command's, or there is a list of them."""
@@ -66,7 +66,7 @@ class _File:
         self.inputs: dict[str, str] = {}
 
     def plan(self) -> Plan:
-        from topoplace.sweeps import Cell, Plan, Scenario
+        from topoplace.experiments.sweeps import Cell, Plan, Scenario
 
         policies = [(entry, _code_of(entry)) for entry in self._entries("policies", "policy")]
         common = self._arguments("", {k: v for k, v in self.content.items() if k not in _LISTS})
@@ -207,7 +207,7 @@ def _policy(entry: _Entry) -> dict[str, Any]:
 
 def _code_of(entry: _Entry) -> str:
     """Return the digest of a policy's code; ValueError if there is no such policy."""
-    from topoplace import sweeps
+    from topoplace.experiments import sweeps
 
     made = _policy(entry)
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from topoplace.cli import options, writing
 
 if TYPE_CHECKING:
-    from topoplace.sweeps import Cell, Engine, Outcome, Plan
+    from topoplace.experiments.sweeps import Cell, Engine, Outcome, Plan
 
 _MAX_PROCESSES = 1024
 
@@ -49,7 +49,7 @@ def _cpus() -> int:
 
 def _engine(arguments: argparse.Namespace) -> Engine | None:
     """Return the engine of --engine and --address; None for processes of this machine."""
-    from topoplace import sweeps
+    from topoplace.experiments import sweeps
 
     if arguments.engine == "processes":
         if arguments.address is not None:
@@ -69,7 +69,7 @@ class Run:
     def __init__(
         self, arguments: argparse.Namespace, plan: Plan, simulate: Callable[[Cell], Outcome]
     ) -> None:
-        from topoplace import sweeps
+        from topoplace.experiments import sweeps
 
         engine = _engine(arguments)
         self.plan = plan
@@ -86,7 +86,7 @@ class Run:
 
     def write_table(self, name: str) -> Path:
         """Write the table of all cells, and return its path."""
-        from topoplace.sweeps import table
+        from topoplace.experiments.sweeps import table
 
         path = self.folder / f"{name}.{table.ending()}"
         table.write_table(self.plan, self.outcomes, path)

@@ -74,7 +74,7 @@ def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None
 
     Raises ValueError if `num_gpus` GPUs are too many for a picture, and the errors of `picture`.
     """
-    from topoplace.report.topology_plot import MAX_GPUS
+    from topoplace.experiments.report.topology_plot import MAX_GPUS
 
     if path is not None and num_gpus > MAX_GPUS:
         raise ValueError(f"-o: {num_gpus} GPUs are too many for a picture (at most {MAX_GPUS})")

@@ -17,7 +17,7 @@ from topoplace.integrations.kubernetes.client.connection import Connection
 from topoplace.integrations.kubernetes.objects.pod import pod
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import MOST_RESERVATIONS
 from topoplace.integrations.kubernetes.scheduler.claiming.writing import take_back, write
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
 
 POD = pod(pod_json("a", 0, resourceClaims=claims_of("c", "d")))
 Change = Callable[[dict[str, Any]], None]

@@ -20,7 +20,7 @@ from kubernetes_objects import (
 )
 from kubernetes_scheduler import Running, running_scheduler, where
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
-from topoplace.testing.kubernetes import ApiServer, control_claims
+from topoplace.integrations.kubernetes.testing import ApiServer, control_claims
 from waiting import until
 
 MACHINE = tp.machines.get("dgx1-v100")

@@ -17,7 +17,7 @@ from topoplace.cli.kubernetes import arguments
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client import access, api, proxies
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
 
 V1 = "client.authentication.k8s.io/v1"
 

@@ -22,8 +22,8 @@ grpc = pytest.importorskip("grpc", reason="the extra kubernetes is not installed
 from topoplace.integrations.kubernetes.client.access import Access  # noqa: E402
 from topoplace.integrations.kubernetes.device_plugin import DevicePlugin, PreferredAllocation  # noqa: E402
 from topoplace.integrations.kubernetes.objects.annotations import GPUS  # noqa: E402
-from topoplace.testing.kubelet import Kubelet  # noqa: E402
-from topoplace.testing.kubernetes import ApiServer  # noqa: E402
+from topoplace.integrations.kubernetes.testing import ApiServer  # noqa: E402
+from topoplace.integrations.kubernetes.testing.kubelet import Kubelet  # noqa: E402
 from waiting import WAIT  # noqa: E402
 
 QUESTIONS = 2500 if os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1" else 40

@@ -27,7 +27,7 @@ from topoplace.integrations.kubernetes.extender import running as running_module
 from topoplace.integrations.kubernetes.extender.running import server_tls
 from topoplace.integrations.kubernetes.extender.server import most_bytes
 from topoplace.integrations.kubernetes.objects.annotations import REQUEST
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
 from waiting import WAIT, until
 
 GPUS = "topoplace.io/gpus"

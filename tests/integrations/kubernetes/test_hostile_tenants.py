@@ -15,8 +15,8 @@ from thoroughness import thorough
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.watch import News, Watcher
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
-from topoplace.testing.kubernetes import ApiServer
-from topoplace.testing.kubernetes.objects import nested
+from topoplace.integrations.kubernetes.testing import ApiServer
+from topoplace.integrations.kubernetes.testing.objects import nested
 from waiting import until
 
 MACHINE = tp.machines.get("dgx1-v100")

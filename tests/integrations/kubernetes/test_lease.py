@@ -13,7 +13,7 @@ from typing import Any
 from kubernetes_objects import node_json, pod_json
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.client.lease import Leadership
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
 from waiting import WAIT, until
 
 

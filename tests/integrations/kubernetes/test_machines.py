@@ -19,7 +19,7 @@ from kubernetes_objects import node_json, pod_json
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.machines import FollowedMachines, config_map, machine
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
 from topoplace.topology.links.distance import DISTANCES
 from waiting import WAIT, until
 

@@ -33,7 +33,7 @@ from topoplace.integrations.kubernetes.extender import RunningExtender
 from topoplace.integrations.kubernetes.machines import NAMESPACE, FollowedMachines, config_map
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
 from topoplace.integrations.kubernetes.scheduler import Scheduler
-from topoplace.testing.kubernetes import ApiServer
+from topoplace.integrations.kubernetes.testing import ApiServer
 from waiting import WAIT
 
 yaml = pytest.importorskip("yaml", reason="the extra discovery is not installed")

@@ -21,8 +21,8 @@ from topoplace.integrations.kubernetes.client.access import Access
 from topoplace.integrations.kubernetes.extender import ExtenderServer, RunningExtender
 from topoplace.integrations.kubernetes.figures import EXTENDER, SCHEDULER, PodFigures
 from topoplace.integrations.kubernetes.scheduler import Scheduler
+from topoplace.integrations.kubernetes.testing import ApiServer
 from topoplace.integrations.metrics import page
-from topoplace.testing.kubernetes import ApiServer
 from waiting import WAIT, until
 
 TOPOLOGY = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2, names=["n0", "n1"])

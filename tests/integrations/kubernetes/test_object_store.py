@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kubernetes_objects import DRIVER, claim_json, exactly, pod_json
-from topoplace.testing.kubernetes import ObjectStore
-from topoplace.testing.kubernetes.objects import StoreError
+from topoplace.integrations.kubernetes.testing import ObjectStore
+from topoplace.integrations.kubernetes.testing.objects import StoreError
 
 GPUS = "topoplace.io/gpus"
 

@@ -21,7 +21,7 @@ from real_kubernetes import RealCluster, binaries
 from topoplace.integrations.kubernetes.client import access, api
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 from topoplace.integrations.kubernetes.client.watch import News, Watcher
-from topoplace.testing.slurm.daemons import free_ports
+from topoplace.integrations.slurm.testing.daemons import free_ports
 from waiting import WAIT, until
 
 yaml = pytest.importorskip("yaml", reason="the extra discovery is not installed")

@@ -12,8 +12,8 @@ import pytest
 import topoplace as tp
 from kubernetes_objects import node_json, pod_json
 from kubernetes_scheduler import Running, running_scheduler, where
-from topoplace.state import Journal
-from topoplace.testing.kubernetes import ApiServer, ObjectStore
+from topoplace.integrations.kubernetes.testing import ApiServer, ObjectStore
+from topoplace.integrations.state import Journal
 from waiting import until
 
 
@@ -282,8 +282,8 @@ def test_a_scheduler_that_starts_later_finds_what_is_held(tmp_path: Path) -> Non
 
 def test_what_was_decided_before_a_crash_is_bound_there(tmp_path: Path) -> None:
     """The journal has an intent for a pod that no one has bound, on GPUs that the policy would not choose."""
-    from topoplace.state import Entry, Stage
-    from topoplace.state.entry import named
+    from topoplace.integrations.state import Entry, Stage
+    from topoplace.integrations.state.entry import named
 
     names = ["n0", "n1"]
     topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2, names=names)

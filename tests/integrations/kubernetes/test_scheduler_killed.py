@@ -17,7 +17,7 @@ from typing import Any, Self
 import topoplace as tp
 from kubernetes_objects import DRIVER, claim_spec, class_json, exactly, node_json, nodes_outside, pod_json
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
-from topoplace.testing.kubernetes import ApiServer, ObjectStore, control_claims
+from topoplace.integrations.kubernetes.testing import ApiServer, ObjectStore, control_claims
 
 DEEP = os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1"
 PODS, KILLS = (2000, 50) if DEEP else (500, 3)

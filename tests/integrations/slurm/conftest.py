@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from topoplace import Topology, machines
-from topoplace.testing.slurm import SlurmCluster, missing_programs
+from topoplace.integrations.slurm.testing import SlurmCluster, missing_programs
 
 FOUR_NODES = Topology.cluster(machines.get("dgx1-v100"), 4, names=["n0", "n1", "n2", "n3"])
 

@@ -11,8 +11,8 @@ import pytest
 
 from slurm_jobs import SEES, mismatch, seen, wait_for
 from slurm_load import Load, PlacerProcess
-from topoplace.state import Journal
-from topoplace.testing.slurm import SlurmCluster
+from topoplace.integrations.slurm.testing import SlurmCluster
+from topoplace.integrations.state import Journal
 
 FULL = os.environ.get("TOPOPLACE_SLURM") == "full"
 

@@ -26,8 +26,8 @@ from topoplace.integrations.slurm.placer.machines import Where, gpus_at, where_o
 from topoplace.integrations.slurm.placer.truth import truth_of
 from topoplace.integrations.slurm.placer.waiting import admissible, needs_of, why_not_yet
 from topoplace.integrations.slurm.request import Request
-from topoplace.state import Entry, Stage
-from topoplace.state.entry import named
+from topoplace.integrations.state import Entry, Stage
+from topoplace.integrations.state.entry import named
 
 TWO = Topology.cluster(machines.get("dgx1-v100"), 2, names=["n0", "n1"])
 

@@ -17,9 +17,9 @@ from topoplace.errors import SlurmError
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.fallback import release_waiting
 from topoplace.integrations.slurm.placer import Placer, PlacerSettings
+from topoplace.integrations.slurm.testing import SlurmCluster
+from topoplace.integrations.state import Journal, Stage
 from topoplace.policies import Baseline
-from topoplace.state import Journal, Stage
-from topoplace.testing.slurm import SlurmCluster
 
 SETTINGS = PlacerSettings(interval=0.05, patience=1.0, grace=2.0)
 

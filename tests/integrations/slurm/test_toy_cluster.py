@@ -14,7 +14,7 @@ from topoplace import TopoplaceError
 from topoplace.integrations.slurm import gres, shipped
 from topoplace.integrations.slurm.client import nodes
 from topoplace.integrations.slurm.client.commands import SlurmCommands
-from topoplace.testing.slurm import SlurmCluster, daemons
+from topoplace.integrations.slurm.testing import SlurmCluster, daemons
 
 SEES = 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" >> seen.$SLURM_JOB_ID'
 

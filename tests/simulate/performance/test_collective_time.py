@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.simulate import CollectiveTime, SubmittedJob, Workload
+from topoplace.experiments.simulate import CollectiveTime, SubmittedJob, Workload
 
 DGX1 = tp.machines.get("dgx1-v100")
 RANDOM = np.random.default_rng(0)

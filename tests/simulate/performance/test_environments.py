@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.jobs.network_profile import NetworkProfile
-from topoplace.papers.drmaestro import virtual_environments as tables
-from topoplace.simulate import (
+from topoplace.experiments.papers.drmaestro import virtual_environments as tables
+from topoplace.experiments.simulate import (
     ENVIRONMENTS,
     Environment,
     ExecutionEnvironment,
@@ -19,6 +18,7 @@ from topoplace.simulate import (
     Workload,
     simulate,
 )
+from topoplace.jobs.network_profile import NetworkProfile
 
 PROFILES = {"net": NetworkProfile(0.5, 0.75, 0.25)}
 

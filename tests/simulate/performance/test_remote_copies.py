@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from rcuda_oracle import HOST, QUEUES, Server, borrowing, job_of, suitable, thin_nodes, workloads
-from topoplace.simulate import (
+from topoplace.experiments.simulate import (
     FixedTime,
     LinkModel,
     RemoteCopies,
@@ -23,7 +23,7 @@ from topoplace.simulate import (
     Workload,
     simulate,
 )
-from topoplace.simulate.performance.remote_copies import Traffic
+from topoplace.experiments.simulate.performance.remote_copies import Traffic
 
 SENT = Transfers(network_gb=20.0, network_connections=1000, gpu_gb=10.0, gpu_connections=2000)
 TOPOLOGY = thin_nodes(4)

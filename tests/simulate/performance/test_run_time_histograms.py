@@ -7,7 +7,13 @@ import pytest
 
 import topoplace as tp
 from topoplace.engine.telemetry import FinishedRun
-from topoplace.simulate import NetworkContention, RemoteCopies, RunTimeHistogram, RunTimeHistograms, Workload
+from topoplace.experiments.simulate import (
+    NetworkContention,
+    RemoteCopies,
+    RunTimeHistogram,
+    RunTimeHistograms,
+    Workload,
+)
 
 
 def drawn(histogram: RunTimeHistogram, count: int = 2000) -> list[float]:

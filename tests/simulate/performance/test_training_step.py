@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topoplace.simulate import TrainingStep
+from topoplace.experiments.simulate import TrainingStep
 
 PARAMETERS = st.floats(1e-4, 1.0)
 

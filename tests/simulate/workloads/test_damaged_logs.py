@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from batch_logs import PBS, SACCT, SWF
 from mutations import WAYS, broken, swollen
 from thoroughness import thorough
-from topoplace.simulate import Workload
+from topoplace.experiments.simulate import Workload
 from traces import HELIOS, KALOS, OPENB, PAI, PHILLY
 
 logs = pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.simulate import Workload
+from topoplace.experiments.simulate import Workload
 
 
 def offered(workload: Workload, num_gpus: int) -> float:

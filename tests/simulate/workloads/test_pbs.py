@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import topoplace as tp
 from batch_logs import PBS as LOG
 from topoplace.cli import main
-from topoplace.simulate import Workload
-from topoplace.simulate.workloads import logged_jobs, pbs
+from topoplace.experiments.simulate import Workload
+from topoplace.experiments.simulate.workloads import logged_jobs, pbs
 
 GIB = 2**30 / 1e9
 

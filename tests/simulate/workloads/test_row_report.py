@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from topoplace.simulate import Workload
+from topoplace.experiments.simulate import Workload
 
 TRACE = """job_id,submit_s,num_gpus,duration_s,gpu_type,gpu_milli,user
 a,0,1,10,V100|A100,500,me

@@ -10,8 +10,8 @@ import pytest
 
 import topoplace as tp
 from batch_logs import SACCT
-from topoplace.simulate import Workload, read_workload
-from topoplace.simulate.workloads.batch_systems.sacct import recorded
+from topoplace.experiments.simulate import Workload, read_workload
+from topoplace.experiments.simulate.workloads.batch_systems.sacct import recorded
 
 HEADING = "JobID|Submit|Start|End|Elapsed|NNodes|ReqTRES\n"
 

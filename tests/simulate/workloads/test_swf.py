@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import topoplace as tp
 from batch_logs import SWF as LOG
 from topoplace.cli import main
-from topoplace.simulate import Transfers, Workload
-from topoplace.simulate.workloads import swf
+from topoplace.experiments.simulate import Transfers, Workload
+from topoplace.experiments.simulate.workloads import swf
 
 
 def line(**fields: object) -> str:

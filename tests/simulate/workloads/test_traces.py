@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 import topoplace as tp
+from topoplace.experiments.simulate import Workload, read_workload
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.simulate import Workload, read_workload
 from traces import HELIOS, KALOS, MODELS, OPENB, PAI, PAI_HEADER, PHILLY, attempt
 
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.experiments.papers.sc17.measured import NAMES, authors_profile
+from topoplace.experiments.papers.sc17.scenarios import five_jobs
+from topoplace.experiments.simulate import SC17_WEIGHTS, Workload
 from topoplace.jobs.performance_profile import PerformanceProfile
-from topoplace.papers.sc17.measured import NAMES, authors_profile
-from topoplace.papers.sc17.scenarios import five_jobs
-from topoplace.simulate import SC17_WEIGHTS, Workload
 from topoplace.testing.strategies import job_graphs
 
 TRACE = "job_id,submit_s,duration_s,num_gpus,gpu_milli,gpu_type,cpus,mem_mib,nodes,group,model,batch,min_utility,x\n"

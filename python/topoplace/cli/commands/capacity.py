@@ -13,7 +13,7 @@ from topoplace.cli.terminal.waiting import Waiting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
+    from topoplace.experiments.capacity import CapacityJob, Catalogue, Plan, Planner
 
 PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 _MODELS = ("milp", "tight", "printed")
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.capacity import Problem
+    from topoplace.experiments.capacity import Problem
 
     catalogue = _catalogue(arguments.catalogue)
     jobs = _jobs(arguments, catalogue)
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _catalogue(path: str | None) -> Catalogue:
-    from topoplace.capacity import TABLE_II, Catalogue
+    from topoplace.experiments.capacity import TABLE_II, Catalogue
 
     if path is None:
         return TABLE_II
@@ -81,7 +81,7 @@ def _catalogue(path: str | None) -> Catalogue:
 
 
 def _jobs(arguments: argparse.Namespace, catalogue: Catalogue) -> tuple[CapacityJob, ...]:
-    from topoplace.capacity import jobs_from_csv
+    from topoplace.experiments.capacity import jobs_from_csv
 
     jobs, times = reading.text(arguments.jobs), reading.text(arguments.times)
     with reading.errors_of(f"{Path(arguments.jobs).name}, {Path(arguments.times).name}"):
@@ -89,7 +89,12 @@ def _jobs(arguments: argparse.Namespace, catalogue: Catalogue) -> tuple[Capacity
 
 
 def _planner(arguments: argparse.Namespace) -> Planner:
-    from topoplace.capacity import CapacityPlanner, FirstPrinciplePlanner, SearchPlanner, SharePlanner
+    from topoplace.experiments.capacity import (
+        CapacityPlanner,
+        FirstPrinciplePlanner,
+        SearchPlanner,
+        SharePlanner,
+    )
 
     name = arguments.planner
     if arguments.gap is not None and name not in _MODELS:
@@ -136,7 +141,7 @@ def _facts(
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     nodes = [
         (

@@ -90,7 +90,7 @@ def _sets(found: Survey) -> str:
 
 
 def _show(title: str, found: Survey, rows: list[dict[str, Any]], rates: Rates) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     cells = [
         (

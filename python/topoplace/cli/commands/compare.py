@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
-    from topoplace.simulate import Result
+    from topoplace.experiments.simulate import Result
 
 # The columns: keys of a row of `Result.compare`.
 _COMPARED = (
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.report import measures
+    from topoplace.experiments.report import measures
 
     named = [] if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
@@ -80,8 +80,8 @@ def _run(arguments: argparse.Namespace) -> int:
     for name, reason in set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
-        from topoplace.report import plots
-        from topoplace.report.page import write_page
+        from topoplace.experiments.report import plots
+        from topoplace.experiments.report.page import write_page
 
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
@@ -94,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _print(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str) -> None:
     """Print a row per policy with the best marked by *, and how to read the columns."""
-    from topoplace.report import measures, tables
+    from topoplace.experiments.report import measures, tables
 
     if any(row["rejected"] for row in rows):
         columns = (*columns, "rejected")
@@ -130,7 +130,7 @@ def _best(rows: Sequence[dict[str, Any]]) -> set[int]:
 
 def _print_rejections(results: Sequence[Result]) -> None:
     """Print why jobs were rejected: a line for each reason and number of jobs, with the policies for which it holds."""
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     policies: dict[tuple[str, int], list[str]] = {}
     for result in results:

@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.papers.demo import run
+    from topoplace.experiments.papers.demo import run
 
     output = writing.directory(arguments.output)
     assert output is not None  # it has a default

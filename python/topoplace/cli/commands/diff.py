@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     before, after = (reading.described(source, arguments) for source in (arguments.before, arguments.after))
     changes = before.diff(after)

@@ -70,7 +70,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from topoplace.report import topology_text
+    from topoplace.experiments.report import topology_text
 
     if arguments.formats:
         from topoplace import discovery

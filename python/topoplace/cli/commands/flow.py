@@ -84,7 +84,7 @@ def _facts(file: NetworkFile, found: FlowSolution, seconds: float) -> dict[str, 
 
 
 def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     if arguments.json:
         writing.as_json(facts)

@@ -119,7 +119,7 @@ def _scheduler(arguments: argparse.Namespace) -> None:
     from topoplace.integrations import log
     from topoplace.integrations.kubernetes.figures import PodFigures
     from topoplace.integrations.kubernetes.scheduler import Scheduler
-    from topoplace.state import Journal
+    from topoplace.integrations.state import Journal
 
     if arguments.lease is not None:
         shared.lease(arguments)

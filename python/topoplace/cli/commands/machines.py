@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import machines
-    from topoplace.report import tables, topology_text
+    from topoplace.experiments.report import tables, topology_text
 
     rows: list[dict[str, Any]] = []
     for name in machines.names():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
-    from topoplace.papers.claims import Claim
+    from topoplace.experiments.papers.claims import Claim
 
 
 _MAX_NODES = 100_000
@@ -53,7 +53,7 @@ def _paper(
 
 def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
     """Call `reproduce` with the options that all papers share and with `more`, and print the claims it returns."""
-    from topoplace.simulate.processes import Runner
+    from topoplace.experiments.simulate.processes import Runner
 
     output = writing.directory(arguments.output)
     runner = Runner(arguments.jobs, progress=sys.stderr.isatty())
@@ -92,8 +92,8 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _gpuaas(arguments: argparse.Namespace) -> None:
-    from topoplace.papers import gpuaas
-    from topoplace.papers.gpuaas import published
+    from topoplace.experiments.papers import gpuaas
+    from topoplace.experiments.papers.gpuaas import published
 
     times = None
     if arguments.times:
@@ -124,7 +124,7 @@ def _add_tsubame(papers: Any) -> None:
 
 
 def _tsubame(arguments: argparse.Namespace) -> None:
-    from topoplace.papers import tsubame
+    from topoplace.experiments.papers import tsubame
 
     log = None
     if arguments.gpus_per_node and not arguments.log:
@@ -156,7 +156,7 @@ def _add_drmaestro(papers: Any) -> None:
 
 
 def _drmaestro(arguments: argparse.Namespace) -> None:
-    from topoplace.papers import drmaestro
+    from topoplace.experiments.papers import drmaestro
 
     _show_rows(arguments, drmaestro.reproduce)
 
@@ -183,7 +183,7 @@ def _add_sc17(papers: Any) -> None:
 
 
 def _sc17(arguments: argparse.Namespace) -> None:
-    from topoplace.papers import sc17
+    from topoplace.experiments.papers import sc17
 
     profile = reading.profile(arguments.profile) if arguments.profile else None
     _show_rows(
@@ -229,7 +229,7 @@ def _add_mapa(papers: Any) -> None:
 
 
 def _mapa(arguments: argparse.Namespace) -> None:
-    from topoplace.papers import mapa
+    from topoplace.experiments.papers import mapa
 
     if arguments.job_lines or arguments.topology or arguments.policy or arguments.rules is not None:
         _artifact_log(arguments)
@@ -251,8 +251,8 @@ def _mapa(arguments: argparse.Namespace) -> None:
 
 
 def _artifact_log(arguments: argparse.Namespace) -> None:
-    from topoplace.papers import mapa
-    from topoplace.simulate import Workload
+    from topoplace.experiments.papers import mapa
+    from topoplace.experiments.simulate import Workload
 
     given = {
         "--job-lines": arguments.job_lines,
@@ -284,7 +284,7 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
 
 def _print_claims(claims: Sequence[Claim]) -> None:
     """Print each claim in three lines (verdict, the paper's value and ours, reason), then count the verdicts."""
-    from topoplace.papers.claims import RESULTS
+    from topoplace.experiments.papers.claims import RESULTS
 
     for claim in claims:
         print(f"{claim.verdict:14}  {claim.id}  {claim.quantity}")

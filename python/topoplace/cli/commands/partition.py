@@ -108,7 +108,7 @@ def _facts(file: GraphFile, found: Bipartition, seconds: float) -> dict[str, Any
 
 
 def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     if arguments.json:
         writing.as_json(facts)

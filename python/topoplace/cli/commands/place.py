@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _print(job, cluster, explained, placed)
     if picture and placed:
-        from topoplace.report import plots
+        from topoplace.experiments.report import plots
 
         busy = set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus())
         plots.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
@@ -171,8 +171,8 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
 
 def _print_candidates(explained: Explanation, topology: Topology, title: str) -> None:
     """Print a table of the candidates, and why scores are missing in it."""
+    from topoplace.experiments.report import tables
     from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
-    from topoplace.report import tables
 
     candidates = explained.candidates
     numbers = gpu_list.numbers(topology)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, options, writing
 
 if TYPE_CHECKING:
-    from topoplace.simulate import Result
+    from topoplace.experiments.simulate import Result
 
 
 def add(commands: Any) -> None:
@@ -50,8 +50,8 @@ def _run_of(result: Result) -> object:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace import _checks
-    from topoplace.report.page import write_page
-    from topoplace.simulate import Result
+    from topoplace.experiments.report.page import write_page
+    from topoplace.experiments.simulate import Result
 
     with flags.named(title="--title"):
         title = _checks.text(arguments.title, "title", ValueError)

@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.report import fabric_text, topology_text
+    from topoplace.experiments.report import fabric_text, topology_text
     from topoplace.topology.fabric import Fabric
 
     if arguments.svg and arguments.output is None:
@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> None:
     else:
         topology_text.show(topology)
     if picture:
-        from topoplace.report import plots
+        from topoplace.experiments.report import plots
 
         plots.topology(topology, picture)
         writing.wrote(picture, beside_json=arguments.json)

@@ -11,7 +11,7 @@ from topoplace.cli import flags, job_files, options, study, writing
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from topoplace.simulate import Result
+    from topoplace.experiments.simulate import Result
 
 _SCHEDULE, _FRAGMENTS = "gantt.png", "fragmentation.png"
 
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.simulate.storage import tables
+    from topoplace.experiments.simulate.storage import tables
 
     policy = arguments.policy
     if policy is None:
@@ -94,8 +94,8 @@ def _draw(result: Result, runs: study.Study, picture: Path) -> Iterator[Path]:
 
     If -o names one picture, draw only the first.
     """
-    from topoplace.report import plots
-    from topoplace.simulate import fragmentation_series
+    from topoplace.experiments.report import plots
+    from topoplace.experiments.simulate import fragmentation_series
 
     result.gantt(picture)
     yield picture
@@ -107,7 +107,7 @@ def _draw(result: Result, runs: study.Study, picture: Path) -> Iterator[Path]:
 
 
 def _print(result: Result, load: float | None) -> None:
-    from topoplace.report import measures, tables
+    from topoplace.experiments.report import measures, tables
 
     summary = result.summary()
     rows = [

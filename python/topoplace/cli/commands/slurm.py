@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, job_files, options, reading, study, writing
 
 if TYPE_CHECKING:
-    from topoplace.simulate.workloads.batch_systems.sacct import Recorded
+    from topoplace.experiments.simulate.workloads.batch_systems.sacct import Recorded
 
 _REPLAYED = "fcfs,topo-aware,mapa-preserve"
 _MAX_PORT = 65535
@@ -142,7 +142,7 @@ def _place(arguments: argparse.Namespace) -> None:
     from topoplace.integrations.slurm import metrics
     from topoplace.integrations.slurm.placer import Placer, PlacerSettings, running
     from topoplace.integrations.slurm.placer.figures import Figures
-    from topoplace.state import Journal
+    from topoplace.integrations.state import Journal
 
     with flags.named(interval="--interval", patience="--patience"):
         settings = PlacerSettings(interval=arguments.interval, patience=arguments.patience)
@@ -211,7 +211,7 @@ def _replay(arguments: argparse.Namespace) -> None:
     for name, reason in set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
-        from topoplace.report import plots
+        from topoplace.experiments.report import plots
 
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
@@ -219,7 +219,7 @@ def _replay(arguments: argparse.Namespace) -> None:
 
 def _recorded(source: str) -> Recorded:
     """Return what Slurm did with the jobs of a dump; ValueError if the file is none."""
-    from topoplace.simulate.workloads.batch_systems import sacct
+    from topoplace.experiments.simulate.workloads.batch_systems import sacct
     from topoplace.text_formats import packed
 
     with reading.errors_of(source), reading.seekable(source) as file, packed.opened(file) as text:
@@ -227,7 +227,7 @@ def _recorded(source: str) -> Recorded:
 
 
 def _print_replayed(rows: Sequence[Mapping[str, Any]], slurms: Recorded, source: str) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     cells: list[tuple[object, ...]] = [
         ("Slurm, as recorded", slurms.makespan / 3600, slurms.mean_wait / 3600, "-")

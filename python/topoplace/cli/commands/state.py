@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import options, writing
 
 if TYPE_CHECKING:
-    from topoplace.state import Entry, Journal
+    from topoplace.integrations.state import Entry, Journal
 
 
 def add(commands: Any) -> None:
@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.state import Journal
+    from topoplace.integrations.state import Journal
 
     with Journal(arguments.file, read_only=True) as journal:
         entries = _entries(journal, arguments.job)
@@ -59,7 +59,7 @@ def _as_dict(entry: Entry) -> dict[str, Any]:
 
 
 def _print(entries: list[Entry], digest: str | None, appends: int, source: str) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     rows = [
         (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, job_files, options, reading, sweeping, writing
 
 if TYPE_CHECKING:
-    from topoplace.suite import Score
+    from topoplace.experiments.suite import Score
 
 
 def add(commands: Any) -> None:
@@ -46,8 +46,8 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace import suite
-    from topoplace.suite import document, page
+    from topoplace.experiments import suite
+    from topoplace.experiments.suite import document, page
 
     plan = suite.plan(_names(arguments), quick=arguments.quick)
     if arguments.write:
@@ -72,7 +72,8 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     """Return the names of all policies: the reference, those of --policies, and that of --policy."""
-    from topoplace import policies, suite
+    from topoplace import policies
+    from topoplace.experiments import suite
 
     given = (
         policies.names() if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
@@ -96,9 +97,9 @@ def _as_dict(score: Score) -> dict[str, Any]:
 
 def _print(scores: Sequence[Score], own: str | None) -> None:
     """Print the table, and why the policy of the user's own, if there is one, refuses scenarios."""
-    from topoplace import suite
-    from topoplace.report import tables
-    from topoplace.suite import document
+    from topoplace.experiments import suite
+    from topoplace.experiments.report import tables
+    from topoplace.experiments.suite import document
 
     tables.show(document.heads(), document.lines(scores), f"suite version {suite.VERSION}")
     print(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import options, sweep_cells, sweeping, writing
 
 if TYPE_CHECKING:
-    from topoplace.sweeps import Row
+    from topoplace.experiments.sweeps import Row
 
 
 def add(commands: Any) -> None:
@@ -31,8 +31,8 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace import sweeps
     from topoplace.cli import sweep_plan
+    from topoplace.experiments import sweeps
 
     run = sweeping.Run(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
@@ -57,8 +57,8 @@ def _as_dict(row: Row) -> dict[str, Any]:
 
 
 def _print(rows: Sequence[Row], title: str) -> None:
-    from topoplace.report import measures, tables
-    from topoplace.sweeps import comparison, page
+    from topoplace.experiments.report import measures, tables
+    from topoplace.experiments.sweeps import comparison, page
 
     names = page.compared(rows)
     loads = any(row.scenario.load is not None for row in rows)

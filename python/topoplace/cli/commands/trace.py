@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.report import trace_figures
+    from topoplace.experiments.report import trace_figures
 
     picture = writing.picture(arguments.output, "trace.png")
     workload = job_files.jobs_of(arguments.file, arguments)
@@ -40,14 +40,14 @@ def _run(arguments: argparse.Namespace) -> None:
         _print(figures, arguments.file)
         job_files.print_assumed(workload)
     if picture:
-        from topoplace.report import plots
+        from topoplace.experiments.report import plots
 
         plots.trace(workload, picture)
         writing.wrote(picture, beside_json=arguments.json)
 
 
 def _print(figures: dict[str, Any], source: str) -> None:
-    from topoplace.report import tables
+    from topoplace.experiments.report import tables
 
     jobs, hours = figures["jobs"], figures["gpu_hours"]
     counted = {

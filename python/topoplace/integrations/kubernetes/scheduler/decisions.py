@@ -12,8 +12,8 @@ from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.seats import Seat, Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import WaitingPods
-from topoplace.state import Entry, Journal, Stage, reconcile
-from topoplace.state.entry import Device, named
+from topoplace.integrations.state import Entry, Journal, Stage, reconcile
+from topoplace.integrations.state.entry import Device, named
 
 
 class Decisions:

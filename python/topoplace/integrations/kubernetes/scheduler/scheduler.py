@@ -33,8 +33,8 @@ from topoplace.integrations.kubernetes.scheduler.intake import Intake, why
 from topoplace.integrations.kubernetes.scheduler.preempting import may_make_room, room_for
 from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.integrations.kubernetes.scheduler.waiting import Unit, WaitingPods
+from topoplace.integrations.state import Journal
 from topoplace.placement import Refusal
-from topoplace.state import Journal
 from topoplace.topology.topology import Topology
 
 _IDLE_S = 0.5

@@ -4,7 +4,7 @@ One cycle of `Placer` is a row of small parts:
 
     client.jobs, client.nodes   what Slurm says
     truth                       the devices that jobs hold, and those that jobs were told to start on
-    topoplace.state             the cluster and the journal follow; differences are counted
+    topoplace.integrations.state             the cluster and the journal follow; differences are counted
     waiting                     which jobs Slurm itself would start, and on which nodes
     deciding, fairness          whose turn it is, and who is given back to Slurm
     decision                    a policy decides; its answer as nodes and exact devices, or why Slurm cannot express it

@@ -22,10 +22,10 @@ from topoplace.integrations.slurm.placer.requests import Requests
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs_of, why_not_yet
 from topoplace.integrations.slurm.request import Request
+from topoplace.integrations.state import Entry, Holding, Journal, Stage
+from topoplace.integrations.state.entry import named
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
-from topoplace.state import Entry, Holding, Journal, Stage
-from topoplace.state.entry import named
 
 _MAX_SET_BACK = 6
 _MAX_TRIES = 3

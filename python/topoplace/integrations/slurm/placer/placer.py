@@ -21,7 +21,7 @@ from topoplace.integrations.slurm.placer.machines import check_nodes
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.truth import Truth, truth_of, unknown_devices
 from topoplace.integrations.slurm.placer.waiting import never_starts
-from topoplace.state import Entry, Journal, Stage, reconcile
+from topoplace.integrations.state import Entry, Journal, Stage, reconcile
 from topoplace.topology.topology import Topology
 
 _NODES_CYCLES = 4

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.placer.machines import gpus_at, gpus_on
 from topoplace.integrations.slurm.placer.waiting import never_starts
-from topoplace.state import Entry
-from topoplace.state.entry import Device, named
+from topoplace.integrations.state import Entry
+from topoplace.integrations.state.entry import Device, named
 from topoplace.topology.topology import Topology
 
 Devices = Mapping[str, Sequence[int]]

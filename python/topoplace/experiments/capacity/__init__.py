@@ -1,0 +1,61 @@
+"""Capacity planning for jobs with due dates: which VMs to rent, and which jobs run there on how many GPUs.
+
+Based on Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems". Units are hours and $.
+"""
+
+from __future__ import annotations
+
+from topoplace.experiments.capacity.online.audit import Audit, audit_events
+from topoplace.experiments.capacity.online.dispatch import (
+    ControllerView,
+    DispatchRule,
+    DueDateAware,
+    LeastLoaded,
+    RoundRobin,
+    SizeAware,
+)
+from topoplace.experiments.capacity.online.result import CapacityResult
+from topoplace.experiments.capacity.online.simulation import simulate_online
+from topoplace.experiments.capacity.online.sizing import fewest_controllers
+from topoplace.experiments.capacity.planners.capacity_planner import CapacityPlanner
+from topoplace.experiments.capacity.planners.first_principles import FirstPrinciplePlanner
+from topoplace.experiments.capacity.planners.local_search import SearchPlanner
+from topoplace.experiments.capacity.planners.share_planner import SharePlanner
+from topoplace.experiments.capacity.planners.variant_planner import VariantPlanner
+from topoplace.experiments.capacity.problem.catalogue import TABLE_II, Catalogue, VMType
+from topoplace.experiments.capacity.problem.generate import generate_jobs
+from topoplace.experiments.capacity.problem.job import CapacityJob, jobs_from_csv, time_table
+from topoplace.experiments.capacity.problem.plan import Cost, Node, Plan, Planner, plan_of
+from topoplace.experiments.capacity.problem.problem import Problem
+
+__all__ = [
+    "TABLE_II",
+    "Audit",
+    "CapacityJob",
+    "CapacityPlanner",
+    "CapacityResult",
+    "Catalogue",
+    "ControllerView",
+    "Cost",
+    "DispatchRule",
+    "DueDateAware",
+    "FirstPrinciplePlanner",
+    "LeastLoaded",
+    "Node",
+    "Plan",
+    "Planner",
+    "Problem",
+    "RoundRobin",
+    "SearchPlanner",
+    "SharePlanner",
+    "SizeAware",
+    "VMType",
+    "VariantPlanner",
+    "audit_events",
+    "fewest_controllers",
+    "generate_jobs",
+    "jobs_from_csv",
+    "plan_of",
+    "simulate_online",
+    "time_table",
+]

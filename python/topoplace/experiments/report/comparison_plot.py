@@ -1,0 +1,76 @@
+"""Draw how policies compare: box plots of the bandwidth and the run time of jobs, one box per policy."""
+
+# matplotlib does not annotate its **kwargs.
+# pyright: reportUnknownMemberType=false
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topoplace.experiments.report import figures
+from topoplace.experiments.simulate.metrics import score_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from topoplace.experiments.simulate.metrics import Result
+
+
+def comparison(results: Sequence[Result], path: str | Path) -> None:
+    """Draw box plots of bandwidth-sensitive jobs' effective bandwidth and run time, one box per result.
+
+    If no bandwidth-sensitive job ran on a topology, they are of the waiting time and the slowdown of all jobs instead.
+    Each topology has a row of two plots. Boxes extend from the 25th to the 75th percentile, whiskers from the minimum
+    to the maximum. A result without such jobs has no box.
+    """
+    by_topology: dict[str, list[Result]] = {}
+    for result in results:
+        by_topology.setdefault(result.topology.name, []).append(result)
+    heights = [0.7 + 0.24 * len(group) for group in by_topology.values()]
+    figure, grid = figures.new(11, 0.6 + sum(heights), rows=len(by_topology), columns=2, heights=heights)
+    for row, (name, group) in zip(grid, by_topology.items(), strict=True):
+        for axes, (what, values) in zip(row, _panels(group), strict=True):
+            _boxes(axes, values, f"{figures.literal(name)}: {what}")
+            axes.set_yticks(range(len(group)), [""] * len(group))
+        row[0].set_yticklabels([figures.literal(result.policy) for result in group], fontsize=9)
+    figure.suptitle("Median (line), middle half (box), least and most (whiskers) of jobs", fontsize=12)
+    figures.save(figure, path)
+
+
+def _panels(group: Sequence[Result]) -> list[tuple[str, list[Any]]]:
+    """Return title and values of the two plots for the results on one topology."""
+    if any(len(result.sensitive) for result in group):
+        bandwidth = [score_of(result.sensitive, "effective_bandwidth") for result in group]
+        return [
+            ("effective bandwidth of sensitive jobs (GB/s)", bandwidth),
+            ("run time of sensitive jobs (s)", [result.sensitive["run_time"] for result in group]),
+        ]
+    return [
+        ("waiting time (s)", [result.jobs["wait"] for result in group]),
+        ("slowdown incl. wait", [result.jobs["slowdown_with_wait"] for result in group]),
+    ]
+
+
+def _boxes(axes: Axes, values: Sequence[Any], title: str) -> None:
+    """Draw a horizontal box for each array of `values`, the first at the top."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=3.4, foreground="#ffffff")]  # shows the median on dark boxes
+    boxes = axes.boxplot(
+        [value[~np.isnan(value)] for value in values],
+        positions=range(len(values)),
+        orientation="horizontal",
+        whis=(0, 100),
+        widths=0.68,
+        patch_artist=True,
+        medianprops={"color": "#222222", "linewidth": 1.6, "path_effects": halo},
+    )
+    for i, box in enumerate(boxes["boxes"]):
+        box.set(facecolor=figures.colour(i), hatch=figures.hatch(i))
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.set_title(title, fontsize=10)
+    axes.grid(axis="x", alpha=0.3)

@@ -1,0 +1,36 @@
+"""Draw how many GPUs were left over the time of a simulation, and how many of them typical jobs could not use."""
+
+# matplotlib does not annotate its **kwargs.
+# pyright: reportUnknownMemberType=false
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topoplace.experiments.report import figures
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def fragmentation(series: NDArray[np.void], path: str | Path, *, of: str) -> None:
+    """Draw what `fragmentation_series` returns: the GPUs that are left, and those of them that are lost, as steps.
+
+    of: the policy and the cluster, for the title.
+    """
+    figure, axes = figures.new(11, 5)
+    end = float(series["time"][-1]) if len(series) else 0.0
+    unit, seconds = figures.time_unit(end)
+    for i, (column, label) in enumerate((("left", "left"), ("fragment", "lost to a typical job"))):
+        style = {"fill": True, "color": figures.colour(i + 1), "label": label}
+        if len(series) > 1:
+            axes.stairs(series[column][:-1], series["time"] / seconds, **style)
+    axes.set_title(f"{figures.literal(of)}: GPUs that are left, and those lost to a typical job", fontsize=11)
+    axes.set_xlim(0, end / seconds or 1)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(f"time ({unit})")
+    axes.set_ylabel("GPUs")
+    if len(series) > 1:
+        axes.legend(frameon=False, fontsize=9)
+    figures.save(figure, path)

@@ -1,0 +1,90 @@
+"""Draw means and their 95 % intervals: of policies by scenario, and of our numbers beside a paper's."""
+
+# matplotlib does not annotate its **kwargs.
+# pyright: reportUnknownMemberType=false
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from topoplace.experiments.report import figures
+from topoplace.experiments.simulate.samples import Sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WIDEST: Final = 4.0
+"""Ratios to the paper's number that the axis shows; beyond, an arrow at its end stands for the dot."""
+
+
+class Compared(NamedTuple):
+    """One of our numbers beside a paper's: the paper's, the range in which ours counts as that, and ours.
+
+    ours: mean, and the two ends of its interval. policy: the one it belongs to, which gives the colour.
+    """
+
+    label: str
+    paper: float
+    reproduced: tuple[float, float]
+    ours: tuple[float, float, float]
+    policy: str = ""
+
+
+def intervals(panels: Sequence[tuple[str, Mapping[str, Sample]]], path: str | Path, *, what: str) -> None:
+    """Draw a dot for the mean of each sample, and a bar for its interval, to `path`.
+
+    panels: titles, and samples by the names of the lines. what: label of the axis of values.
+    """
+    heights = [0.6 + 0.22 * len(samples) for _, samples in panels]
+    figure, grid = figures.new(8, 0.4 + sum(heights), rows=len(panels), columns=1, heights=heights)
+    all_axes = [grid] if len(panels) == 1 else [row[0] for row in grid]
+    for axes, (title, samples) in zip(all_axes, panels, strict=True):
+        for i, sample in enumerate(samples.values()):
+            axes.errorbar(sample.mean, i, xerr=sample.margin, color=figures.colour(i), fmt="o", capsize=3)
+        axes.set_yticks(range(len(samples)), [figures.literal(name) for name in samples], fontsize=8)
+        axes.set_ylim(len(samples) - 0.5, -0.5)
+        axes.set_title(figures.literal(title), fontsize=10)
+        axes.grid(axis="x", alpha=0.3)
+    all_axes[-1].set_xlabel(what)
+    figures.save(figure, path)
+
+
+def beside_paper(numbers: Sequence[Compared], path: str | Path) -> None:
+    """Draw our numbers over the paper's, a line each: a dot for the mean, a bar for its 95 % interval.
+
+    Grey is the range that counts as reproduced. At the right stand the two numbers. Paper's numbers are not 0.
+    """
+    figure, axes = figures.new(7.2, 0.9 + 0.22 * len(numbers))
+    for line, number in enumerate(numbers):
+        _line(axes, line, number)
+    axes.set_xscale("log")
+    axes.set_xlim(1 / _WIDEST, _WIDEST)
+    ticks = (0.25, 0.5, 0.8, 1, 1.25, 2, 4)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.axvline(1, color="#222222", linewidth=0.8, zorder=1)
+    axes.set_yticks(range(len(numbers)), [figures.literal(number.label) for number in numbers], fontsize=8)
+    axes.set_ylim(len(numbers) - 0.5, -0.5)
+    axes.set_xlabel("our number over the paper's; grey counts as reproduced", fontsize=9)
+    axes.set_title("the paper's, ours", fontsize=8, loc="right")
+    axes.grid(axis="x", alpha=0.3)
+    figures.save(figure, path)
+
+
+def _line(axes: Axes, line: int, number: Compared) -> None:
+    mean, low, high = (_on_axis(value / number.paper) for value in number.ours)
+    grey = sorted(_on_axis(value / number.paper) for value in number.reproduced)
+    axes.barh(line, grey[1] - grey[0], 0.8, grey[0], color="#d9d9d9", zorder=0)
+    colour, ratio = figures.policy_colour(number.policy), number.ours[0] / number.paper
+    axes.plot([low, high], [line, line], color=colour, linewidth=2)
+    marker = "<" if ratio < 1 / _WIDEST else ">" if ratio > _WIDEST else "o"
+    axes.plot([mean], [line], color=colour, marker=marker, markersize=6, clip_on=False)
+    text = f"{number.paper:.4g}, {number.ours[0]:.4g}"
+    axes.annotate(
+        text, (1.01, line), xycoords=("axes fraction", "data"), fontsize=7, va="center", annotation_clip=False
+    )
+
+
+def _on_axis(ratio: float) -> float:
+    return min(max(ratio, 1 / _WIDEST), _WIDEST)

@@ -1,0 +1,111 @@
+"""The key figures of `Result.summary` as people read them: label, unit, and why a figure may be missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from topoplace.experiments.report.tables import number
+from topoplace.experiments.simulate.metrics import QUANTILES, WAIT_QUANTILES
+from topoplace.experiments.simulate.workloads.workload import is_missed
+from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
+
+if TYPE_CHECKING:
+    from topoplace.experiments.simulate.metrics import Result
+
+_NONE_RAN: Final = "no job ran"
+_NO_UTILITY: Final = "the policy has no score of utility"
+_NONE_SENSITIVE: Final = "no bandwidth-sensitive job ran, or its placement has no such score"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A key figure.
+
+    factor: of the unit shown, such as 100 for %. missing: why a result may not have the figure. short: a label for the
+    head of a column.
+    """
+
+    label: str
+    unit: str = ""
+    factor: float = 1.0
+    missing: str = _NONE_RAN
+    short: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Return the head of a column: a short label, and the unit."""
+        return f"{self.short or self.label} {self.unit}".rstrip()
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "makespan": Measure("makespan", "s"),
+    "throughput": Measure("throughput", "jobs/h"),
+    "utilization": Measure("utilization", "%", 100.0),
+    "nvlink_use": Measure("NVLink use", "%", 100.0, "no tasks communicated"),
+    "mean_wait": Measure("mean wait", "s"),
+    **{f"wait_{name}": Measure(f"wait {name}", "s") for name in WAIT_QUANTILES},
+    "mean_slowdown": Measure("slowdown"),
+    "mean_slowdown_with_wait": Measure("slowdown incl. wait"),
+    "mean_utility": Measure("utility", missing=_NO_UTILITY),
+    "slo_violations": Measure("SLO violations", missing=_NO_UTILITY),
+    "rejected": Measure("rejected"),
+    **{
+        f"sensitive_run_time_{name}": Measure(
+            f"sensitive run time {name}", "s", missing=_NONE_SENSITIVE, short=f"sensitive {name}"
+        )
+        for name in QUANTILES
+    },
+    **{
+        f"sensitive_effective_bandwidth_{name}": Measure(
+            f"sensitive effective bandwidth {name}", "GB/s", missing=_NONE_SENSITIVE, short=f"EffBW {name}"
+        )
+        for name in QUANTILES
+    },
+    "speedup": Measure("throughput speed-up"),
+    "sensitive_p75_speedup": Measure("p75 speed-up", missing=_NONE_SENSITIVE),
+}
+"""The figures by their keys in `Result.summary` and `Result.compare`."""
+
+
+def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
+    """Return what readers of the figures `keys` of `results` need to know; nothing if they are what they seem."""
+    if not any("effective_bandwidth" in key for key in keys):
+        return []
+    counts: set[str] = set()
+    for result in results:
+        ran = [one.placement for one in result.records if one.placement and one.job.bandwidth_sensitive]
+        if outside := sum(is_outside_range(placement) for placement in ran):
+            counts.add(f"{outside} of the {len(ran)}" if outside < len(ran) else f"all {len(ran)}")
+    if not counts:
+        return []
+    which = counts.pop() if len(counts) == 1 else "some"
+    return [
+        f"effective bandwidth (EffBW) is extrapolated for {which} bandwidth-sensitive jobs: {OUTSIDE_ITS_RANGE}"
+    ]
+
+
+def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[str]:
+    """Return a line if jobs that ask for the share `load` of all GPU time used far less of it, by policy; else nothing.
+
+    utilization: by policy. load: None if none was asked for.
+    """
+    used = {} if load is None else {name: one for name, one in utilization.items() if is_missed(load, one)}
+    found = ", ".join(f"{number(100 * one)} % under {name}" for name, one in used.items())
+    return [f"load {load:g} is not reached: jobs used of all GPU time {found}"] if used else []
+
+
+def shown(key: str, row: Mapping[str, Any]) -> Any:
+    """Return the figure `key` of a row of `Result.compare` in the unit shown; other columns as they are."""
+    return row[key] * MEASURES[key].factor if key in MEASURES else row[key]
+
+
+def reasons_for_dashes(keys: Iterable[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each reason why some of the figures `keys` are NaN in some row, with their labels."""
+    labels: dict[str, list[str]] = {}
+    for key in keys:
+        if key in MEASURES and any(math.isnan(row[key]) for row in rows):
+            labels.setdefault(MEASURES[key].missing, []).append(MEASURES[key].label)
+    return [f"- in {', '.join(names)}: {reason}" for reason, names in labels.items()]

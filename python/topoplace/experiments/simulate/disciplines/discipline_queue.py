@@ -1,0 +1,199 @@
+"""The waiting jobs of a simulation under a queue discipline; the policy only says where a job goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from topoplace.engine.machine_policy import MachinePolicy
+from topoplace.engine.queues.live_queue import Decided
+from topoplace.experiments.simulate.disciplines.group_shares import GroupShares
+from topoplace.experiments.simulate.disciplines.reservations import (
+    Reservation,
+    Timetable,
+    end_of,
+    expected_start,
+    would_delay,
+)
+from topoplace.experiments.simulate.scheduling import age, why_not
+from topoplace.placement import Placement, Refusal
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
+    from topoplace.experiments.simulate.disciplines.discipline import Discipline
+    from topoplace.experiments.simulate.metrics import JobRecord
+    from topoplace.jobs.job_graph import JobGraph
+
+
+class DisciplineQueue:
+    """A queue in which a discipline orders the jobs and lets some overtake others."""
+
+    def __init__(self, policy: Policy, cluster: Cluster, discipline: Discipline) -> None:
+        if discipline.backfill == "conservative" and isinstance(policy, MachinePolicy) and policy.may_reslice:
+            raise ValueError(
+                f"backfill = 'conservative': {policy.name} may reslice GPUs, "
+                "and reservations are for GPUs as they are sliced"
+            )
+        self.num_waiting = 0
+        self._policy = policy
+        self._cluster = cluster
+        self._discipline = discipline
+        self._waiting: dict[str, JobRecord] = {}
+        self._running: dict[str, tuple[JobRecord, Reservation]] = {}
+        self._shares = GroupShares(cluster, discipline)
+        self._possible: set[JobGraph] = set()
+        """Jobs that are known to fit an idle cluster."""
+
+    def submit(self, job: JobRecord) -> None:
+        """Add a job."""
+        self._waiting[job.job_id] = job
+        self.num_waiting += 1
+
+    def count_deferred(self) -> None:
+        """Do nothing: the policy is not asked for plans, so it defers no job."""
+
+    def decide(self, now: float) -> Decided[JobRecord]:
+        """Return the jobs that start at time `now` (seconds), and those that never can."""
+        self._forget_ended()
+        decided: Decided[JobRecord] = Decided([], [])
+        if self._discipline.backfill == "conservative":
+            while self._decide_by_timetable(now, decided):
+                pass  # those that started made place for others among the first in the queue
+        else:
+            self._decide_in_order(now, decided)
+        return decided
+
+    def force_head(self, now: float) -> Decided[JobRecord]:
+        """Reject the first job, which does not start on an idle cluster."""
+        head = next(self._in_order())
+        decided: Decided[JobRecord] = Decided([], [])
+        self._reject(head, why_not(head.job, self._policy, self._cluster), decided)
+        return decided
+
+    # ---- who is next -----------------------------------------------------------------------------------------
+
+    def _in_order(self) -> Iterator[JobRecord]:
+        waiting = sorted(self._waiting.values(), key=age)
+        if self._discipline.order == "fair":
+            return self._shares.in_order(waiting)
+        if self._discipline.order == "priority":
+            waiting.sort(key=lambda record: -record.job.priority)
+        return iter(waiting)
+
+    def _admitted(self, decided: Decided[JobRecord]) -> Iterator[JobRecord]:
+        """Yield the jobs in order, without those above the quota of their group and those that never fit.
+
+        At most `depth` jobs are yielded beside those that start.
+        """
+        left = self._discipline.depth + 1
+        for record in self._in_order():
+            job = record.job
+            gpus, quota = job.num_tasks * job.gpu_share, self._discipline.quota(job.group)
+            if gpus > quota:
+                reason = f"needs {gpus:g} GPUs, the quota of {job.group!r} is {quota:g}"
+                self._reject(record, Refusal(reason, permanent=True), decided)
+            elif self._shares.within_quota(record) and not self._is_impossible(record, decided):
+                yield record
+                left -= record.job_id in self._waiting
+                if not left:
+                    return
+
+    # ---- who starts ------------------------------------------------------------------------------------------
+
+    def _decide_in_order(self, now: float, decided: Decided[JobRecord]) -> None:
+        """Start jobs in order; behind the first one that waits, only those that do not delay it."""
+        first: JobRecord | None = None
+        start = math.inf
+        refused: set[JobGraph] = set()
+        for record in self._admitted(decided):
+            if record.job in refused:
+                continue
+            placement = self._policy.place(record.job, self._cluster)
+            if placement is None:
+                refused.add(record.job)
+                if first is None:
+                    if self._discipline.backfill == "none":
+                        return
+                    first = record
+                    start = expected_start(record.job, self._by_end(now), self._policy, self._cluster)
+                continue
+            wanted = self._expected(record, placement, now)
+            if first is None or not would_delay(
+                first.job, start, wanted, self._by_end(now), self._policy, self._cluster
+            ):
+                self._start(record, wanted, decided)
+
+    def _decide_by_timetable(self, now: float, decided: Decided[JobRecord]) -> bool:
+        """Reserve the earliest time for each job in order, and start those whose time is now; return True if any do."""
+        num_started = len(decided.start)
+        last = self._last_that_fits(decided)
+        timetable = Timetable(self._by_end(now), self._policy, self._cluster, now)
+        for number, record in enumerate(self._admitted(decided)):
+            if number > last:
+                break
+            found = timetable.reserve(record.job_id, record.job, _expected_seconds(record))
+            if found is not None and found.start == now:
+                self._start(record, found, decided)
+                timetable.started(record.job_id)
+        return len(decided.start) > num_started
+
+    def _is_impossible(self, record: JobRecord, decided: Decided[JobRecord]) -> bool:
+        """Return True if a job can never run; it is then rejected."""
+        if record.job in self._possible:
+            return False
+        refusal = self._policy.explain(record.job, self._cluster, top=1).refusal
+        if refusal is not None and refusal.permanent:
+            self._reject(record, refusal, decided)
+            return True
+        self._possible.add(record.job)
+        return False
+
+    def _last_that_fits(self, decided: Decided[JobRecord]) -> int:
+        """Return the number of the last job in order that could start now if none was before it, or -1."""
+        fits: dict[JobGraph, bool] = {}
+        last = -1
+        for number, record in enumerate(self._admitted(decided)):
+            if record.job not in fits:
+                fits[record.job] = self._policy.place(record.job, self._cluster) is not None
+            if fits[record.job]:
+                last = number
+        return last
+
+    def _start(self, record: JobRecord, wanted: Reservation, decided: Decided[JobRecord]) -> None:
+        self._cluster.allocate(record.job_id, wanted.placement, record.job)
+        self._running[record.job_id] = (record, wanted)
+        self._shares.add(record, wanted.placement, 1)
+        self._leave(record)
+        decided.start.append((record, wanted.placement))
+
+    def _reject(self, record: JobRecord, why: Refusal, decided: Decided[JobRecord]) -> None:
+        self._leave(record)
+        decided.reject.append((record, why))
+
+    def _leave(self, record: JobRecord) -> None:
+        del self._waiting[record.job_id]
+        self.num_waiting -= 1
+
+    # ---- who runs --------------------------------------------------------------------------------------------
+
+    def _forget_ended(self) -> None:
+        for job_id in [job_id for job_id in self._running if not self._cluster.runs(job_id)]:
+            record, reservation = self._running.pop(job_id)
+            self._shares.add(record, reservation.placement, -1)
+
+    def _by_end(self, now: float) -> list[Reservation]:
+        """Return the running jobs, the first to end first; one that takes longer than expected may end any moment."""
+        running = (reservation for _, reservation in self._running.values())
+        later = (one if one.end > now else one._replace(end=end_of(now, 0.0)) for one in running)
+        return sorted(later, key=lambda one: (one.end, one.job_id))
+
+    def _expected(self, record: JobRecord, placement: Placement, now: float) -> Reservation:
+        end = end_of(now, _expected_seconds(record))
+        return Reservation(record.job_id, record.job, placement, now, end)
+
+
+def _expected_seconds(record: JobRecord) -> float:
+    asked = record.submitted.requested_time
+    return record.submitted.base_time if math.isnan(asked) else asked

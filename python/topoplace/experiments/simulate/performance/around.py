@@ -1,0 +1,46 @@
+"""What performance models around another model have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from topoplace import _checks
+from topoplace.experiments.simulate.performance.models import (
+    ColocationModel,
+    FixedTime,
+    LinkModel,
+    MeteredModel,
+    Neighbours,
+    PerformanceModel,
+)
+
+if TYPE_CHECKING:
+    from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
+    from topoplace.placement import Placement
+
+
+class AroundModel:
+    """A base for models that change the run times of another model, and leave its slowdowns and traffic as they are.
+
+    base: a model that computes run times, and slowdowns beside other jobs; `FixedTime` by default. ValueError for a
+    `LinkModel`, whose transfers depend on each other.
+    """
+
+    def __init__(self, base: PerformanceModel | None = None) -> None:
+        self.base = FixedTime() if base is None else base
+        _checks.instance(self.base, PerformanceModel, "base", ValueError)
+        if isinstance(self.base, LinkModel):
+            raise ValueError(
+                f"base is a LinkModel, whose transfers share links; {type(self).__name__} cannot be around it"
+            )
+
+    def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
+        """Return the slowdown under `base`; 1 if that model knows none."""
+        if isinstance(self.base, ColocationModel):
+            return self.base.slowdown(job, placement, neighbours)
+        return 1.0
+
+    def sent(self, job: SubmittedJob, placement: Placement) -> Sequence[tuple[int, float]]:
+        """Return the network loads under `base`, as (machine number, load); none if that model knows none."""
+        return self.base.sent(job, placement) if isinstance(self.base, MeteredModel) else ()

@@ -1,0 +1,260 @@
+"""The running jobs of a simulation: their current speeds and remaining work, and which job ends next."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
+
+from topoplace import _checks
+from topoplace.experiments.simulate.performance.models import ColocationModel, LinkModel
+from topoplace.text_formats.csv_rows import MAX_NUMBER
+
+if TYPE_CHECKING:
+    from topoplace.experiments.simulate.metrics import JobRecord
+    from topoplace.experiments.simulate.performance.models import PerformanceModel, Traffic
+    from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
+    from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
+
+
+class Running(Protocol):
+    """The running jobs of a simulation. Call `update` after all jobs that start or end at one time have done so."""
+
+    def __len__(self) -> int: ...
+
+    def next_end(self) -> float:
+        """Return the time in seconds at which the next job ends; infinite if no job runs."""
+        ...
+
+    def start(self, record: JobRecord, now: float, seconds: float) -> None:
+        """Add a job that runs for `seconds` from `now` at full speed; its record has its placement and this end."""
+        ...
+
+    def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
+        """Remove a job before its end; return the seconds at full speed that are left, and those at its start."""
+        ...
+
+    def ended(self, now: float) -> Iterable[JobRecord]:
+        """Remove the jobs that end at `now`, and return their records."""
+        ...
+
+    def update(self, now: float) -> None:
+        """Recompute the speed and the end time of each job beside which jobs have started or ended."""
+        ...
+
+
+def running_jobs(topology: Topology, performance: PerformanceModel) -> Running:
+    """Return a simulation's running jobs, none yet; they slow each other down if the model says so."""
+    if isinstance(performance, LinkModel | ColocationModel):
+        return InteractingJobs(topology, performance)
+    return IndependentJobs()
+
+
+class IndependentJobs:
+    """Running jobs that do not slow each other down."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[float, int, JobRecord]] = []
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def next_end(self) -> float:
+        """Return the time in seconds at which the next job ends; infinite if no job runs."""
+        return self._ends[0][0] if self._ends else math.inf
+
+    def start(self, record: JobRecord, now: float, seconds: float) -> None:
+        """Add a job that starts at `now`; its record must contain its end."""
+        end = record.end
+        if not end <= MAX_NUMBER:
+            raise _too_late(record)
+        heapq.heappush(self._ends, (end, record.submitted.index, record))
+
+    def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
+        """Remove a job before its end; return the seconds for which it would go on, and those at its start."""
+        self._ends = [entry for entry in self._ends if entry[2] is not record]
+        heapq.heapify(self._ends)
+        return record.end - now, record.run_time
+
+    def ended(self, now: float) -> Iterable[JobRecord]:
+        """Remove the jobs that end at `now`, and return their records."""
+        ends = self._ends
+        found: list[JobRecord] = []
+        while ends and ends[0][0] == now:
+            found.append(heapq.heappop(ends)[2])
+        return found
+
+    def update(self, now: float) -> None:
+        """Do nothing: no speed changes."""
+
+
+class _Job:
+    """A running job that others can slow down."""
+
+    __slots__ = (
+        *("alone", "index", "left", "machines", "placement", "record", "since", "slowdown", "stamp"),
+        *("submitted", "traffic", "whole"),
+    )
+
+    def __init__(self, record: JobRecord, placement: Placement, now: float, seconds: float) -> None:
+        self.record = record
+        self.submitted = record.submitted
+        self.index = record.submitted.index
+        self.placement = placement
+        self.machines: tuple[int, ...] = ()
+        """Machines whose other jobs can slow this one down: all it uses; under a `LinkModel`, those its flows cross."""
+        self.left = self.alone = seconds
+        """Seconds of work left at the time `since`, and of all work, measured at full speed, without other flows."""
+        self.whole = record.history.run_time if record.history else seconds
+        """Seconds of the whole job on these GPUs, without other flows."""
+        self.since = now
+        self.slowdown = 1.0
+        """Current run time relative to full speed."""
+        self.traffic: Traffic | None = None
+        """The job's flows under a `LinkModel`."""
+        self.stamp = 0
+        """Number of changes of the job's end time, -1 once it has ended; ends with another stamp are obsolete."""
+
+
+_index = attrgetter("index")
+
+
+class InteractingJobs:
+    """Running jobs that can slow each other down, on the same machines or network links."""
+
+    def __init__(self, topology: Topology, performance: LinkModel | ColocationModel) -> None:
+        self._model = performance if isinstance(performance, ColocationModel) else None
+        self._links = performance if isinstance(performance, LinkModel) else None
+        self._flows: Counter[int] = Counter()
+        self._machine_of: list[int] = topology.machine_of.tolist()
+        self._num_jobs = 0
+        self._on: dict[int, dict[_Job, None]] = {}
+        self._ends: list[tuple[float, int, int, _Job]] = []
+        self._disturbed: set[int] = set()
+
+    def __len__(self) -> int:
+        return self._num_jobs
+
+    def next_end(self) -> float:
+        """Return the time in seconds at which the next job ends; infinite if no job runs."""
+        ends = self._ends
+        while ends and ends[0][3].stamp != ends[0][2]:
+            heapq.heappop(ends)
+        return ends[0][0] if ends else math.inf
+
+    def start(self, record: JobRecord, now: float, seconds: float) -> None:
+        """Add a job that runs for `seconds` from `now` at full speed; its record has its placement and this end."""
+        placement = record.placement
+        assert placement is not None
+        job = _Job(record, placement, now, seconds)
+        if self._links:
+            job.traffic = self._links.traffic(record.submitted, placement)
+            job.machines = tuple(job.traffic.flows)
+        else:
+            job.machines = self._used(placement)
+        self._num_jobs += 1
+        self._push(job)
+        for machine in job.machines:
+            self._on.setdefault(machine, {})[job] = None
+        self._disturb(job, 1)
+
+    def ended(self, now: float) -> Iterator[JobRecord]:
+        """Remove the jobs that end at `now`, and yield their records; call it for the time that `next_end` returns."""
+        ends = self._ends
+        while ends and ends[0][0] == now:
+            _, _, stamp, job = heapq.heappop(ends)
+            if stamp != job.stamp:
+                continue
+            self._remove(job)
+            yield job.record
+
+    def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
+        """Remove a job before its end; return the seconds at full speed that are left, and those at its start."""
+        job = next(job for _, _, stamp, job in self._ends if job.record is record and stamp == job.stamp)
+        self._remove(job)
+        self._ends = [entry for entry in self._ends if entry[3] is not job]
+        heapq.heapify(self._ends)
+        return max(job.left - (now - job.since) / job.slowdown, 0.0), job.alone
+
+    def update(self, now: float) -> None:
+        """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
+        disturbed = self._disturbed
+        if not disturbed:
+            return
+        if len(disturbed) == 1:
+            near: Iterable[_Job] = self._on[disturbed.pop()]
+        else:
+            near = {job: None for machine in disturbed for job in self._on[machine]}
+            disturbed.clear()
+        for job in near:
+            slowdown = self._slowdown(job)
+            if slowdown != job.slowdown:
+                job.left = max(job.left - (now - job.since) / job.slowdown, 0.0)
+                job.since, job.slowdown = now, slowdown
+                record = job.record
+                record.end = now + job.left * slowdown
+                record.run_time = record.end - record.start
+                if record.history:
+                    record.run_time = record.history.ran + (record.end - record.history.since)
+                job.stamp += 1
+                self._push(job)
+
+    def _remove(self, job: _Job) -> None:
+        job.stamp = -1
+        self._num_jobs -= 1
+        for machine in job.machines:
+            del self._on[machine][job]
+        self._disturb(job, -1)
+
+    def _used(self, placement: Placement) -> tuple[int, ...]:
+        """Return the machines of the job's GPUs and processes, ascending."""
+        machine_of = self._machine_of
+        used = {machine_of[gpu] for gpu in placement.gpus}
+        if placement.hosts:
+            used.update(share.machine for share in placement.hosts)
+        return tuple(sorted(used)) if len(used) > 1 else tuple(used)
+
+    def _disturb(self, job: _Job, sign: int) -> None:
+        """Mark the machines of a job that starts (sign 1) or ends (-1) for `update`, and add or remove its flows."""
+        self._disturbed.update(job.machines)
+        if job.traffic:
+            for machine, flows in job.traffic.flows.items():
+                self._flows[machine] += sign * flows
+
+    def _slowdown(self, job: _Job) -> float:
+        if job.traffic:
+            factor = job.traffic.seconds(self._flows) / job.whole if job.whole else 1.0
+        else:
+            assert self._model is not None
+            factor = self._model.slowdown(job.submitted, job.placement, self._neighbours(job))
+        if type(factor) is float and 0.0 < factor < math.inf:
+            return factor
+        return _checks.positive(factor, f"performance: slowdown for {job.submitted.job_id!r}", ValueError)
+
+    def _neighbours(self, job: _Job) -> list[tuple[SubmittedJob, Placement]]:
+        """Return the other jobs on the job's machines with their placements, in the order of the workload."""
+        machines = job.machines
+        if len(machines) == 1:
+            beside = [other for other in self._on[machines[0]] if other is not job]
+        else:
+            beside = list(
+                {other: None for machine in machines for other in self._on[machine] if other is not job}
+            )
+        if len(beside) > 1:
+            beside.sort(key=_index)
+        return [(other.submitted, other.placement) for other in beside]
+
+    def _push(self, job: _Job) -> None:
+        end = job.record.end
+        if not end <= MAX_NUMBER:
+            raise _too_late(job.record)
+        heapq.heappush(self._ends, (end, job.index, job.stamp, job))
+
+
+def _too_late(record: JobRecord) -> ValueError:
+    end = f"an end at {record.end:g} s for {record.submitted.job_id!r}"
+    return ValueError(f"performance: {end}, later than {MAX_NUMBER:g} s")

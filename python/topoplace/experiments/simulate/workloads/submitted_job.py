@@ -1,0 +1,28 @@
+"""The job of one row of a workload, as the simulator and its performance models see it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from topoplace.experiments.simulate.performance.transfers import Transfers
+from topoplace.jobs.job_graph import JobGraph
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """One job of a workload, with times in seconds.
+
+    index: its row in the workload. base_time: its run time on the best GPUs that it could get, with no other job beside
+    it.
+    """
+
+    index: int
+    job_id: str
+    job: JobGraph
+    submit_time: float
+    base_time: float
+    transfers: Transfers | None = None
+    """Data that the job sends from each of its machines; None if unknown."""
+    requested_time: float = field(default=math.nan, compare=False)
+    """Run time limit in seconds that the user requested; NaN if unknown, so it is left out of comparisons by `==`."""

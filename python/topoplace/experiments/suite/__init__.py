@@ -1,0 +1,21 @@
+"""The standard suite: how good a policy is, on a fixed set of machines, clusters and workloads.
+
+`plan` is a fixed sweep, whose cells `simulate` runs, and `scores_of` says how the policies did.
+"""
+
+from __future__ import annotations
+
+from topoplace.experiments.suite.cells import QUICK_SEEDS, SEEDS, VERSION, plan, simulate
+from topoplace.experiments.suite.scores import MEASURES, REFERENCE, Score, scores_of
+
+__all__ = [
+    "MEASURES",
+    "QUICK_SEEDS",
+    "REFERENCE",
+    "SEEDS",
+    "VERSION",
+    "Score",
+    "plan",
+    "scores_of",
+    "simulate",
+]

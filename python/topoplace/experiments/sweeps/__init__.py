@@ -1,0 +1,31 @@
+"""Sweeps: policies × topologies × workloads × loads × seeds, one simulation a cell, each kept once it is finished.
+
+`run` runs what is missing in a directory; `write_table` and `write_page` write what all cells gave.
+"""
+
+from __future__ import annotations
+
+from topoplace.experiments.sweeps.code_digests import code_of
+from topoplace.experiments.sweeps.comparison import Row, rows_of
+from topoplace.experiments.sweeps.engines import DaskEngine, Engine, RayEngine
+from topoplace.experiments.sweeps.page import Overview, write_page
+from topoplace.experiments.sweeps.plan import Cell, Outcome, Plan, Scenario
+from topoplace.experiments.sweeps.running import run
+from topoplace.experiments.sweeps.table import write_table
+
+__all__ = [
+    "Cell",
+    "DaskEngine",
+    "Engine",
+    "Outcome",
+    "Overview",
+    "Plan",
+    "RayEngine",
+    "Row",
+    "Scenario",
+    "code_of",
+    "rows_of",
+    "run",
+    "write_page",
+    "write_table",
+]

@@ -1,0 +1,77 @@
+"""Run the cells of a plan that are not finished yet."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from topoplace._file_lock import FileLock
+from topoplace.experiments.simulate.processes import Runner
+from topoplace.experiments.simulate.progress import Progress
+from topoplace.experiments.sweeps.engines import Engine
+from topoplace.experiments.sweeps.finished_cells import FinishedCells
+from topoplace.experiments.sweeps.plan import Cell, Outcome, Plan
+
+CELLS: Final = "cells"
+"""The directory of the finished cells, in that of a sweep."""
+_LOCK: Final = ".lock"
+
+
+def run(
+    plan: Plan,
+    simulate: Callable[[Cell], Outcome],
+    folder: Path,
+    *,
+    workers: int = 1,
+    engine: Engine | None = None,
+    progress: bool = False,
+) -> list[Outcome]:
+    """Run the cells that `folder` does not have, and return the outcomes of all, in the order of the plan.
+
+    Each cell is written as soon as it is finished, so a run that was killed goes on where it was.
+
+    simulate: a function of a module, which gives the same outcome for the same cell. folder: created if missing.
+    workers: number of processes, see `Runner`. engine: where cells run instead, such as `DaskEngine`.
+    progress: show a bar with the time left on standard error.
+    ValueError names a file in `folder` that is damaged, or that belongs to another plan, and a process that runs a
+    sweep in `folder`. A folder that has all cells is only read. A warning says how many cells are simulated again, as
+    the code of their policy (`Cell.code`) or of this library has changed.
+    """
+    runner: Engine = Runner(workers) if engine is None else engine
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone_in(folder) as refusal:
+        finished = FinishedCells(folder / CELLS, plan)
+        missing = [index for index in range(len(plan.cells)) if index not in finished.outcomes]
+        if refusal and missing:
+            raise ValueError(refusal)
+        for whose, count in finished.of_other_code.items():
+            again = "1 cell is" if count == 1 else f"{count} cells are"
+            warnings.warn(
+                f"{folder}: {again} simulated again, as the code of {whose} has changed", stacklevel=2
+            )
+        calls = [(plan.cells[index],) for index in missing]
+        bar = Progress(len(plan.cells), enabled=progress, every=1, done=len(finished.outcomes))
+        with bar as shown, closing(runner.completed(simulate, calls)) as completed:
+            for call, outcome in completed:
+                finished.add(missing[call], outcome)
+                shown.update(len(finished.outcomes))
+        if not refusal:
+            finished.remove_unfinished()
+    return [finished.outcomes[index] for index in range(len(plan.cells))]
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Generator[str]:
+    """Keep other sweeps out of `folder` during the `with` block; give "", or why that cannot be."""
+    try:
+        lock = FileLock(folder / _LOCK)
+    except BlockingIOError as error:
+        yield f"{folder}: {error.strerror} runs a sweep here; wait for its end, or take another directory"
+    except OSError as error:
+        yield f"{folder}: cannot be locked ({error.strerror}); take another directory"
+    else:
+        with closing(lock):
+            yield ""
