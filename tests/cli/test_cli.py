@@ -681,7 +681,7 @@ def test_a_closed_output_is_nobody_to_talk_to() -> None:
 def test_a_full_disk_is_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([COMMAND, "show", "summit"], stdout=full, stderr=subprocess.PIPE, timeout=60)
-    assert (done.returncode, done.stderr) == (2, b"topoplace: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, b"topoplace: standard output: No space left on device\n")
 
 
 def test_standard_input_that_is_closed_is_named() -> None:

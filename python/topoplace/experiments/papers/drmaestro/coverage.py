@@ -15,7 +15,7 @@ the thesis' applications in our simulator; run times and the load of the machine
 Disaggregation shortens the makespan in all settings: without disaggregation, with it, and their ratio are {5.5 off}
 in the smaller simulation, and {5.6 off} in the larger one. The network-aware policy changes the makespan by a factor
 of {5.6 policy, disaggregated} where the thesis has 1.13."""
-_ENVIRONMENTS: Final = ("simulate/performance/environments.py",)
+_ENVIRONMENTS: Final = ("experiments/simulate/performance/environments.py",)
 _SC17: Final = "as in the SC'17 paper: see its page"
 
 PARTS: Final = (
@@ -38,12 +38,17 @@ PARTS: Final = (
     Part(
         "Tables 2 to 4",
         "network latency and throughput",
-        (*_ENVIRONMENTS, "papers/drmaestro/virtual_environments.py"),
+        (*_ENVIRONMENTS, "experiments/papers/drmaestro/virtual_environments.py"),
         ("3.1 tables", "3.1 nested", "3.1.6"),
     ),
     Part("Table 5, figs. 9 to 13", "GPUs: pack, spread and interference", note=_SC17),
-    Part("Table 6", "testbed of section 3.3", ("papers/drmaestro/rodinia.py",), ("5.2",)),
-    Part("Fig. 14", "time of Rodinia programs in the network", ("papers/drmaestro/rodinia.py",), ("5.8",)),
+    Part("Table 6", "testbed of section 3.3", ("experiments/papers/drmaestro/rodinia.py",), ("5.2",)),
+    Part(
+        "Fig. 14",
+        "time of Rodinia programs in the network",
+        ("experiments/papers/drmaestro/rodinia.py",),
+        ("5.8",),
+    ),
     Part("Figs. 15 to 20, Table 7, Algorithms 1 to 3", "topology-aware scheduling", note=_SC17),
     Part(
         "Fig. 21",
@@ -84,31 +89,31 @@ PARTS: Final = (
         "complexities of flow algorithms",
         note="two rows of the table are swapped; our kernel is timed in docs/performance.md",
     ),
-    Part("Fig. 23", "experiment 1", ("papers/drmaestro/study.py",), ("5.2",)),
-    Part("Fig. 24", "its decision times", ("papers/drmaestro/study.py",), ("5.3",)),
+    Part("Fig. 23", "experiment 1", ("experiments/papers/drmaestro/study.py",), ("5.2",)),
+    Part("Fig. 24", "its decision times", ("experiments/papers/drmaestro/study.py",), ("5.3",)),
     Part(
         "Fig. 25",
         "experiment 2: experiment 1 in a simulator",
-        ("papers/drmaestro/study.py",),
+        ("experiments/papers/drmaestro/study.py",),
         ("5.2", "5.2 validation"),
         "we simulate both; the second time with run times drawn from histograms of the first",
     ),
-    Part("Fig. 26", "experiment 3: 4,096 jobs", ("papers/drmaestro/study.py",), ("5.6",)),
-    Part("Fig. 27", "its decision times", ("papers/drmaestro/study.py",), ("5.4",)),
+    Part("Fig. 26", "experiment 3: 4,096 jobs", ("experiments/papers/drmaestro/study.py",), ("5.6",)),
+    Part("Fig. 27", "its decision times", ("experiments/papers/drmaestro/study.py",), ("5.4",)),
     Part(
         "Fig. 28, Table 9",
         "64 jobs, with and without network awareness",
-        ("papers/drmaestro/study.py",),
+        ("experiments/papers/drmaestro/study.py",),
         ("5.5",),
     ),
-    Part("Fig. 29", "slowdowns", ("papers/drmaestro/study.py",), ("5.5 slowdown",)),
+    Part("Fig. 29", "slowdowns", ("experiments/papers/drmaestro/study.py",), ("5.5 slowdown",)),
     Part(
         "Fig. 30, Table 10",
         "4,096 jobs, with and without network awareness",
-        ("papers/drmaestro/study.py",),
+        ("experiments/papers/drmaestro/study.py",),
         ("5.6",),
     ),
-    Part("Fig. 31", "slowdowns", ("papers/drmaestro/study.py",), ("5.6 slowdown",)),
+    Part("Fig. 31", "slowdowns", ("experiments/papers/drmaestro/study.py",), ("5.6 slowdown",)),
     Part(
         "section 5.6.5.1",
         "costs by network load, normalised by the fullest machine",
@@ -124,7 +129,7 @@ PARTS: Final = (
     Part(
         "section 5.4.4",
         "the event-driven simulator",
-        ("simulate/event_loop.py", "simulate/performance/run_time_histograms.py"),
+        ("experiments/simulate/event_loop.py", "experiments/simulate/performance/run_time_histograms.py"),
         ("5.5 reading every second", "5.2 validation"),
         "run times from histograms by job type, and slowdowns by neighbours that start and end; the scheduler's "
         "interval is not stated",
@@ -132,7 +137,7 @@ PARTS: Final = (
     Part(
         "section 5.4",
         "the service: it consumes telemetry and waits for jobs",
-        ("policies/drmaestro/service.py", "engine/telemetry.py", "simulate/monitoring.py"),
+        ("policies/drmaestro/service.py", "engine/telemetry.py", "experiments/simulate/monitoring.py"),
         ("5.4 service",),
         "in the simulator; the thesis extends Kubernetes and reads Heapster",
     ),
@@ -152,7 +157,7 @@ PARTS: Final = (
     Part(
         "chapters 4 and 5 joined",
         "GPU topology inside DRMaestro",
-        ("policies/drmaestro/gpu_topology.py", "papers/drmaestro/gpu_topology.py"),
+        ("policies/drmaestro/gpu_topology.py", "experiments/papers/drmaestro/gpu_topology.py"),
         ("6.2",),
         "the thesis joins them neither in its text nor in its future work (section 6.2)",
     ),
