@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import testing as testing
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
+    from topoplace.discovery.registry import read as read
     from topoplace.engine.plan import Plan as Plan
     from topoplace.engine.policy import Policy as Policy
     from topoplace.errors import AllocationError as AllocationError
@@ -86,6 +87,7 @@ _HOME = {
     "TopoplaceError": "errors",
     "defragment": "moving",
     "make_room": "moving",
+    "read": "discovery.registry",
 }
 """The module below `topoplace` that defines each public class and function."""
 

@@ -49,9 +49,14 @@ def bound(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:g}"
 
 
+def names_file(text: object) -> bool:
+    """Return True if `text` is a path, or looks like the name of a file and not like its content."""
+    return isinstance(text, os.PathLike) or (isinstance(text, str) and bool(_FILE_NAME.fullmatch(text)))
+
+
 def refuse_path(text: object, what: str, error: Error) -> None:
     """Raise `error` if `text`, the content of a file, is a path or looks like the name of a file."""
-    if isinstance(text, os.PathLike) or (isinstance(text, str) and _FILE_NAME.fullmatch(text)):
+    if names_file(text):
         name = shown(os.fspath(cast("str", text)))
         raise error(
             f"{what} = {name} is the name of a file; give the text in it, such as Path({name}).read_text('utf-8')"

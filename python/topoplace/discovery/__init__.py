@@ -1,7 +1,7 @@
-"""Readers of tool output and configuration: from text to a Topology, without touching processes, files or networks.
+"""Readers of tool output and configuration: from text to a Topology, without touching processes or networks.
 
-One module per format, each with `recognised` and `parse`; `read` chooses the format by content. Only `live` queries the
-machine it runs on.
+One module per format, each with `recognised` and `parse`; `read` chooses the format by content, and opens the file if
+it gets a path. Only `live` queries the machine it runs on.
 """
 
 from __future__ import annotations

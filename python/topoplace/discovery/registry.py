@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
@@ -205,9 +207,12 @@ def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
     return in_use.gpus(found, topology)
 
 
-def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Topology | Fabric | Any:
-    """Read `data`, a text in any format of `FORMATS`.
+def read(
+    data: str | bytes | os.PathLike[str], *, format: str | None = None, **options: Any
+) -> Topology | Fabric | Any:
+    """Read a text in any format of `FORMATS`, or the file that has it.
 
+    data: the text; or a path, or the name of a file that ends as those of texts do, such as "topo.txt".
     format: the name of a format; None recognises the format by content.
     options: such as gpu_model="A100"; formats ignore the options they do not need.
     Returns a Topology. A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A
@@ -216,11 +221,20 @@ def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Top
     for key in options:
         if not any(key in found.options for found in FORMATS):
             raise TopologyError(f"{key} is not an argument of any format")
+    text = _content(data) if isinstance(data, os.PathLike) or _checks.names_file(data) else data
     if format is None:
-        return format_of(data).parse(data, **options)
+        return format_of(text).parse(text, **options)
     for found in FORMATS:
         if found.name == format:
-            return found.parse(data, **options)
+            return found.parse(text, **options)
     raise TopologyError(
         f"format = {_checks.shown(format)} is none of {', '.join(found.name for found in FORMATS)}"
     )
+
+
+def _content(path: Any) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError for a name with a NUL
+        why = error.strerror if isinstance(error, OSError) else error
+        raise TopologyError(f"{_checks.shown(str(path))}: {why}") from None

@@ -229,6 +229,7 @@ class Topology:
         """
         from topoplace import discovery
 
+        _checks.refuse_path(text, "text", TopologyError)
         found = discovery.read(text, **options)
         if not isinstance(found, Topology):
             raise TopologyError(

@@ -90,6 +90,24 @@ def test_a_path_in_place_of_the_text_in_the_file_is_named(given: str | Path) -> 
         tp.JobGraph.from_json(given)  # type: ignore[arg-type]
 
 
+def test_read_opens_a_file_and_names_one_that_it_cannot_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("topo.txt").write_text(TEXT, "utf-8")
+    Path("no_ending").write_text(TEXT, "utf-16")
+    for given in ("topo.txt", Path("topo.txt"), str(tmp_path / "topo.txt"), Path("no_ending"), TEXT):
+        assert tp.read(given) == discovery.read(TEXT)
+    assert tp.read is discovery.read
+    for given, why in (
+        ("none.txt", "No such file"),
+        (tmp_path, "Is a directory"),
+        (Path("a\0b"), "null byte"),
+    ):
+        with pytest.raises(tp.TopologyError, match=why):
+            tp.read(given)
+
+
 def test_a_text_of_one_line_is_no_path() -> None:
     for text in (
         "NodeName=n0 Name=gpu File=/dev/nvidia0.conf",
