@@ -24,7 +24,7 @@ from topoplace.integrations.kubernetes.extender import Extender, ExtenderServer
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import Pod, pod
 from topoplace.integrations.kubernetes.scheduler import ClusterState, Scheduler, decide
-from topoplace.integrations.kubernetes.scheduler.calls import Outcome
+from topoplace.integrations.kubernetes.scheduler.calls import RequestOutcome
 from topoplace.integrations.kubernetes.testing import ApiServer
 from topoplace.placement import Refusal
 
@@ -171,7 +171,7 @@ def event_to_binding(state: ClusterState, runs: int) -> None:
 def extender(state: ClusterState, runs: int) -> None:
     """Time kube-scheduler's questions about all nodes by name, over HTTP; each follows a change of the state."""
     policy = tp.policies.get(POLICY)
-    asked = Extender(state, policy, lambda bound: Outcome(bound, "bound", None, ""))
+    asked = Extender(state, policy, lambda bound: RequestOutcome(bound, "bound", None, ""))
     with ExtenderServer({"/filter": asked.filter, "/prioritize": asked.prioritize}) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         names = list(state.topology.machine_names)

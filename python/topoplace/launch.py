@@ -22,7 +22,7 @@ _VISIBLE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class LaunchDevice:
     """A GPU as the process that uses it finds it: machine, number or UUID, and whether it is remote."""
 
     machine: str
@@ -33,7 +33,7 @@ class Device:
     """True if the process reaches the GPU over the network."""
 
 
-Servers = Callable[[Sequence[Device]], Mapping[str, str]]
+Servers = Callable[[Sequence[LaunchDevice]], Mapping[str, str]]
 """A function from the devices of a machine's processes, in task order, to environment variables.
 
 The variables state where the client of a remote-GPU middleware, such as rCUDA, finds the remote devices. Only the
@@ -117,14 +117,16 @@ def _by_host(placement: Placement) -> dict[str, list[int]]:
     return found
 
 
-def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> Device:
+def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> LaunchDevice:
     """Return GPU `index` as the processes on `machine` see it; these processes use the GPUs `beside`."""
     own = placement.topology.gpus[index].machine
     if index in placement.remote:
-        return Device(own, _device(placement, index, [index]), remote=True)
+        return LaunchDevice(own, _device(placement, index, [index]), remote=True)
     local = [gpu for gpu in beside if gpu not in placement.remote]
     lent = any(placement.topology.gpus[gpu].machine != machine for gpu in local)
-    return Device(own, _uuid(placement, index) if lent else _device(placement, index, local), remote=False)
+    return LaunchDevice(
+        own, _uuid(placement, index) if lent else _device(placement, index, local), remote=False
+    )
 
 
 def _uuid(placement: Placement, index: int) -> str:
@@ -161,7 +163,7 @@ def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) 
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": named}
 
 
-def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:
+def _client_variables(servers: Servers, devices: Sequence[LaunchDevice]) -> Environment:
     """Return the variables that `servers` gives for `devices`.
 
     AllocationError if the variables are invalid or change which GPUs are visible.

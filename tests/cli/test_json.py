@@ -15,7 +15,7 @@ from command_line import Call
 from fake_counters import Library, put_nvml
 from topoplace import cli
 from topoplace.cli.reference.command_tree import command_tree, leaves
-from topoplace.experiments.papers.claims import Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity
 from topoplace.experiments.papers.rules import near
 from topoplace.integrations.state import Entry, Journal, Stage
 
@@ -119,7 +119,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     put_nvml(monkeypatch, Library())
     monkeypatch.setattr("topoplace.discovery.live.discover.discover", lambda: tp.machines.get("minsky"))
     monkeypatch.setattr("topoplace.integrations.slurm.fallback.release_waiting", lambda *_, **__: 2)
-    row = Quantity("3.2", "speedup", "1.2").judged("1.3", near(1.2, tolerance=0.2), 1.3)
+    row = ClaimedQuantity("3.2", "speedup", "1.2").judged("1.3", near(1.2, tolerance=0.2), 1.3)
     monkeypatch.setattr("topoplace.experiments.papers.mapa.reproduce", lambda **_: [row])
     monkeypatch.chdir(tmp_path)
     return tmp_path

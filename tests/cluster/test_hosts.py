@@ -13,7 +13,7 @@ from tests.support.cluster_machine import ClusterModel
 import topoplace as tp
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.plan import QueuedJob
-from topoplace.launch import Device
+from topoplace.launch import LaunchDevice
 from topoplace.placement import HostShare
 
 TOPOLOGY = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])
@@ -216,14 +216,14 @@ def test_environment_of_a_job_with_remote_gpus() -> None:
 
 
 def test_the_hook_sees_all_devices_of_a_machine_in_task_order() -> None:
-    seen: list[Device] = []
+    seen: list[LaunchDevice] = []
 
     def hook(devices: Any) -> dict[str, str]:
         seen.extend(devices)
         return {}
 
     placed([2, 0], [HostShare(0)], remote=(2,)).env(hook)
-    assert seen == [Device("b", "0", remote=True), Device("a", "0", remote=False)]
+    assert seen == [LaunchDevice("b", "0", remote=True), LaunchDevice("a", "0", remote=False)]
 
 
 @pytest.mark.parametrize(

@@ -17,18 +17,18 @@ sys.path.insert(0, str(REPOSITORY / "tools"))
 import write_papers  # noqa: E402
 
 from topoplace.experiments.papers import page, record  # noqa: E402
-from topoplace.experiments.papers.claims import IDENTITY, RESULTS, Claim, Quantity  # noqa: E402
+from topoplace.experiments.papers.claims import IDENTITY, RESULTS, ClaimedQuantity, PaperClaim  # noqa: E402
 from topoplace.experiments.papers.coverage import Part  # noqa: E402
-from topoplace.experiments.papers.record import Record, Row  # noqa: E402
+from topoplace.experiments.papers.record import Record, RecordRow  # noqa: E402
 from topoplace.experiments.papers.rules import near, ordered  # noqa: E402
 from topoplace.experiments.report import figures  # noqa: E402
 from topoplace.experiments.report.interval_plot import beside_paper  # noqa: E402
 from topoplace.experiments.simulate.samples import Sample  # noqa: E402
 
 
-def claims() -> list[Claim]:
+def claims() -> list[PaperClaim]:
     """Return a row of each kind that a page treats differently."""
-    speedups = Quantity("1.2", "speedup | of_two", "1.5, 2", series=("fcfs", "best-fit"))
+    speedups = ClaimedQuantity("1.2", "speedup | of_two", "1.5, 2", series=("fcfs", "best-fit"))
     return [
         speedups.judged(
             "1.4 [1.3, 1.5], 4",
@@ -37,10 +37,14 @@ def claims() -> list[Claim]:
             4.0,
             note="a `b_c`",
         ),
-        Quantity("1.20", "order of Fig. 2", "falls").judged("2 < 3", ordered("if below", (0.0, 3.0)), 2.0),
-        Quantity("2", "time of a decision", "ms", machine=True).judged("1", near(2.0, tolerance=3.0), 1.0),
-        Quantity("3", "constant", "5").identity("5", near(5.0, tolerance=1.0), 5.0),
-        Quantity("4", "nothing", "0").not_comparable("1", "none"),
+        ClaimedQuantity("1.20", "order of Fig. 2", "falls").judged(
+            "2 < 3", ordered("if below", (0.0, 3.0)), 2.0
+        ),
+        ClaimedQuantity("2", "time of a decision", "ms", machine=True).judged(
+            "1", near(2.0, tolerance=3.0), 1.0
+        ),
+        ClaimedQuantity("3", "constant", "5").identity("5", near(5.0, tolerance=1.0), 5.0),
+        ClaimedQuantity("4", "nothing", "0").not_comparable("1", "none"),
     ]
 
 
@@ -64,7 +68,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_quick_run_is_called_so(tmp_path: Path) -> None:
     Record.of_quick(claims()).write(tmp_path / "mine.json")
     quick = record.read(tmp_path / "mine.json")
-    assert quick.rows == quick.quick == tuple(map(Row.of, claims()))
+    assert quick.rows == quick.quick == tuple(map(RecordRow.of, claims()))
     assert "**The rows are those of a quick run**" in page.page(PAPER, quick, [])
     assert "quick run |" in page.index([PAPER], {"mine": quick})
     full = Record.of(claims(), claims(), 1.0)
@@ -73,12 +77,14 @@ def test_a_quick_run_is_called_so(tmp_path: Path) -> None:
 
 
 def test_what_has_changed_is_named() -> None:
-    kept = list(map(Row.of, claims()))
+    kept = list(map(RecordRow.of, claims()))
     assert record.differences(kept, claims()) == []
     other = claims()
-    other[1] = Quantity("1.20", "order of Fig. 2", "falls").not_comparable("2", "none")
-    other[2] = Quantity("2", "time of a decision", "ms", machine=True).not_comparable("7", "another machine")
-    other[4] = Quantity("5", "new", "0").not_comparable("1", "none")
+    other[1] = ClaimedQuantity("1.20", "order of Fig. 2", "falls").not_comparable("2", "none")
+    other[2] = ClaimedQuantity("2", "time of a decision", "ms", machine=True).not_comparable(
+        "7", "another machine"
+    )
+    other[4] = ClaimedQuantity("5", "new", "0").not_comparable("1", "none")
     found = record.differences(kept, other)
     assert [line.partition(":")[0] for line in found] == ["1.20", "4", "5"]
 

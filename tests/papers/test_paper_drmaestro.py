@@ -11,9 +11,9 @@ import topoplace as tp
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.experiments.papers import drmaestro
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, PaperClaim
 from topoplace.experiments.papers.drmaestro import coverage, rodinia, rows, scale
-from topoplace.experiments.papers.drmaestro.study import Run, Study
+from topoplace.experiments.papers.drmaestro.study import DRMaestroStudy, StudyRun
 from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.experiments.simulate import JobRecord, Result
 from topoplace.experiments.simulate.processes import Runner
@@ -22,13 +22,15 @@ pytestmark = pytest.mark.reproduction
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, PaperClaim], Path]:
     output = tmp_path_factory.mktemp("drmaestro")
     claims = drmaestro.reproduce(quick=True, output=output)
     return by_id(claims), output
 
 
-def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_disaggregation_shortens_the_makespan_in_all_settings(
+    quick: tuple[dict[str, PaperClaim], Path],
+) -> None:
     claims, _ = quick
     assert_complete(claims.values())
     for number in ("5.2", "5.5 off", "5.5 aware", "5.6 off", "5.6 aware"):
@@ -43,7 +45,7 @@ def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[
     assert claims["5.6 aware"].paper.endswith("1.11")
 
 
-def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     claims, output = quick
     assert claims["5.2"].verdict == claims["5.2b"].verdict == FITTED
     assert claims["5.3a"].verdict == claims["5.4a"].verdict == REPRODUCED
@@ -57,15 +59,15 @@ def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim]
     assert (output / "drmaestro-scale.png").stat().st_size > 1000
 
 
-def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     assert_covered(quick[0].values(), coverage.PARTS)
 
 
-def test_rows_are_those_kept(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_rows_are_those_kept(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     assert_kept(quick[0].values(), "drmaestro")
 
 
-def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_every_rule_can_fail(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     wrong: dict[str, tuple[object, ...]] = {
         "3.1 nested, one": (1.0, 1.0, 1.2),
         "3.1 nested, two": (1.0, 1.2),
@@ -88,7 +90,7 @@ def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:
     assert_rules_can_fail(quick[0].values(), wrong)
 
 
-class Given(Study):
+class Given(DRMaestroStudy):
     """A study whose makespans are what the test says, for each seed: with local GPUs, disaggregated, and so again with
     the network-aware policy. Decisions take as many milliseconds."""
 
@@ -96,14 +98,14 @@ class Given(Study):
         super().__init__(1, 4, range(len(seeds)))
         self._given = seeds
 
-    def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[Run, ...]:
+    def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[StudyRun, ...]:
         """As given."""
         return tuple(self._made(seed[disaggregate + 2 * network_aware]) for seed in self._given)
 
-    def _made(self, makespan: float) -> Run:
+    def _made(self, makespan: float) -> StudyRun:
         entry = tp.simulate.SubmittedJob(0, "a", tp.JobGraph.ring(1), 0.0, 100.0)
         record = JobRecord(entry, None, 0.0, makespan, makespan)
-        return Run.of(Result(rodinia.machines(4), "given", (record,)), [makespan / 1000])
+        return StudyRun.of(Result(rodinia.machines(4), "given", (record,)), [makespan / 1000])
 
 
 def test_verdicts_follow_from_the_numbers() -> None:
@@ -166,9 +168,9 @@ def test_the_jobs_are_those_of_the_thesis() -> None:
 
 
 def test_a_study_runs_once_per_setting_and_alike_every_time() -> None:
-    study = Study(40, 4, [5])
+    study = DRMaestroStudy(40, 4, [5])
     assert study.runs(disaggregate=True) is study.runs(disaggregate=True)
-    again = Study(40, 4, [5]).runs(disaggregate=True)
+    again = DRMaestroStudy(40, 4, [5]).runs(disaggregate=True)
     assert again[0].end.tolist() == study.runs(disaggregate=True)[0].end.tolist()
     assert again[0].busy_gpus(0.0, again[0].makespan) > 0
 
@@ -213,9 +215,9 @@ def test_the_command_line_passes_what_it_is_given(
 ) -> None:
     asked: list[dict[str, Any]] = []
 
-    def reproduce(**options: Any) -> list[Claim]:
+    def reproduce(**options: Any) -> list[PaperClaim]:
         asked.append(options)
-        return [Claim("5.2", "q", "p", "o", REPRODUCED, "w")]
+        return [PaperClaim("5.2", "q", "p", "o", REPRODUCED, "w")]
 
     monkeypatch.setattr(drmaestro, "reproduce", reproduce)
     main(["papers", "drmaestro", "--quick", "--json", "--seed", "4", "--jobs", "3", "-o", str(tmp_path)])

@@ -22,10 +22,10 @@ from topoplace.experiments.capacity import (
 from topoplace.experiments.capacity.online.sizing import response
 from topoplace.experiments.capacity.planners.paper_model import PaperModel
 from topoplace.experiments.papers import gpuaas
-from topoplace.experiments.papers.claims import IDENTITY, Claim
+from topoplace.experiments.papers.claims import IDENTITY, PaperClaim
 from topoplace.experiments.papers.gpuaas import coverage, re_solving, rows
 from topoplace.experiments.papers.gpuaas.published import tables_of
-from topoplace.experiments.papers.gpuaas.study import Study
+from topoplace.experiments.papers.gpuaas.study import GpuaasStudy
 from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.experiments.simulate.processes import Runner
 
@@ -33,12 +33,12 @@ pytestmark = pytest.mark.reproduction
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return Study((5, 10), [0], timeout=0.5)
+def study() -> GpuaasStudy:
+    return GpuaasStudy((5, 10), [0], timeout=0.5)
 
 
 @pytest.fixture(scope="module")
-def claims(study: Study) -> dict[str, Claim]:
+def claims(study: GpuaasStudy) -> dict[str, PaperClaim]:
     made = [
         *rows.savings(study),
         rows.hierarchy(study),
@@ -55,14 +55,14 @@ def claims(study: Study) -> dict[str, Claim]:
     return by_id(made)
 
 
-def test_the_saving_is_the_papers_or_larger(claims: dict[str, Claim]) -> None:
+def test_the_saving_is_the_papers_or_larger(claims: dict[str, PaperClaim]) -> None:
     assert_complete(claims.values())
     for number in ("4.6 N=5", "4.6 N=10", "4.6 fifo", "4.6 edf", "4.6 ps"):
         assert claims[number].verdict in (REPRODUCED, ORDER_ONLY), claims[number]
     assert claims["4.6 fifo"].verdict == ORDER_ONLY  # 91 % are more than the paper's 80
 
 
-def test_one_server_is_enough(claims: dict[str, Claim]) -> None:
+def test_one_server_is_enough(claims: dict[str, PaperClaim]) -> None:
     assert claims["4.8"].ours == "48.65 s"
     assert claims["4.8"].verdict == claims["4.7 seconds"].verdict == IDENTITY
     assert float(claims["4.8 ours"].ours.removesuffix(" s")) < 1.0
@@ -70,16 +70,16 @@ def test_one_server_is_enough(claims: dict[str, Claim]) -> None:
     assert int(claims["4.7 centralised"].ours.replace(",", "")) > 300_000
 
 
-def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, PaperClaim]) -> None:
     assert_covered(claims.values(), coverage.PARTS)
 
 
-def test_rows_claim_what_is_kept(claims: dict[str, Claim]) -> None:
+def test_rows_claim_what_is_kept(claims: dict[str, PaperClaim]) -> None:
     """Our values depend on the time that planners have, and are of one list of jobs here."""
     assert_claims_kept(claims.values(), "gpuaas")
 
 
-def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
+def test_every_rule_can_fail(claims: dict[str, PaperClaim]) -> None:
     wrong: dict[str, tuple[object, ...]] = {
         "4.6": (0.0,),
         "4.5": (0.0,),
@@ -95,20 +95,20 @@ def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
     assert rule.verdict(0.91) == ORDER_ONLY
 
 
-def test_one_level_more_costs_a_few_percent_under_the_same_model(claims: dict[str, Claim]) -> None:
+def test_one_level_more_costs_a_few_percent_under_the_same_model(claims: dict[str, PaperClaim]) -> None:
     assert claims["4.5"].verdict == ORDER_ONLY  # against the earlier model
     same = claims["4.5 same model"]
     assert same.verdict == NOT_COMPARABLE
     assert -0.1 < float(same.ours.split("%")[0]) / 100 < 0
 
 
-def test_the_other_objectives_cost_more(claims: dict[str, Claim]) -> None:
+def test_the_other_objectives_cost_more(claims: dict[str, PaperClaim]) -> None:
     for name in ("earliness", "convex"):
         assert claims[f"variant {name}"].verdict in (ORDER_ONLY, NOT_COMPARABLE)  # two lists of jobs only
         assert float(claims[f"variant {name}"].ours.split()[0]) > 1.1
 
 
-def test_errors_of_estimates_change_costs_little(claims: dict[str, Claim]) -> None:
+def test_errors_of_estimates_change_costs_little(claims: dict[str, PaperClaim]) -> None:
     assert claims["4.10"].verdict == REPRODUCED
     assert claims["controllers"].ours.endswith("20 with the paper's times")
     assert 0.9 < float(claims["hourly"].ours.split()[0]) < 1.1
@@ -121,13 +121,13 @@ def test_errors_of_estimates_change_costs_little(claims: dict[str, Claim]) -> No
     assert np.concatenate(errors).mean() == pytest.approx(0.11, abs=0.01)
 
 
-def test_the_search_costs_within_a_few_percent_of_the_milp(claims: dict[str, Claim]) -> None:
+def test_the_search_costs_within_a_few_percent_of_the_milp(claims: dict[str, PaperClaim]) -> None:
     assert abs(float(claims["search"].ours.split()[0]) - 1) < 0.05
     for rule in ("least-loaded", "due-date-aware", "size-aware"):
         assert 0.8 < float(claims[f"dispatch {rule}"].ours.split()[0]) < 1.2
 
 
-def test_all_costs_follow_from_the_logs(study: Study) -> None:
+def test_all_costs_follow_from_the_logs(study: GpuaasStudy) -> None:
     for planner in study.planners:
         run = study.centralised(5, 0, planner)
         counted = audit_events(run.events, study.jobs(5, 0), TABLE_II, 5)
@@ -146,7 +146,7 @@ def test_response_times_are_those_of_kleinrock() -> None:
     assert response(3.0, 9.0, 0.0) == 3.0
 
 
-class Given(Study):
+class Given(GpuaasStudy):
     """A study whose costs are what the test says: $ hierarchical, centralised, under first-principle methods and under
     those that share nodes."""
 
@@ -189,7 +189,7 @@ PUBLISHED = """,Application,Jobs,GpuType,GpuNumber,ExecutionTime,min
 
 
 def test_one_controller_of_all_nodes_is_not_compared_where_it_would_take_hours() -> None:
-    study = Study((50, 100), [0], timeout=1.0)
+    study = GpuaasStudy((50, 100), [0], timeout=1.0)
     for claim in (rows.hierarchy(study), rows.same_model(study)):
         assert (claim.verdict, claim.ours) == (NOT_COMPARABLE, "not compared")
 
@@ -243,6 +243,6 @@ def test_sizes_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str
     assert "'5,many' is not a list of whole numbers such as 5,10" in capsys.readouterr().err
 
 
-def test_a_run_is_made_once(study: Study) -> None:
+def test_a_run_is_made_once(study: GpuaasStudy) -> None:
     assert study.hierarchical(5, 0, "search") is study.hierarchical(5, 0, "search")
     assert isinstance(study.planners["search"], SearchPlanner)

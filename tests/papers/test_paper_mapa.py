@@ -14,10 +14,10 @@ from command_line import run
 from demonstration import Demonstration
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.experiments.papers import mapa
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, PaperClaim
 from topoplace.experiments.papers.mapa import bandwidths, coverage
 from topoplace.experiments.papers.mapa.collective_model import RingStudy
-from topoplace.experiments.papers.mapa.study import Study
+from topoplace.experiments.papers.mapa.study import MapaStudy
 from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 
 JOBS = (
@@ -26,7 +26,7 @@ JOBS = (
 
 
 @pytest.fixture(scope="module")
-def claims(demonstration: Demonstration) -> dict[str, Claim]:
+def claims(demonstration: Demonstration) -> dict[str, PaperClaim]:
     return by_id(demonstration.claims)
 
 
@@ -251,21 +251,21 @@ def test_match_artifact_needs_logs(tmp_path: Path) -> None:
 # ---- the paper ---------------------------------------------------------------------------------------------------
 
 
-def test_every_claim_is_complete(claims: dict[str, Claim]) -> None:
+def test_every_claim_is_complete(claims: dict[str, PaperClaim]) -> None:
     assert len(claims) >= 40
     assert_complete(claims.values())
     json.dumps([claim.to_dict() for claim in claims.values()])
 
 
-def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, PaperClaim]) -> None:
     assert_covered(claims.values(), coverage.PARTS, ["artifact"])
 
 
-def test_rows_are_those_kept(claims: dict[str, Claim]) -> None:
+def test_rows_are_those_kept(claims: dict[str, PaperClaim]) -> None:
     assert_kept(claims.values(), "mapa")
 
 
-def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
+def test_every_rule_can_fail(claims: dict[str, PaperClaim]) -> None:
     wrong: dict[str, tuple[object, ...]] = {
         "3.2": (87.0, 120.0, True),
         "3.17": (6, 8, 16, 16, 100),
@@ -297,17 +297,17 @@ def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
 
 
 @pytest.mark.parametrize("claim_id", ["3.5", "3.6", "3.7", "3.8", "3.10", "3.17", "3.12 MIN"])
-def test_what_could_not_come_out_otherwise_is_no_result(claims: dict[str, Claim], claim_id: str) -> None:
+def test_what_could_not_come_out_otherwise_is_no_result(claims: dict[str, PaperClaim], claim_id: str) -> None:
     assert claims[claim_id].verdict == IDENTITY
 
 
-def test_what_holds_and_what_does_not(claims: dict[str, Claim]) -> None:
+def test_what_holds_and_what_does_not(claims: dict[str, PaperClaim]) -> None:
     assert claims["3.2"].verdict == REPRODUCED
     for claim_id in ("3.11b", "3.15a", "3.15c", "3.15c threshold"):
         assert claims[claim_id].verdict == DIFFERS, claims[claim_id]
 
 
-def test_what_eq_2_tells_of_other_bandwidths(claims: dict[str, Claim]) -> None:
+def test_what_eq_2_tells_of_other_bandwidths(claims: dict[str, PaperClaim]) -> None:
     assert claims["3.8 mixes"].verdict == claims["3.20"].verdict == FITTED
     assert claims["3.8 fit"].verdict == NOT_COMPARABLE
     assert claims["3.8 held out"].verdict == claims["3.4 sizes"].verdict == DIFFERS
@@ -330,7 +330,7 @@ def test_planned_bandwidths_are_those_of_the_search(shared: Path) -> None:
 
 
 def test_the_minimum_of_preserve_needs_the_threshold() -> None:
-    study = Study("cubeMesh-16", range(4))
+    study = MapaStudy("cubeMesh-16", range(4))
     without, threshold = (study.quantile(policy, 0.0) for policy in ("Preserve", "Preserve, threshold"))
     assert without.high < 12.0
     assert threshold.values == pytest.approx([12.335063] * 4)
@@ -353,7 +353,7 @@ def test_the_idle_optima_of_the_artifact() -> None:
 
 
 def test_the_threshold_is_paid_with_a_longer_makespan() -> None:
-    study = Study("torus-2d", [0, 1])
+    study = MapaStudy("torus-2d", [0, 1])
     assert 0.93 < study.throughput("Preserve, threshold").mean < 0.999
     assert study.throughput("Preserve").mean == pytest.approx(1.0, abs=0.01)
 

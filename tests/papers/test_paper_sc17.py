@@ -17,7 +17,7 @@ from command_line import run
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from thoroughness import thorough
 from topoplace.experiments.papers import sc17
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, PaperClaim
 from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.experiments.papers.sc17 import coverage, own_prototype, own_scenarios, rows
 from topoplace.experiments.papers.sc17.measured import NAMES, authors_profile
@@ -253,7 +253,7 @@ def test_our_table_is_the_published_profile(shared: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def claims() -> dict[str, Claim]:
+def claims() -> dict[str, PaperClaim]:
     return by_id(sc17.reproduce(quick=True))
 
 
@@ -263,7 +263,7 @@ def few_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sc17, "SEEDS", 2)
 
 
-def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
+def test_what_is_reproduced(claims: dict[str, PaperClaim]) -> None:
     assert_complete(claims.values())
     for row in ("1.12", "1.12 by breakdown, large", "1.13", "1.14 model", "1.7 code"):
         assert claims[row].verdict == REPRODUCED, claims[row]
@@ -278,7 +278,7 @@ def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
     assert claims["1.7 code"].ours == "440.0, 440.0, 433.4, 396.0"
 
 
-def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
+def test_what_holds_in_our_own_model(claims: dict[str, PaperClaim]) -> None:
     for name in ("published list", "Table 1"):
         assert claims[f"1.9 own, {name}"].verdict == REPRODUCED
         assert claims[f"1.11 own, {name}"].verdict == ORDER_ONLY
@@ -291,15 +291,15 @@ def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
     assert strict[1] > 1.1 * free[1]
 
 
-def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, Claim]) -> None:
+def test_every_row_belongs_to_a_part_of_the_paper(claims: dict[str, PaperClaim]) -> None:
     assert_covered(claims.values(), coverage.PARTS, ["1.22 code", "1.24 own"])
 
 
-def test_rows_are_those_kept(claims: dict[str, Claim]) -> None:
+def test_rows_are_those_kept(claims: dict[str, PaperClaim]) -> None:
     assert_kept(claims.values(), "sc17")
 
 
-def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
+def test_every_rule_can_fail(claims: dict[str, PaperClaim]) -> None:
     wrong: dict[str, tuple[object, ...]] = {
         "1.12": (1.27, 1.2, 1.0),
         "1.12 by times": (1.2, 1.2),
@@ -338,7 +338,7 @@ def test_every_rule_can_fail(claims: dict[str, Claim]) -> None:
 
 
 @pytest.mark.parametrize("name", ["published list", "Table 1"])
-def test_verdicts_of_the_prototype_follow_its_figures(claims: dict[str, Claim], name: str) -> None:
+def test_verdicts_of_the_prototype_follow_its_figures(claims: dict[str, PaperClaim], name: str) -> None:
     speedups = claims[f"1.8 own, {name}"]
     ratios = [float(ratio) for ratio in speedups.ours.partition(";")[0].split(", ")]
     if min(ratios) < 1.01:
@@ -467,7 +467,7 @@ def test_equal_arrivals_in_another_order_are_not_the_published_list(shared: Path
 
 
 def test_manifests_and_the_command(
-    claims: dict[str, Claim], tmp_path: Path, few_lists: None, monkeypatch: pytest.MonkeyPatch
+    claims: dict[str, PaperClaim], tmp_path: Path, few_lists: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "workloads-100.json").write_text(Workload.sc17(100, profile=authors_profile()).to_manifests())
     (tmp_path / "p.json").write_text(authors_profile().to_json())

@@ -14,11 +14,11 @@ import topoplace as tp
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.cli import main
 from topoplace.experiments.papers import tsubame
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, Claim
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, PaperClaim
 from topoplace.experiments.papers.rules import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED
 from topoplace.experiments.papers.tsubame import congestion, coverage, generator, machine, rows, schedules
 from topoplace.experiments.papers.tsubame.generator import Habits
-from topoplace.experiments.papers.tsubame.study import GivenLog, Log, Outcome, Study
+from topoplace.experiments.papers.tsubame.study import GivenLog, Log, StudyOutcome, TsubameStudy
 from topoplace.experiments.simulate import Workload
 
 pytestmark = pytest.mark.reproduction
@@ -27,14 +27,14 @@ Verdicts = dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, PaperClaim], Path]:
     output = tmp_path_factory.mktemp("tsubame")
     claims = tsubame.reproduce(quick=True, output=output)
     return by_id(claims), output
 
 
 def test_r_queue_shortens_the_wait_and_hardly_lengthens_the_execution(
-    quick: tuple[dict[str, Claim], Path],
+    quick: tuple[dict[str, PaperClaim], Path],
 ) -> None:
     claims, _ = quick
     assert_complete(claims.values())
@@ -85,20 +85,20 @@ WRONG = {
 }
 
 
-def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_every_row_belongs_to_a_part_of_the_paper(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     assert_covered(quick[0].values(), coverage.PARTS)
 
 
-def test_rows_are_those_kept(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_rows_are_those_kept(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     assert_kept(quick[0].values(), "tsubame")
 
 
-def test_every_rule_can_fail(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_every_rule_can_fail(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     assert_rules_can_fail(quick[0].values(), WRONG)
     assert rows.means(Given(published, executed)).rule.verdict(3818.0, 15_148.0, 30_000.0) == DIFFERS
 
 
-def test_a_plot_of_the_differences(quick: tuple[dict[str, Claim], Path]) -> None:
+def test_a_plot_of_the_differences(quick: tuple[dict[str, PaperClaim], Path]) -> None:
     for name in ("differences", "g-queue", "r-queue"):
         assert (quick[1] / f"tsubame-{name}.png").stat().st_size > 1000
 
@@ -212,7 +212,7 @@ def test_the_congested_queue_is_all_there_at_once() -> None:
 # ---- verdicts ------------------------------------------------------------------------------------------------
 
 
-class Given(Study):
+class Given(TsubameStudy):
     """A study with waits and executions as the test says, by policy and nodes."""
 
     def __init__(
@@ -222,11 +222,11 @@ class Given(Study):
         super().__init__([GivenLog(workload)])
         self._given = wait, execution
 
-    def run(self, log: Log, policy: str, nodes: int | None = None) -> Outcome:
+    def run(self, log: Log, policy: str, nodes: int | None = None) -> StudyOutcome:
         """As given."""
         wait, execution = self._given
         times = np.array(wait(policy, 480 if nodes is None else nodes)), np.array(execution(policy))
-        return Outcome(log().submit_time, *times, np.zeros(4, dtype=np.bool_))
+        return StudyOutcome(log().submit_time, *times, np.zeros(4, dtype=np.bool_))
 
 
 LOST = {450: -901.49, 460: -32.87, 470: 449.14, 480: 963.60}
@@ -268,7 +268,9 @@ def test_other_means_are_not() -> None:
 
 
 def test_a_log_in_which_nobody_waits_is_nothing_to_compare_with() -> None:
-    study = Study([GivenLog(Workload([tp.JobGraph.independent(1).with_(cpus=2)], [0], [100]))], nodes=2)
+    study = TsubameStudy(
+        [GivenLog(Workload([tp.JobGraph.independent(1).with_(cpus=2)], [0], [100]))], nodes=2
+    )
     wait = next(rows.changes(study))
     assert (wait.ours, wait.verdict) == ("none under G", NOT_COMPARABLE)
 
@@ -277,12 +279,12 @@ def test_jobs_that_never_fit_are_left_out() -> None:
     fits = tp.JobGraph.independent(1).with_(processes=1, cpus=2)
     never = tp.JobGraph.independent(4).with_(processes=1, cpus=2)
     log = GivenLog(Workload([fits, never, fits], [0, 0, 0], [100, 100, 100]))
-    study = Study([log], nodes=1)
+    study = TsubameStudy([log], nodes=1)
     claims = by_id(rows.inputs(study))
     assert "(1 jobs never fit and are left out)" in claims["2.6"].ours
     assert study.difference(log, "wait").tolist() == [0, 100]
     with pytest.raises(ValueError, match="no job of the log fits on 1 nodes"):
-        Study([GivenLog(Workload([never], [0], [100]))], nodes=1).change("wait")
+        TsubameStudy([GivenLog(Workload([never], [0], [100]))], nodes=1).change("wait")
     with pytest.raises(ValueError, match="the log has no jobs"):
         tsubame.reproduce(log=Workload([], [], []))
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, Quantity
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, ClaimedQuantity
 from topoplace.experiments.papers.rules import (
     ANY,
     DIFFERS,
@@ -22,7 +22,7 @@ from topoplace.experiments.papers.rules import (
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.experiments.simulate.samples import Sample, t_975
 
-ROW = Quantity("1", "quantity", "2")
+ROW = ClaimedQuantity("1", "quantity", "2")
 
 
 def test_the_interval_is_that_of_students_t() -> None:

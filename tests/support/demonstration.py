@@ -8,7 +8,7 @@ from unittest import mock
 
 from command_line import run
 from topoplace.experiments.papers import mapa
-from topoplace.experiments.papers.claims import Claim
+from topoplace.experiments.papers.claims import PaperClaim
 
 
 class Demonstration(NamedTuple):
@@ -16,15 +16,15 @@ class Demonstration(NamedTuple):
 
     printed: str
     folder: Path
-    claims: list[Claim]
+    claims: list[PaperClaim]
 
 
 def demonstrate(folder: Path) -> Demonstration:
     """Run `topoplace demo` in `folder`."""
-    made: list[list[Claim]] = []
+    made: list[list[PaperClaim]] = []
     reproduce = mapa.reproduce
 
-    def kept(**options: Any) -> list[Claim]:
+    def kept(**options: Any) -> list[PaperClaim]:
         made.append(reproduce(**options))
         return made[-1]
 

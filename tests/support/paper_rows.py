@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from topoplace.experiments.papers import record
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, RESULTS, Claim
+from topoplace.experiments.papers.claims import FITTED, IDENTITY, RESULTS, PaperClaim
 from topoplace.experiments.papers.coverage import Part
 from topoplace.experiments.papers.rules import DIFFERS
 
 _KEPT = Path(__file__).parents[2] / "docs/papers"
 
 
-def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:
+def by_id(claims: Iterable[PaperClaim]) -> dict[str, PaperClaim]:
     """Return the rows by their ids, which must be unique."""
     rows = list(claims)
     found = {claim.id: claim for claim in rows}
@@ -21,7 +21,7 @@ def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:
     return found
 
 
-def assert_complete(claims: Iterable[Claim]) -> None:
+def assert_complete(claims: Iterable[PaperClaim]) -> None:
     """Every row has all its fields and a verdict of a known kind, and says why."""
     for claim in claims:
         assert list(claim.to_dict()) == ["id", "quantity", "paper", "ours", "verdict", "why"]
@@ -29,13 +29,13 @@ def assert_complete(claims: Iterable[Claim]) -> None:
         assert claim.verdict in (*RESULTS, IDENTITY, FITTED), claim
 
 
-def assert_kept(claims: Iterable[Claim], paper: str) -> None:
+def assert_kept(claims: Iterable[PaperClaim], paper: str) -> None:
     """The rows of a quick run are those in docs/papers/PAPER.json."""
     kept = record.read(_KEPT / f"{paper}.json").quick
     assert record.differences(kept, claims) == [], f"run python tools/write_papers.py {paper}"
 
 
-def assert_claims_kept(claims: Iterable[Claim], paper: str) -> None:
+def assert_claims_kept(claims: Iterable[PaperClaim], paper: str) -> None:
     """The rows that the quick run in docs/papers/PAPER.json has as well compare the same, with the same number."""
     kept = {row.id: row for row in record.read(_KEPT / f"{paper}.json").quick}
     both = [(claim, kept[claim.id]) for claim in claims if claim.id in kept]
@@ -47,7 +47,7 @@ def assert_claims_kept(claims: Iterable[Claim], paper: str) -> None:
     assert [kept for kept, _ in same] == [now for _, now in same]
 
 
-def assert_covered(claims: Iterable[Claim], parts: Sequence[Part], not_here: Sequence[str] = ()) -> None:
+def assert_covered(claims: Iterable[PaperClaim], parts: Sequence[Part], not_here: Sequence[str] = ()) -> None:
     """Every row belongs to a part of the paper, and every part's rows exist.
 
     not_here: beginnings of ids that only a full run or another option prints.
@@ -58,7 +58,7 @@ def assert_covered(claims: Iterable[Claim], parts: Sequence[Part], not_here: Seq
     assert [row for row in listed if not any(name.startswith(row) for name in (*ids, *not_here))] == []
 
 
-def assert_rules_can_fail(claims: Iterable[Claim], wrong: Mapping[str, tuple[object, ...]]) -> None:
+def assert_rules_can_fail(claims: Iterable[PaperClaim], wrong: Mapping[str, tuple[object, ...]]) -> None:
     """Every rule says `differs` of wrong values.
 
     wrong: values by the beginning of a row's id, the longest that fits; each entry must fit a row.

@@ -15,7 +15,7 @@ from topoplace.cli import flags, gpu_list, options, writing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.discovery.live.counters import Traffic
+    from topoplace.discovery.live.counters import CounterTraffic
 
 _MAX_GPUS = 4096
 _MAX_INTERVAL_S = 60.0
@@ -103,7 +103,7 @@ def _checked(arguments: argparse.Namespace) -> list[int] | None:
     return gpus
 
 
-def _written(traffic: Traffic, suffix: str) -> str:
+def _written(traffic: CounterTraffic, suffix: str) -> str:
     from topoplace.jobs.job_graph import JobGraph
 
     matrix = traffic.by_pair()
@@ -112,14 +112,14 @@ def _written(traffic: Traffic, suffix: str) -> str:
     return "".join(",".join(f"{value:.0f}" for value in row) + "\n" for row in matrix.tolist())
 
 
-def _rates(traffic: Traffic) -> dict[str, float]:
+def _rates(traffic: CounterTraffic) -> dict[str, float]:
     """Return what all GPUs together sent over each kind of link, in GB/s."""
     nvlink = traffic.sent.sum() + traffic.elsewhere.sum()
     amounts = {"NVLink": float(nvlink), "PCIe": float(traffic.pcie.sum())}
     return {kind: amount / traffic.seconds / 1e9 for kind, amount in amounts.items()}
 
 
-def _as_dict(traffic: Traffic, output: Path) -> dict[str, Any]:
+def _as_dict(traffic: CounterTraffic, output: Path) -> dict[str, Any]:
     return {
         "wrote": str(output),
         "gpus": traffic.gpus,
@@ -130,7 +130,7 @@ def _as_dict(traffic: Traffic, output: Path) -> dict[str, Any]:
     }
 
 
-def _summary(traffic: Traffic) -> str:
+def _summary(traffic: CounterTraffic) -> str:
     rates = ", ".join(f"{rate:.3g} GB/s over {kind}" for kind, rate in _rates(traffic).items())
     pairs = "" if traffic.pairs_are_told else "; pairs are not told: traffic counts evenly to all others"
     return f"{len(traffic.gpus)} GPUs sent {rates} for {traffic.seconds:.1f} s, by {traffic.source}{pairs}"

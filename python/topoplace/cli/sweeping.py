@@ -63,7 +63,7 @@ def _engine(arguments: argparse.Namespace) -> Engine | None:
     return made(arguments.address)
 
 
-class Run:
+class SweepRun:
     """All cells of a plan, finished: those that the directory of -o has, and those that this runs."""
 
     def __init__(

@@ -19,7 +19,7 @@ from topoplace.collective.bandwidth import (
     why_no_rings,
 )
 from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
-from topoplace.collective.rated_sets import Choice, Wanted, grades
+from topoplace.collective.rated_sets import SetChoice, Wanted, grades
 from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
 from topoplace.collective.times import NCCL_LATENCIES, Latencies, collective_time
@@ -29,13 +29,13 @@ __all__ = [
     "DEFAULT_RATES",
     "NCCL_LATENCIES",
     "PRESETS",
-    "Choice",
     "Hop",
     "Latencies",
     "RatedSet",
     "Rates",
     "Ring",
     "RingPlan",
+    "SetChoice",
     "SpanningTree",
     "Survey",
     "TreePlan",

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.collective.prepared import gpu_numbers
 from topoplace.collective.rated_sets import (
-    Choice,
     Masks,
     RatedSets,
+    SetChoice,
     Wanted,
     grade_floor,
     grades,
@@ -40,7 +40,7 @@ def left_bandwidth(topology: Topology, free: Collection[int], *, rates: Rates | 
     return float(rated_sets(topology, rates).left(mask_of(numbers), np.zeros(1, np.uint64))[0])
 
 
-def best_set(topology: Topology, wanted: Wanted, *, rates: Rates | str = DEFAULT_RATES) -> Choice | None:
+def best_set(topology: Topology, wanted: Wanted, *, rates: Rates | str = DEFAULT_RATES) -> SetChoice | None:
     """Return the best set of GPUs of a machine of up to 64; None if there are not enough.
 
     The best has the largest `ring_bandwidth`, in steps of 10 %; of those that tie, the other free GPUs lose the least
@@ -56,7 +56,7 @@ def best_set(topology: Topology, wanted: Wanted, *, rates: Rates | str = DEFAULT
 
 def ranked_sets(
     topology: Topology, wanted: Wanted, *, rates: Rates | str = DEFAULT_RATES
-) -> Iterator[Choice]:
+) -> Iterator[SetChoice]:
     """Yield the sets that `best_set` compares, best first."""
     sets = rated_sets(topology, rates)
     masks, known, exact = _candidates(sets, topology.num_gpus, wanted)
@@ -66,10 +66,10 @@ def ranked_sets(
         tied = np.flatnonzero(graded == grade)
         lost = sets.lost(wanted.stays, masks[tied])
         for i in np.argsort(lost, kind="stable").tolist():
-            yield Choice(members_of(int(masks[tied[i]])), float(found[tied[i]]), float(lost[i]), exact)
+            yield SetChoice(members_of(int(masks[tied[i]])), float(found[tied[i]]), float(lost[i]), exact)
 
 
-def _best(sets: RatedSets, num_gpus: int, wanted: Wanted) -> Choice | None:
+def _best(sets: RatedSets, num_gpus: int, wanted: Wanted) -> SetChoice | None:
     masks, found, exact = _candidates(sets, num_gpus, wanted)
     if not len(masks):
         return None
@@ -82,7 +82,7 @@ def _best(sets: RatedSets, num_gpus: int, wanted: Wanted) -> Choice | None:
     lost = sets.lost(wanted.stays, masks)
     i = int(lost.argmin())
     gb_per_s = sets.gb_per_s(masks[i : i + 1])[0] if found is None else found[i]
-    return Choice(members_of(int(masks[i])), float(gb_per_s), float(lost[i]), exact)
+    return SetChoice(members_of(int(masks[i])), float(gb_per_s), float(lost[i]), exact)
 
 
 def _candidates(

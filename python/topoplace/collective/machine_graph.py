@@ -43,7 +43,7 @@ class Wire(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class GraphConnection:
     """A connection of two vertices, with the same rate in both directions."""
 
     a: int
@@ -58,7 +58,7 @@ class MachineGraph:
     """Vertices and connections of a machine; the first vertices are its GPUs."""
 
     vertices: tuple[Vertex, ...]
-    connections: tuple[Connection, ...]
+    connections: tuple[GraphConnection, ...]
     cpus: Mapping[int, str | None]
     """The make of each vertex that is a CPU, as in `Component.cpu`."""
     assumed: bool
@@ -86,7 +86,7 @@ def machine_graph(topology: Topology, rates: Rates) -> MachineGraph:
     for one in parts.connections:
         key = (min(one.a, one.b), max(one.a, one.b), one.wire)
         merged[key] = merged.get(key, 0) + one.rate
-    connections = tuple(Connection(*key, rate) for key, rate in merged.items() if rate > 0)
+    connections = tuple(GraphConnection(*key, rate) for key, rate in merged.items() if rate > 0)
     return MachineGraph(tuple(parts.vertices), connections, parts.cpus, not told)
 
 
@@ -95,7 +95,7 @@ class _Parts:
 
     def __init__(self, num_gpus: int) -> None:
         self.vertices = [Vertex.GPU] * num_gpus
-        self.connections: list[Connection] = []
+        self.connections: list[GraphConnection] = []
         self.cpus: dict[int, str | None] = {}
         self._nvswitch: int | None = None
 
@@ -108,7 +108,7 @@ class _Parts:
 
     def connect(self, a: int, b: int, wire: Wire, gb_per_s: float) -> None:
         """Add a connection."""
-        self.connections.append(Connection(a, b, wire, round(gb_per_s * UNITS_PER_GB)))
+        self.connections.append(GraphConnection(a, b, wire, round(gb_per_s * UNITS_PER_GB)))
 
     def nvswitch(self) -> int:
         """Return the vertex of all NVSwitches, which work as one."""

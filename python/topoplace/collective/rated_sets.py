@@ -92,7 +92,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SetChoice:
     """A set of GPUs of one machine."""
 
     gpus: tuple[int, ...]
@@ -115,12 +115,12 @@ class RatedSets:
         self._rates: dict[int, float] = {}
         self._listed: dict[int, tuple[Masks, NDArray[np.float64]]] = {}
         self._every: tuple[Masks, NDArray[np.float64], NDArray[np.int64]] | None = None
-        self.choices: dict[Wanted, Choice | None] = {}
+        self.choices: dict[Wanted, SetChoice | None] = {}
         """What was chosen before."""
         self.listed_sizes = tuple(_listed_sizes(self._num_gpus))
         """The sizes of which all sets are rated: as many as there are at most 4,096 sets of."""
 
-    def keep(self, wanted: Wanted, choice: Choice | None) -> None:
+    def keep(self, wanted: Wanted, choice: SetChoice | None) -> None:
         """Remember what was chosen; what was kept before is forgotten when there is too much of it."""
         if len(self.choices) >= _MOST_CHOICES:
             self.choices.clear()

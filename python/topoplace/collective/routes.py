@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from topoplace.collective.machine_graph import Connection, MachineGraph, Vertex, Wire
+from topoplace.collective.machine_graph import GraphConnection, MachineGraph, Vertex, Wire
 from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import RingNetwork, Route
 
@@ -41,7 +41,7 @@ class _Links:
         for links in self.out:
             links.sort(key=lambda link: -self.connection(link).rate)
 
-    def connection(self, link: int) -> Connection:
+    def connection(self, link: int) -> GraphConnection:
         return self.graph.connections[link >> 1]
 
     def tail(self, link: int) -> int:

@@ -28,7 +28,7 @@ from topoplace.topology.topology import Topology
 
 
 @dataclass(frozen=True)
-class Part:
+class MachinePart:
     """The chosen GPUs of one machine."""
 
     machine: int
@@ -71,7 +71,7 @@ def _ports_of_gpus(machine: Topology) -> Sequence[frozenset[str | int]]:
     return found
 
 
-def parts_of(topology: Topology, gpus: Sequence[int]) -> list[Part]:
+def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
     """Return the GPUs by machine, machines that are near in the network together."""
     by_machine: dict[int, list[int]] = {}
     for gpu in sorted(gpus):
@@ -79,7 +79,7 @@ def parts_of(topology: Topology, gpus: Sequence[int]) -> list[Part]:
     machines = np.array(list(by_machine))
     levels = topology.fabric.levels if topology.fabric else ()
     order = np.lexsort((machines, *(level.codes[machines] for level in levels)))
-    parts: list[Part] = []
+    parts: list[MachinePart] = []
     ordered: list[int] = machines[order].tolist()
     for machine in ordered:
         alone: Topology
@@ -88,7 +88,7 @@ def parts_of(topology: Topology, gpus: Sequence[int]) -> list[Part]:
         else:
             alone = topology.machine(topology.machine_names[machine])
         chosen = tuple(by_machine[machine])
-        parts.append(Part(machine, alone, chosen, tuple(topology.local_index[gpu] for gpu in chosen)))
+        parts.append(MachinePart(machine, alone, chosen, tuple(topology.local_index[gpu] for gpu in chosen)))
     return parts
 
 
@@ -102,7 +102,7 @@ def ring_bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | 
     return min(*inside, *(_step(topology, one, other, table) for one, other in steps))
 
 
-def _step(topology: Topology, one: Part, other: Part, rates: Rates) -> float:
+def _step(topology: Topology, one: MachinePart, other: MachinePart, rates: Rates) -> float:
     """Return GB/s from one machine to the next."""
     ports = min(one.num_ports, other.num_ports)
     common = sorted(one.rails.keys() & other.rails.keys())
@@ -171,7 +171,7 @@ class ClusterGraph:
         self._vertex("gpu", gpu)
         self._terminals += 1
 
-    def add_machine(self, part: Part, rates: Rates | str, *, others: bool) -> None:
+    def add_machine(self, part: MachinePart, rates: Rates | str, *, others: bool) -> None:
         """Add what is inside a machine; its NVSwitches are those of a level that joins several machines by them."""
         graph = prepared(part.topology, rates).graph
         first = part.gpus[0] - part.local[0]
@@ -190,7 +190,7 @@ class ClusterGraph:
             if a is not None and b is not None:
                 self._join(a, b, one.rate)
 
-    def add_ports(self, part: Part) -> None:
+    def add_ports(self, part: MachinePart) -> None:
         """Add the network ports of the chosen GPUs, and their connections to each level of the network."""
         for gpu, local, port in zip(part.gpus, part.local, part.ports, strict=True):
             inner, outer = (self._vertex("port", part.machine, port, side) for side in ("gpus", "network"))

@@ -23,7 +23,7 @@ _MAX_KEPT_CHARACTERS = 4096
 """Longer texts of jobs are read each time."""
 
 
-class Outcome(IntEnum):
+class CallOutcome(IntEnum):
     """What was decided of a job; the numbers are those of `topoplace_outcome` in topoplace.h."""
 
     PLACED = 1
@@ -48,7 +48,7 @@ class SharedPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PlaceDecision:
     """An explanation, and the topology whose GPUs it names."""
 
     explanation: Explanation
@@ -58,16 +58,16 @@ class Decision:
         """Return the decision as JSON, as `topoplace place --json` prints it."""
         return json.dumps(self.explanation.to_dict(self.topology), allow_nan=False)
 
-    def parts(self) -> tuple[int, str, tuple[int, ...], bool, tuple[tuple[str, float], ...], Decision]:
+    def parts(self) -> tuple[int, str, tuple[int, ...], bool, tuple[tuple[str, float], ...], PlaceDecision]:
         """Return what the C library keeps: outcome, reason, GPUs by task, proof, scores, and this object."""
         if refusal := self.explanation.refusal:
-            outcome = Outcome.NEVER if refusal.permanent else Outcome.WAITS
+            outcome = CallOutcome.NEVER if refusal.permanent else CallOutcome.WAITS
             return int(outcome), refusal.reason, (), False, (), self
         placed = self.explanation.candidates[0]
-        return int(Outcome.PLACED), "", placed.gpus, placed.optimal, tuple(placed.scores.items()), self
+        return int(CallOutcome.PLACED), "", placed.gpus, placed.optimal, tuple(placed.scores.items()), self
 
 
-Parts = tuple[int, str, tuple[int, ...], bool, tuple[tuple[str, float], ...], Decision]
+Parts = tuple[int, str, tuple[int, ...], bool, tuple[tuple[str, float], ...], PlaceDecision]
 
 
 # ---- what handles stand for ------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def place(shared: SharedCluster, by: SharedPolicy, job_id: str, job: str) -> Par
         else:
             cluster.allocate(job_id, placement, graph)
             explained = Explanation(policy.name, (placement,))
-    return Decision(explained, cluster.topology).parts()
+    return PlaceDecision(explained, cluster.topology).parts()
 
 
 def explain(shared: SharedCluster, by: SharedPolicy, job: str, top: int) -> Parts:
@@ -154,7 +154,7 @@ def explain(shared: SharedCluster, by: SharedPolicy, job: str, top: int) -> Part
     graph = _job(job)
     with by.lock, shared.lock:
         explained = by.policy.explain(graph, shared.cluster, top=top)
-    return Decision(explained, shared.cluster.topology).parts()
+    return PlaceDecision(explained, shared.cluster.topology).parts()
 
 
 def allocate(shared: SharedCluster, job_id: str, gpus: Sequence[int], job: str | None) -> None:

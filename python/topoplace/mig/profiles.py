@@ -22,7 +22,7 @@ _TOLERANCE: Final = 1.12
 """The most by which the stated memory of a GPU may differ from a known one; tools count in GB or GiB."""
 
 
-class Device(Protocol):
+class MigDevice(Protocol):
     """What the profiles of a GPU depend on; `topoplace.Gpu` has it."""
 
     @property
@@ -120,7 +120,7 @@ def profiles_of(model: str | None, memory_gb: float | None) -> Mapping[str, MigP
     )
 
 
-def profiles_of_gpu(gpu: Device) -> Mapping[str, MigProfile]:
+def profiles_of_gpu(gpu: MigDevice) -> Mapping[str, MigProfile]:
     """Return the profiles of a GPU of a topology; {} for a GPU that is itself a slice, and as for `profiles_of`."""
     return _NONE if gpu.parent is not None else profiles_of(gpu.model, gpu.memory_gb)
 

@@ -29,7 +29,7 @@ _MOST_ORDERS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What `place` and `explain` answered about one job.
 
     placement: that of `place`, if any. refusal: that of `explain`, if any. refused: True if `place` raised ValueError
@@ -88,7 +88,7 @@ class DecisionCheck:
             f"{policy.name}: {job.name} of {job.num_tasks}{wants} on {cluster.topology.name}, busy {busy}"
         )
 
-    def run(self) -> Outcome:
+    def run(self) -> CheckOutcome:
         """Check `place` and `explain` against every clause; AssertionError states the broken clause and the case."""
         answer = self._place(self.policy)
         self._require_unchanged("place")
@@ -101,7 +101,7 @@ class DecisionCheck:
         else:
             explained, placement = self._check_explained(answer), answer
         texts = _text(answer), explained_text(explained)
-        return Outcome(placement, explained.refusal, isinstance(answer, ValueError), texts)
+        return CheckOutcome(placement, explained.refusal, isinstance(answer, ValueError), texts)
 
     def gpu_fault(self) -> str | None:
         """Return why the GPUs that `place` returns cannot be had, with the case; None if they can, or if it fails."""

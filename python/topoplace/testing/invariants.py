@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import Plan
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.testing.decisions import Outcome
+    from topoplace.testing.decisions import CheckOutcome
     from topoplace.topology.topology import Topology
 
 _MOST_TASKS: Final = 5
@@ -77,7 +77,7 @@ def check_policy(
         for topology in (default_topologies() if topologies is None else topologies)
         for cluster in clusters_on(topology, states, rng)
     ]
-    run = _Run(subject, build, tuple(default_jobs() if jobs is None else jobs), clusters)
+    run = _CheckRun(subject, build, tuple(default_jobs() if jobs is None else jobs), clusters)
     unchecked = run.compared(policy)
     cases = len(clusters) * len(run.jobs)
     if any(_fits_idle_machine(job, cluster) for cluster in clusters for job in run.jobs):
@@ -106,7 +106,7 @@ def _fits_idle_machine(job: JobGraph, cluster: Cluster) -> bool:
 
 
 @dataclass
-class _Run:
+class _CheckRun:
     """One run of the suite over all cases, with its counts."""
 
     policy: Policy
@@ -166,7 +166,7 @@ class _Run:
         return [DecisionCheck(self.policy, self.build, job, cluster, snapshot) for job in self.jobs]
 
     def _check_refusals(
-        self, outcomes: Sequence[Outcome], plan: Plan, fit: set[JobGraph], cluster: Cluster
+        self, outcomes: Sequence[CheckOutcome], plan: Plan, fit: set[JobGraph], cluster: Cluster
     ) -> None:
         """Check that no job is refused for ever that fitted this or an earlier state of the topology.
 

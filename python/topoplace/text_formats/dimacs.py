@@ -60,7 +60,7 @@ class _Problem(NamedTuple):
 def parse(data: bytes) -> NetworkFile:
     """Read the network in `data`; ValueError names the line and the value that break the format."""
     _checks.instance(data, bytes, "data", ValueError)
-    reader = _Reader()
+    reader = _DimacsReader()
     at, number = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0, 1
     while at < len(data):
         plain = _ARCS.match(data, at) if reader.problem else None
@@ -144,7 +144,7 @@ def _lines(letter: str, *columns: Integers) -> str:
 # ---- lines -------------------------------------------------------------------------------------------------------
 
 
-class _Reader:
+class _DimacsReader:
     """A reader that collects the content of the lines it has read."""
 
     def __init__(self) -> None:

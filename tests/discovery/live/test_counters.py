@@ -66,9 +66,9 @@ def test_dcgm_tells_rates(only_programs: Path) -> None:
     assert found.elsewhere == pytest.approx([0.0, 5e6 * found.seconds], rel=1e-6)
     assert found.pcie == pytest.approx([1e6 * found.seconds, 2e6 * found.seconds], rel=1e-6)
     assert found.by_pair()[1, 0] == found.elsewhere[1]
-    one = counters.Traffic("DCGM", 1.0, (0, 1), np.zeros((2, 2)), np.zeros(2), np.array([3.0, 4.0]))
+    one = counters.CounterTraffic("DCGM", 1.0, (0, 1), np.zeros((2, 2)), np.zeros(2), np.array([3.0, 4.0]))
     assert one.by_pair().tolist() == [[0.0, 3.0], [4.0, 0.0]]
-    alone = counters.Traffic("DCGM", 1.0, (0,), np.zeros((1, 1)), np.ones(1), np.ones(1))
+    alone = counters.CounterTraffic("DCGM", 1.0, (0,), np.zeros((1, 1)), np.ones(1), np.ones(1))
     assert alone.by_pair().tolist() == [[0.0]]
 
 

@@ -20,7 +20,7 @@ def switches(text: str) -> list[Switch]:
     return found
 
 
-def told(tree: switch_tree.Tree) -> dict[str, str]:
+def told(tree: switch_tree.SwitchTree) -> dict[str, str]:
     return {level.name: " ".join(domain or "-" for domain in level.domains) for level in tree.levels}
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.c_library import CError, CLibrary, Status
 
 import topoplace as tp
-from topoplace.integrations.c_interface import Outcome
+from topoplace.integrations.c_interface import CallOutcome
 
 RING = '{"pattern": "ring", "num_tasks": 4, "bandwidth_sensitive": true}'
 Call = tuple[str, Callable[[dict[str, c_void_p]], tuple[Any, ...]]]
@@ -105,7 +105,7 @@ def test_freeing_twice_or_the_wrong_kind_does_nothing(
             library.returned(f"{kind}_free", handles[other])
     assert library.returned("topology_num_gpus", handles["topology"]) == 8
     assert library.numbers("cluster_free_gpus", handles["cluster"]) == tuple(range(8))
-    assert library.returned("decision_outcome", handles["decision"]) == Outcome.PLACED
+    assert library.returned("decision_outcome", handles["decision"]) == CallOutcome.PLACED
     for kind in ("topology", "cluster", "policy", "decision"):
         for _ in range(2):
             library.returned(f"{kind}_free", handles[kind])

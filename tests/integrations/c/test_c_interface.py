@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.c_library import CError, CLibrary, Status
 
 import topoplace as tp
-from topoplace.integrations.c_interface import Outcome
+from topoplace.integrations.c_interface import CallOutcome
 from topoplace.testing import strategies
 
 RING = '{"pattern": "ring", "num_tasks": 4, "bandwidth_sensitive": true}'
@@ -34,7 +34,7 @@ def header(repository: Path) -> str:
 
 def test_numbers_are_those_of_the_header(repository: Path) -> None:
     found = {name: int(value) for name, value in re.findall(r"TOPOPLACE_(\w+) = (\d+)", header(repository))}
-    assert found == {one.name: one.value for one in (*Status, *Outcome)} | {"INVALID": 0}
+    assert found == {one.name: one.value for one in (*Status, *CallOutcome)} | {"INVALID": 0}
 
 
 def test_the_library_exports_what_the_header_declares(repository: Path, shared_library: Path) -> None:
@@ -162,12 +162,12 @@ STATUS = {
 
 
 def placed(placement: tp.Placement) -> tuple[Any, ...]:
-    return int(Outcome.PLACED), "", placement.gpus, placement.optimal, dict(placement.scores)
+    return int(CallOutcome.PLACED), "", placement.gpus, placement.optimal, dict(placement.scores)
 
 
 def refused(explained: Any) -> tuple[Any, ...]:
     refusal = explained.refusal
-    return int(Outcome.NEVER if refusal.permanent else Outcome.WAITS), refusal.reason, (), False, {}
+    return int(CallOutcome.NEVER if refusal.permanent else CallOutcome.WAITS), refusal.reason, (), False, {}
 
 
 JOB_IDS = st.sampled_from("abc")

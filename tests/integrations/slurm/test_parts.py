@@ -19,13 +19,13 @@ from topoplace.integrations.slurm.client.jobs import SlurmJob, megabytes, node_n
 from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes
 from topoplace.integrations.slurm.client.records import RecordFormat
 from topoplace.integrations.slurm.placer import PlacerSettings, running
-from topoplace.integrations.slurm.placer.decision import Decided, decide
+from topoplace.integrations.slurm.placer.decision import JobDecision, decide
 from topoplace.integrations.slurm.placer.fairness import Turns
 from topoplace.integrations.slurm.placer.figures import Figures
 from topoplace.integrations.slurm.placer.machines import Where, gpus_at, where_of
 from topoplace.integrations.slurm.placer.truth import truth_of
 from topoplace.integrations.slurm.placer.waiting import admissible, needs_of, why_not_yet
-from topoplace.integrations.slurm.request import Request
+from topoplace.integrations.slurm.request import SlurmRequest
 from topoplace.integrations.state import Entry, Stage
 from topoplace.integrations.state.entry import named
 
@@ -188,10 +188,10 @@ def test_only_decisions_in_flight_hold_their_gpus() -> None:
 
 
 def test_decisions_keep_to_the_nodes_of_slurm() -> None:
-    found = decide(policies.get("topo-aware"), Cluster(TWO), Request(2), {"n1"})
-    assert isinstance(found, Decided)
+    found = decide(policies.get("topo-aware"), Cluster(TWO), SlurmRequest(2), {"n1"})
+    assert isinstance(found, JobDecision)
     assert found.where.nodes == ("n1",)
-    refused = decide(policies.get("topo-aware"), Cluster(TWO), Request(2), set())
+    refused = decide(policies.get("topo-aware"), Cluster(TWO), SlurmRequest(2), set())
     assert isinstance(refused, Refusal)
     assert not refused.permanent
 
@@ -200,22 +200,22 @@ def test_devices_that_an_old_slurm_still_asks_for() -> None:
     cluster = Cluster(TWO)
     cluster.allocate("other", [0, 8])
     policy = policies.get("topo-aware")
-    refused = decide(policy, cluster, Request(2), {"n0", "n1"}, kept=(0,))
+    refused = decide(policy, cluster, SlurmRequest(2), {"n0", "n1"}, kept=(0,))
     assert isinstance(refused, Refusal)
     assert "told before" in refused.reason
     cluster.release("other")
     cluster.allocate("other", [0])
-    found = decide(policy, cluster, Request(2), {"n0", "n1"}, kept=(0,))
-    assert isinstance(found, Decided)
+    found = decide(policy, cluster, SlurmRequest(2), {"n0", "n1"}, kept=(0,))
+    assert isinstance(found, JobDecision)
     assert found.where.nodes == ("n1",)
 
 
 def test_a_least_bandwidth() -> None:
     policy, cluster = policies.get("mapa-preserve"), Cluster(TWO)
     assert isinstance(
-        decide(policy, cluster, Request(2, sensitive=True, min_bandwidth=50.0), {"n0"}), Decided
+        decide(policy, cluster, SlurmRequest(2, sensitive=True, min_bandwidth=50.0), {"n0"}), JobDecision
     )
-    refused = decide(policy, cluster, Request(2, sensitive=True, min_bandwidth=51.0), {"n0"})
+    refused = decide(policy, cluster, SlurmRequest(2, sensitive=True, min_bandwidth=51.0), {"n0"})
     assert refused == Refusal("its slowest link would have 50 GB/s, less than 51")
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from topoplace import JobGraph
 from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import request
-from topoplace.integrations.slurm.request import Request
+from topoplace.integrations.slurm.request import SlurmRequest
 
 MARK = "topoplace1 gpus=4"
 
@@ -21,11 +21,11 @@ def test_comment_and_variables() -> None:
     found = request.parsed(
         f"{MARK} pattern=ring sensitive=yes within=nvlink%20domain", '{"pattern": "clique"}', 1
     )
-    assert found == Request(4, 1, pattern="clique", sensitive=True, within="nvlink domain")
+    assert found == SlurmRequest(4, 1, pattern="clique", sensitive=True, within="nvlink domain")
 
 
 def test_prose_is_no_request() -> None:
-    assert request.parsed(MARK, "please {be} quick", 1) == Request(4)
+    assert request.parsed(MARK, "please {be} quick", 1) == SlurmRequest(4)
 
 
 def test_job_on_one_node() -> None:

@@ -23,7 +23,7 @@ from topoplace.experiments.simulate import (
     Workload,
     simulate,
 )
-from topoplace.experiments.simulate.performance.remote_copies import Traffic
+from topoplace.experiments.simulate.performance.remote_copies import CopyTraffic
 
 SENT = Transfers(network_gb=20.0, network_connections=1000, gpu_gb=10.0, gpu_connections=2000)
 TOPOLOGY = thin_nodes(4)
@@ -53,7 +53,7 @@ def test_copies_take_what_equation_1_says() -> None:
 
 
 def test_messages_wait_for_the_machine_with_the_most_flows() -> None:
-    traffic = Traffic(entry(job_of(3, 1)), placed((0, 3, 6), [0, 1, 2]), TransferSpeeds())
+    traffic = CopyTraffic(entry(job_of(3, 1)), placed((0, 3, 6), [0, 1, 2]), TransferSpeeds())
     alone, crowded = traffic.seconds({0: 1, 1: 1, 2: 1}), traffic.seconds({0: 1, 1: 1, 2: 4})
     assert alone < crowded == traffic.seconds({0: 4, 1: 1, 2: 1}) == traffic.seconds({0: 4, 1: 4, 2: 4})
 

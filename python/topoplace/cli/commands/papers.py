@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
-    from topoplace.experiments.papers.claims import Claim
+    from topoplace.experiments.papers.claims import PaperClaim
 
 
 _MAX_NODES = 100_000
@@ -51,7 +51,9 @@ def _paper(
     return parser
 
 
-def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
+def _show_rows(
+    arguments: argparse.Namespace, reproduce: Callable[..., Sequence[PaperClaim]], **more: Any
+) -> None:
     """Call `reproduce` with the options that all papers share and with `more`, and print the claims it returns."""
     from topoplace.experiments.simulate.processes import Runner
 
@@ -282,7 +284,7 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
         writing.write(output, log)
 
 
-def _print_claims(claims: Sequence[Claim]) -> None:
+def _print_claims(claims: Sequence[PaperClaim]) -> None:
     """Print each claim in three lines (verdict, the paper's value and ours, reason), then count the verdicts."""
     from topoplace.experiments.papers.claims import RESULTS
 

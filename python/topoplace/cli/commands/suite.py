@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--write {arguments.write}: not a file that can be written")
         with flags.of_file(arguments.write), reading.errors_of(str(arguments.write)):
             document.split(arguments.write)
-    run = sweeping.Run(arguments, plan, suite.simulate)
+    run = sweeping.SweepRun(arguments, plan, suite.simulate)
     scores = suite.scores_of(plan, run.outcomes)
     written = [run.write_table("suite"), run.folder / "suite.html"]
     page.write(plan, run.outcomes, scores, written[1])

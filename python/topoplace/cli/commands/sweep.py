@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import options, sweep_cells, sweeping, writing
 
 if TYPE_CHECKING:
-    from topoplace.experiments.sweeps import Row
+    from topoplace.experiments.sweeps import ComparisonRow
 
 
 def add(commands: Any) -> None:
@@ -34,7 +34,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli import sweep_plan
     from topoplace.experiments import sweeps
 
-    run = sweeping.Run(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
+    run = sweeping.SweepRun(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
     page = run.folder / "sweep.html"
     rows = sweeps.rows_of(run.plan, run.outcomes)
@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> None:
         writing.wrote(path, beside_json=arguments.json)
 
 
-def _as_dict(row: Row) -> dict[str, Any]:
+def _as_dict(row: ComparisonRow) -> dict[str, Any]:
     figures = {
         name: {"mean": sample.mean, "low": sample.low, "high": sample.high, "seeds": len(sample.values)}
         for name, sample in row.samples.items()
@@ -56,7 +56,7 @@ def _as_dict(row: Row) -> dict[str, Any]:
     return {**about, "equal_seeds": row.equal_seeds, "figures": figures}
 
 
-def _print(rows: Sequence[Row], title: str) -> None:
+def _print(rows: Sequence[ComparisonRow], title: str) -> None:
     from topoplace.experiments.report import measures, tables
     from topoplace.experiments.sweeps import comparison, page
 

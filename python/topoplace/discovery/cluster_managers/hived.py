@@ -75,14 +75,14 @@ def parse(
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     cluster = _cluster(data)
-    reader = _Reader(
+    reader = _CellReader(
         _cell_types(cluster), frozenset(_checks.sequence(socket_cells, "socket_cells", TopologyError))
     )
     for i, item in enumerate(yaml_tree.items(cluster, "physicalCells")):
         reader.top(yaml_tree.fields(item, f"physicalCells[{i}]"), i)
     if not reader.nodes:
         raise TopologyError("there are no physicalCells")
-    templates = _Templates(template or {}, pcie_gb_per_s)
+    templates = _CellTemplates(template or {}, pcie_gb_per_s)
     machines = {node.name: templates.of(node) for node in reader.nodes.values()}
     return Topology.cluster(machines, fabric=_fabric(tuple(machines), reader.above, name), name=name)
 
@@ -143,7 +143,7 @@ class _NodeCells:
     """(model, socket or None) of each GPU, by the GPU's index on the node."""
 
 
-class _Reader:
+class _CellReader:
     """A reader that walks through physical cells from the top down."""
 
     def __init__(self, types: Mapping[str, CellType], socket_cells: Collection[str]) -> None:
@@ -248,7 +248,7 @@ def _index(cell: Fields, place: int) -> int:
 # ---- machines --------------------------------------------------------------------------------------------------
 
 
-class _Templates:
+class _CellTemplates:
     """The topologies of the nodes read so far; equal nodes share one."""
 
     def __init__(self, template: Mapping[str, Topology], pcie_gb_per_s: float) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from topoplace import _checks
 from topoplace.discovery.cluster_managers import level_labels
-from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 
@@ -49,7 +49,7 @@ _REQUESTED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+)[ \t]+([0-
 _EMPTY = ("<none>", "null", "-", "")
 
 
-def nodes(text: str) -> Iterator[Node] | None:
+def nodes(text: str) -> Iterator[NodeRecord] | None:
     """Return the nodes in `text`; None for a text of another kind. Raises TopologyError naming the line."""
     if table := TABLE.search(text):
         return _table(text, text.count("\n", 0, table.start()) + 1)
@@ -68,7 +68,7 @@ def nodes(text: str) -> Iterator[Node] | None:
 # ---- tables ----------------------------------------------------------------------------------------------------
 
 
-def _table(text: str, start: int) -> Iterator[Node]:
+def _table(text: str, start: int) -> Iterator[NodeRecord]:
     """Yield the nodes of the table with its titles in line `start`; it ends with the first blank line."""
     titles: list[tuple[str, int]] = []
     for number, line in decode.numbered_lines(text):
@@ -80,7 +80,7 @@ def _table(text: str, start: int) -> Iterator[Node]:
             yield _table_node(number, line, titles)
 
 
-def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Node:
+def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> NodeRecord:
     cells = dict(_cells(number, line, titles))
     where = f"line {number}: node {_checks.shown(next(iter(cells.values())))}: "
     labels = {
@@ -92,7 +92,7 @@ def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> No
         if match := _LABEL.fullmatch(pair):
             labels[match[1]] = match[2]
     closed = _CLOSED_STATUS.search(cells.get("STATUS", ""))
-    return Node(next(iter(cells.values())), where, labels, closed=closed[1] if closed else "")
+    return NodeRecord(next(iter(cells.values())), where, labels, closed=closed[1] if closed else "")
 
 
 def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, str]]:
@@ -121,7 +121,7 @@ def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterato
 # ---- descriptions ----------------------------------------------------------------------------------------------
 
 
-def _described(text: str, indent: str, name: str = "") -> Iterator[Node]:
+def _described(text: str, indent: str, name: str = "") -> Iterator[NodeRecord]:
     """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`.
 
     name: that of a node whose description lacks its first lines.
@@ -150,10 +150,12 @@ def _described(text: str, indent: str, name: str = "") -> Iterator[Node]:
         yield _node(name, where, found)
 
 
-def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> Node:
+def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> NodeRecord:
     labels, capacity, allocatable = (found.get(key, {}) for key in ("Labels", "Capacity", "Allocatable"))
     closed = found.get(_CLOSED, {}).get(_CLOSED, "")
-    return Node(name, where, labels, capacity, allocatable, closed, found.get("Allocated resources", {}))
+    return NodeRecord(
+        name, where, labels, capacity, allocatable, closed, found.get("Allocated resources", {})
+    )
 
 
 def _closed(line: str, section: str) -> str:
@@ -167,7 +169,7 @@ def _closed(line: str, section: str) -> str:
 # ---- labels alone ----------------------------------------------------------------------------------------------
 
 
-def _labelled(text: str) -> Node:
+def _labelled(text: str) -> NodeRecord:
     """Return the node of lines of labels; lines of resources are its capacity the first time, then what it can give."""
     labels: dict[str, str] = {}
     capacity: dict[str, str] = {}
@@ -186,7 +188,7 @@ def _labelled(text: str) -> Node:
             _put(allocatable if resource[1] in capacity else capacity, resource[1], resource[2], number)
         else:
             raise TopologyError(f"line {number}: {_checks.shown(line)} is not a label as key=value")
-    return Node(labels.get("kubernetes.io/hostname") or "machine0", "", labels, capacity, allocatable)
+    return NodeRecord(labels.get("kubernetes.io/hostname") or "machine0", "", labels, capacity, allocatable)
 
 
 def _put(values: dict[str, str], key: str, value: str, number: int) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from topoplace import _checks
 from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects, volcano
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
-from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.in_use import InUse
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode
@@ -105,7 +105,7 @@ def parse(
     return joined(machines, found, name, notes)
 
 
-def _tiers_of(text: str, nodes: Sequence[Node], notes: list[str]) -> Fabric | None:
+def _tiers_of(text: str, nodes: Sequence[NodeRecord], notes: list[str]) -> Fabric | None:
     """Return the network of the HyperNodes in a text that has nodes; None if it has no HyperNode, or no node."""
     if not nodes or not volcano.recognised(text):
         return None
@@ -114,14 +114,14 @@ def _tiers_of(text: str, nodes: Sequence[Node], notes: list[str]) -> Fabric | No
     return tiers
 
 
-def _tiers(nodes: Sequence[Node], tiers: Fabric | None) -> Iterator[Level]:
+def _tiers(nodes: Sequence[NodeRecord], tiers: Fabric | None) -> Iterator[Level]:
     """Yield the levels of HyperNodes in the same text, for these nodes."""
     for level in tiers.levels if tiers is not None else ():
         domain_of = dict(zip(tiers.machines, level.domains, strict=True)) if tiers is not None else {}
         yield Level(level.name, tuple(domain_of.get(node.name) for node in nodes))
 
 
-def _strangers(nodes: Sequence[Node], tiers: Fabric) -> Iterator[str]:
+def _strangers(nodes: Sequence[NodeRecord], tiers: Fabric) -> Iterator[str]:
     """Yield notes on nodes that no HyperNode has, and on those of HyperNodes that the text does not describe."""
     described, named = {node.name for node in nodes}, set(tiers.machines)
     if left := sorted(described - named):
@@ -130,7 +130,7 @@ def _strangers(nodes: Sequence[Node], tiers: Fabric) -> Iterator[str]:
         yield f"Nodes of HyperNodes that the text does not describe, and left out: {switch_tree.some(unknown)}."
 
 
-def _left_out(nodes: Sequence[Node]) -> Iterator[str]:
+def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield notes on what is told of nodes with GPUs and not kept: other devices, and types of instances."""
     if others := sorted({one for node in nodes for one in node_devices.others(node)}):
         yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
@@ -140,7 +140,7 @@ def _left_out(nodes: Sequence[Node]) -> Iterator[str]:
         yield f"The model of GPUs is not told, but types of instances: {switch_tree.some(types)}; give a template."
 
 
-def _closed(nodes: Sequence[Node]) -> Iterator[str]:
+def _closed(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on the nodes to which Kubernetes gives no pods."""
     closed = [f"{node.name} ({node.closed})" for node in nodes if node.closed]
     if closed:
@@ -156,20 +156,20 @@ def _why_none(nodes: Sequence[str], topologies: Sequence[Fields]) -> str:
     return f"no node has a GPU: {switch_tree.some(nodes)}; the text has neither {GPU}.count nor a capacity"
 
 
-def _held(nodes: Sequence[Node]) -> Iterator[str]:
+def _held(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on the nodes some of whose GPUs are requested by pods."""
     held = [f"{node.name} ({used})" for node in nodes if (used := _requested(node))]
     if held:
         yield f"GPUs that pods request are free here, as which they are is not told: {switch_tree.some(held)}."
 
 
-def _slice_shapes(nodes: Sequence[Node]) -> Iterator[str]:
+def _slice_shapes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on shapes of TPU slices, which say nothing of which chip is where."""
     if shapes := dict.fromkeys(node.labels[_TPU_SHAPE] for node in nodes if node.labels.get(_TPU_SHAPE)):
         yield f"TPU slices of shape {', '.join(shapes)}: which chip is at which place is not told, and so no ICI link."
 
 
-def _requested(node: Node) -> int:
+def _requested(node: NodeRecord) -> int:
     return node.count("requested", node_devices.resource_of(node)) or 0
 
 
@@ -222,7 +222,7 @@ class _Templates:
         self._closed: dict[Topology, Topology] = {}
         self._built: dict[tuple[tuple[Slices, ...], bool], Topology] = {}
 
-    def of(self, node: Node) -> Topology | None:
+    def of(self, node: NodeRecord) -> Topology | None:
         """Return the topology of `node`: the caller's template, or one built from its labels; None if it has no GPU.
 
         The GPUs of a node that gets no pods are unhealthy.
@@ -234,7 +234,7 @@ class _Templates:
             self._closed[machine] = machine.with_unhealthy(range(machine.num_gpus))
         return self._closed[machine]
 
-    def _of_open(self, node: Node) -> Topology | None:
+    def _of_open(self, node: NodeRecord) -> Topology | None:
         """Return the topology of `node` as if it gets pods; None if it has no GPU."""
         if isinstance(self._template, Topology) and _uncounted(node) and _clique(node):
             return self._template
@@ -252,7 +252,7 @@ class _Templates:
             self._built[key] = self._untold(*key)
         return self._built[key]
 
-    def _given(self, node: Node, total: int) -> Topology:
+    def _given(self, node: NodeRecord, total: int) -> Topology:
         machine = self._template
         if isinstance(machine, Mapping):
             product = node.labels.get(f"{GPU}.product", "")
@@ -296,7 +296,7 @@ class _Templates:
         gb_per_s = speed.most_links * speed.gb_per_s
         return Link(LinkKind.NVSWITCH, speed.most_links, min(gb_per_s, limit or gb_per_s))
 
-    def _note_counts(self, node: Node) -> None:
+    def _note_counts(self, node: NodeRecord) -> None:
         """Remember for `notes` if several pods share a GPU of `node`, or if its numbers of GPUs differ."""
         replicas = node.count("labels", f"{GPU}.replicas") or 1
         label, there, ready = (
@@ -351,7 +351,7 @@ def _slower(one: Link | None, other: Link | None) -> Link | None:
     return one if one.gb_per_s <= other.gb_per_s else other
 
 
-def _uncounted(node: Node) -> bool:
+def _uncounted(node: NodeRecord) -> bool:
     """Return True if the text has neither a count of the node's GPUs nor anything about its capacity."""
     counted = f"{GPU}.count" in node.labels or any(map(node_devices.MIG_COUNT.fullmatch, node.labels))
     return not counted and not node.resources
@@ -361,7 +361,7 @@ def _uncounted(node: Node) -> bool:
 
 
 def _network(
-    nodes: Sequence[Node],
+    nodes: Sequence[NodeRecord],
     tiers: Fabric | None,
     gb_per_s: float | None,
     keys: Mapping[str, str],
@@ -382,7 +382,7 @@ def _network(
 
 
 def _levels(
-    nodes: Sequence[Node], gb_per_s: float | None, keys: Mapping[str, str], notes: list[str]
+    nodes: Sequence[NodeRecord], gb_per_s: float | None, keys: Mapping[str, str], notes: list[str]
 ) -> tuple[Level, ...]:
     return (*_clique_level(nodes, gb_per_s, notes), *reversed(list(_label_levels(nodes, keys, notes))))
 
@@ -399,7 +399,9 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
     return dict(levels)
 
 
-def _told_levels(nodes: Sequence[Node], topologies: Sequence[Fields], notes: list[str]) -> dict[str, str]:
+def _told_levels(
+    nodes: Sequence[NodeRecord], topologies: Sequence[Fields], notes: list[str]
+) -> dict[str, str]:
     """Return the label of each level, innermost first: of a Topology in the text whose labels nodes have, else known.
 
     A Topology counts only for labels that some node has.
@@ -419,11 +421,11 @@ def _told_levels(nodes: Sequence[Node], topologies: Sequence[Fields], notes: lis
     return keys
 
 
-def _is_without_gpus(node: Node) -> bool:
+def _is_without_gpus(node: NodeRecord) -> bool:
     return bool(node.resources) and not any(one.count for one in node_devices.of(node, 0))
 
 
-def _label_levels(nodes: Sequence[Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
+def _label_levels(nodes: Sequence[NodeRecord], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
     """Yield the levels in `keys`, which maps a level's name to the node label of its domains; outermost first."""
     paths: list[tuple[str, ...]] = [()] * len(nodes)
     for level, key in reversed(list(keys.items())):
@@ -437,7 +439,7 @@ def _label_levels(nodes: Sequence[Node], keys: Mapping[str, str], notes: list[st
         yield Level(level, tuple("/".join(path) if path[-1] else None for path in paths))
 
 
-def _clique_level(nodes: Sequence[Node], gb_per_s: float | None, notes: list[str]) -> Iterator[Level]:
+def _clique_level(nodes: Sequence[NodeRecord], gb_per_s: float | None, notes: list[str]) -> Iterator[Level]:
     cliques = tuple(_clique(node) for node in nodes)
     if any(cliques):
         kind = LinkKind.NVSWITCH
@@ -449,12 +451,12 @@ def _clique_level(nodes: Sequence[Node], gb_per_s: float | None, notes: list[str
         notes.append(f"A {_CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
 
 
-def _has_known_nvlinks(node: Node) -> bool:
+def _has_known_nvlinks(node: NodeRecord) -> bool:
     devices = [one for one in node_devices.of(node, 0) if one.count]
     return all(one.profile is None and nvlink_of(one.model or "") is not None for one in devices)
 
 
-def _clique(node: Node) -> str | None:
+def _clique(node: NodeRecord) -> str | None:
     """Return the NVLink domain of `node`; None if its label is missing or has no ClusterUUID."""
     cluster, dot, clique = node.labels.get(_CLIQUE, "").rpartition(".")
     known = dot and clique and cluster.strip("0-")

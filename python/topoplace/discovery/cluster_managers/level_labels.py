@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
@@ -46,7 +46,7 @@ TITLE = (
 """The pattern of the titles of such labels in the tables of kubectl."""
 
 
-def known(nodes: Sequence[Node]) -> Mapping[str, str]:
+def known(nodes: Sequence[NodeRecord]) -> Mapping[str, str]:
     """Return the label of each level that some of the nodes have, by the level's name, innermost first.
 
     Of two keys with one name, the one that more nodes have counts.
@@ -65,7 +65,7 @@ def known(nodes: Sequence[Node]) -> Mapping[str, str]:
     return {name: key for name, (_, _, key) in ordered}
 
 
-def nvlink_domain(node: Node) -> str | None:
+def nvlink_domain(node: NodeRecord) -> str | None:
     """Return the NVLink domain that a label of Topograph, AWS or CoreWeave names; None if there is none."""
     named = (value for key, value in node.labels.items() if value and _NVLINK_KEYS.fullmatch(key))
     return next(named, None)

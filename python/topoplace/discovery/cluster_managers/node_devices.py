@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.errors import TopologyError
 
@@ -50,7 +50,7 @@ class Slices:
     profile: str | None = None
 
 
-def of(node: Node, whole_gpus: int | None) -> Iterator[Slices]:
+def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
     """Yield the whole GPUs and MIG slices of `node`, equal devices together.
 
     whole_gpus: the number of GPUs without slices beside MIG slices of the strategy "mixed"; None takes the capacity.
@@ -71,12 +71,12 @@ def of(node: Node, whole_gpus: int | None) -> Iterator[Slices]:
         yield from _accelerators(node, count, model, memory)
 
 
-def resource_of(node: Node) -> str:
+def resource_of(node: NodeRecord) -> str:
     """Return the resource of the node's accelerators: NVIDIA's if it has one, else the first of another vendor."""
     return GPU if GPU in node.resources else next(filter(ACCELERATOR.fullmatch, node.resources), GPU)
 
 
-def others(node: Node) -> Iterator[str]:
+def others(node: NodeRecord) -> Iterator[str]:
     """Yield each other kind of device that the node counts, such as network adapters, with the number."""
     for key in node.resources:
         known = key.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) or ACCELERATOR.fullmatch(key)
@@ -89,7 +89,9 @@ def others(node: Node) -> Iterator[str]:
             yield f"{key} ({node.resources[key]})"
 
 
-def _accelerators(node: Node, count: int | None, model: str | None, memory: float | None) -> Iterator[Slices]:
+def _accelerators(
+    node: NodeRecord, count: int | None, model: str | None, memory: float | None
+) -> Iterator[Slices]:
     """Yield the whole accelerators: the number of the label, else of the capacity, of each vendor that it counts."""
     if count is not None:
         yield Slices(count, model, memory, 1.0)
@@ -105,7 +107,7 @@ def _of_resource(key: str) -> str | None:
     return name if any(map(str.isdigit, name)) else None
 
 
-def _whole(node: Node, given: int | None) -> int:
+def _whole(node: NodeRecord, given: int | None) -> int:
     """Return the number of whole GPUs beside MIG slices: the number `given`, or else that of the capacity."""
     whole = node.count("resources", GPU) if given is None else given
     if whole is None and not node.resources:
@@ -116,7 +118,7 @@ def _whole(node: Node, given: int | None) -> int:
     return whole or 0
 
 
-def _labelled(node: Node) -> Iterator[Slices]:
+def _labelled(node: NodeRecord) -> Iterator[Slices]:
     """Yield the MIG slices that the labels of `node` count."""
     for key in node.labels:
         if match := MIG_COUNT.fullmatch(key):
@@ -127,7 +129,7 @@ def _labelled(node: Node) -> Iterator[Slices]:
             yield Slices(count, product, memory, _fraction(int(match[2]), product, node), match[1])
 
 
-def _of_capacity(node: Node, model: str | None) -> Iterator[Slices]:
+def _of_capacity(node: NodeRecord, model: str | None) -> Iterator[Slices]:
     """Yield the MIG slices that the capacity of `node` counts; their memory is that of the profile's name."""
     for key in node.resources:
         if match := MIG_CAPACITY.fullmatch(key):
@@ -135,7 +137,7 @@ def _of_capacity(node: Node, model: str | None) -> Iterator[Slices]:
             yield Slices(count, model, memory_gb, _fraction(int(match[2]), model, node), match[1])
 
 
-def _fraction(slices: int, model: str | None, node: Node) -> float:
+def _fraction(slices: int, model: str | None, node: NodeRecord) -> float:
     """Return the share of a GPU's compute in a MIG slice of size `slices`; the size of a GPU of unknown model is 7."""
     whole = slices_of(model or "") or 7
     if slices > whole:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from topoplace import _checks
 from topoplace.discovery.cluster_managers import kubectl_text, level_labels
-from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
@@ -29,7 +29,7 @@ def recognised(text: str) -> bool:
     return any(form.search(text) for form in forms)
 
 
-def read(text: str, notes: list[str], topologies: list[Fields]) -> Iterator[Node]:
+def read(text: str, notes: list[str], topologies: list[Fields]) -> Iterator[NodeRecord]:
     """Yield the nodes in `text`; add to `notes` what it leaves out, and to `topologies` those of Kueue and KAI.
 
     Raises TopologyError naming line or node.
@@ -49,7 +49,7 @@ def read(text: str, notes: list[str], topologies: list[Fields]) -> Iterator[Node
         yield node
 
 
-def _node(one: Fields, i: int, topologies: list[Fields]) -> Node | None:
+def _node(one: Fields, i: int, topologies: list[Fields]) -> NodeRecord | None:
     kind = yaml_tree.scalar(one, "kind")
     if level_labels.is_topology(one):
         topologies.append(one)
@@ -66,7 +66,7 @@ def _node(one: Fields, i: int, topologies: list[Fields]) -> Node | None:
     if kind is None and not labels and not capacity:
         labels = _labels_alone(one, where)
         name = labels.get("kubernetes.io/hostname") or name
-    return Node(name, where, labels, capacity, allocatable, _closed(one, status, where))
+    return NodeRecord(name, where, labels, capacity, allocatable, _closed(one, status, where))
 
 
 def _closed(one: Fields, status: Fields, where: str) -> str:

@@ -11,7 +11,7 @@ from topoplace.errors import TopologyError
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeRecord:
     """One Kubernetes node."""
 
     name: str

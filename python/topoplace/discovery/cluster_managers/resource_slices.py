@@ -42,7 +42,7 @@ _BUS_ID = re.compile(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7
 
 
 @dataclass(frozen=True, slots=True)
-class _Device:
+class _SliceDevice:
     driver: str
     name: str
     attributes: Mapping[str, str]
@@ -114,7 +114,7 @@ def parse(
 # ---- machines --------------------------------------------------------------------------------------------------
 
 
-def _machine(devices: Sequence[_Device], pcie_gb_per_s: float) -> Topology | None:
+def _machine(devices: Sequence[_SliceDevice], pcie_gb_per_s: float) -> Topology | None:
     """Return the machine of a node with these devices; None if it has no GPU."""
     found = [device for device in devices if device.is_gpu]
     if not found:
@@ -134,7 +134,7 @@ def _machine(devices: Sequence[_Device], pcie_gb_per_s: float) -> Topology | Non
     return with_host_paths(Topology(gpus, links, default=pcie_gb_per_s, nics=tuple(nics), name=name))
 
 
-def _gpu(index: int, device: _Device, socket: int | None) -> Gpu:
+def _gpu(index: int, device: _SliceDevice, socket: int | None) -> Gpu:
     attributes = device.attributes
     model = next((attributes[key] for key in ("productName", "model", "tpuGen") if attributes.get(key)), None)
     address = next((value for value in attributes.values() if _BUS_ID.fullmatch(value)), None)
@@ -153,7 +153,7 @@ def _gpu(index: int, device: _Device, socket: int | None) -> Gpu:
     )
 
 
-def _sockets(devices: Sequence[_Device]) -> list[int | None]:
+def _sockets(devices: Sequence[_SliceDevice]) -> list[int | None]:
     """Return the number of each device's NUMA node, or of its PCIe root where NUMA nodes are not told."""
     if all(device.numa_node is not None for device in devices):
         return [device.numa_node for device in devices]
@@ -162,14 +162,14 @@ def _sockets(devices: Sequence[_Device]) -> list[int | None]:
     return [roots[device.root] if shared else None for device in devices]
 
 
-def _path(adapter: _Device, gpu: _Device) -> str:
+def _path(adapter: _SliceDevice, gpu: _SliceDevice) -> str:
     if adapter.root is not None and adapter.root == gpu.root:
         return "PHB"
     return "NODE" if adapter.numa_node is not None and adapter.numa_node == gpu.numa_node else "SYS"
 
 
 def _notes(
-    nodes: Mapping[str, Sequence[_Device]], machines: Mapping[str, Topology], links_unknown: bool
+    nodes: Mapping[str, Sequence[_SliceDevice]], machines: Mapping[str, Topology], links_unknown: bool
 ) -> Iterator[str]:
     if links_unknown:
         yield "ResourceSlices do not tell how the GPUs of a node are connected."
@@ -188,7 +188,7 @@ def _notes(
 # ---- slices ----------------------------------------------------------------------------------------------------
 
 
-def _nodes(text: str) -> dict[str, list[_Device]]:
+def _nodes(text: str) -> dict[str, list[_SliceDevice]]:
     """Return the devices of each node, in the order of the text."""
     slices = [
         found
@@ -198,7 +198,7 @@ def _nodes(text: str) -> dict[str, list[_Device]]:
     newest: dict[tuple[str, str], int] = {}
     for node, pool, generation, _ in slices:
         newest[node, pool] = max(generation, newest.get((node, pool), 0))
-    nodes: dict[str, list[_Device]] = {}
+    nodes: dict[str, list[_SliceDevice]] = {}
     seen: set[tuple[str, str, str]] = set()
     for node, pool, generation, devices in slices:
         for device in devices if generation == newest[node, pool] else ():
@@ -212,7 +212,7 @@ def _nodes(text: str) -> dict[str, list[_Device]]:
     return nodes
 
 
-def _slice(one: Fields) -> tuple[str, str, int, list[_Device]] | None:
+def _slice(one: Fields) -> tuple[str, str, int, list[_SliceDevice]] | None:
     """Return node, pool, generation and devices of a slice; None for one that belongs to no node."""
     metadata = yaml_tree.fields(one.get("metadata"), "metadata")
     spec = yaml_tree.fields(one.get("spec"), f"{yaml_tree.at(one)}spec")
@@ -237,7 +237,7 @@ def _owner(metadata: Fields) -> str | None:
     return None
 
 
-def _device(one: Fields, driver: str) -> _Device:
+def _device(one: Fields, driver: str) -> _SliceDevice:
     name = _checks.text(yaml_tree.scalar(one, "name"), f"{yaml_tree.at(one)}name of a device", TopologyError)
     body = yaml_tree.fields(one.get("basic"), "basic") if "basic" in one else one  # v1beta1
     where = f"{yaml_tree.at(one)}device {_checks.shown(name)}: "
@@ -249,7 +249,7 @@ def _device(one: Fields, driver: str) -> _Device:
     memory = _plain(
         next((value for key, value in capacity.items() if key.rpartition("/")[2] == "memory"), None)
     )
-    return _Device(driver, name, attributes, _gigabytes(memory, where))
+    return _SliceDevice(driver, name, attributes, _gigabytes(memory, where))
 
 
 def _plain(value: object) -> str | None:

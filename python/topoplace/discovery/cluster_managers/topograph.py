@@ -63,14 +63,14 @@ def _without_nodes(switches: Sequence[switch_tree.Switch]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _TopologyBlock:
     where: str
     switch: str
     nodes: list[str]
     annotations: Mapping[str, str | None]
 
 
-def _blocks(model: Fields) -> Iterator[_Block]:
+def _blocks(model: Fields) -> Iterator[_TopologyBlock]:
     """Yield the blocks, each with its switch, nodes and annotations.
 
     In older models a switch lists its blocks, and a block's `nvlink` is its NVLink domain.
@@ -91,10 +91,12 @@ def _blocks(model: Fields) -> Iterator[_Block]:
         left -= len(nodes)
         annotations = yaml_tree.fields(block.get("annotations"), f"{where}: annotations")
         values = {key: yaml_tree.scalar(annotations, key) for key in annotations}
-        yield _Block(where, switch, nodes, values | {"nvlink/domain": yaml_tree.scalar(block, "nvlink")})
+        yield _TopologyBlock(
+            where, switch, nodes, values | {"nvlink/domain": yaml_tree.scalar(block, "nvlink")}
+        )
 
 
-def _switches(model: Fields, blocks: list[_Block]) -> list[switch_tree.Switch]:
+def _switches(model: Fields, blocks: list[_TopologyBlock]) -> list[switch_tree.Switch]:
     """Return the switches that have an entry of their own, then the leaf switches, which parents and blocks name."""
     switches = {switch.name: switch for switch in _described(model)}
     named = {child: parent.where for parent in switches.values() for child in parent.switches}
@@ -150,7 +152,7 @@ def _names(parent: Fields, key: str, switch: str) -> list[str]:
     return found
 
 
-def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[Level]:
+def _domain_levels(blocks: list[_TopologyBlock], machines: tuple[str, ...]) -> Iterator[Level]:
     domain_of: dict[str, str | None] = {}
     subdomain_of: dict[str, str | None] = {}
     for block in blocks:
@@ -163,7 +165,7 @@ def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[
         yield Level(level, tuple(found[machine] for machine in machines), kind=kind)
 
 
-def _annotation(block: _Block, ending: str) -> str | None:
+def _annotation(block: _TopologyBlock, ending: str) -> str | None:
     values = [value for key, value in block.annotations.items() if key.endswith(ending) and value]
     if len(values) > 1:
         raise TopologyError(f"{block.where}: two annotations end in {ending}")

@@ -87,7 +87,7 @@ def parse(data: str | bytes) -> NumaNodes:
     for number, line in decode.numbered_lines(text):
         if _is_own(line):
             first, last = first or number, number
-    reader = _Reader()
+    reader = _NodeReader()
     for number, line in decode.numbered_lines(text):
         if first <= number <= last and line.strip():
             reader.line(number, line)
@@ -100,7 +100,7 @@ def _is_own(line: str) -> bool:
     return bool(line) and any(form.fullmatch(line) for form in _OWN)
 
 
-class _Reader:
+class _NodeReader:
     """A reader that collects the content of the lines it has read."""
 
     def __init__(self) -> None:

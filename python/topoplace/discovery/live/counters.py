@@ -24,7 +24,7 @@ _MAX_GPUS: Final = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Traffic:
+class CounterTraffic:
     """The bytes that some GPUs of this host sent while they were recorded.
 
     source: "NVML" or "DCGM". seconds: length of the recording. gpus: their numbers, k of them; the arrays below have
@@ -61,7 +61,7 @@ class Traffic:
 
 
 class _Sent(NamedTuple):
-    """Bytes since the last reading; the fields are those of `Traffic`."""
+    """Bytes since the last reading; the fields are those of `CounterTraffic`."""
 
     sent: Bytes
     elsewhere: Bytes
@@ -82,7 +82,7 @@ class _Source(Protocol):
 
 def record(
     wait: Callable[[float], bool], *, gpus: Sequence[int] | None = None, interval_s: float = 0.5
-) -> Traffic:
+) -> CounterTraffic:
     """Record what this host's GPUs send each other until `wait` returns True.
 
     wait: gets `interval_s`, waits at most that many seconds, and returns whether the recording ends; `Event.wait` of
@@ -102,7 +102,7 @@ def record(
         now = time.monotonic()
         total = total.plus(source.since(now - last))
         last = now
-    return Traffic(source.name, last - began, source.gpus, *total)
+    return CounterTraffic(source.name, last - began, source.gpus, *total)
 
 
 def _numbers(gpus: Sequence[int]) -> tuple[int, ...]:

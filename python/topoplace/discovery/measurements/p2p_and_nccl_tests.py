@@ -164,7 +164,7 @@ def _slower_way(matrix: Matrix) -> NDArray[np.float64]:
 
 
 @dataclass(slots=True)
-class _Run:
+class _BenchmarkRun:
     """One run of a test: its GPUs, and the highest bus bandwidth over all message sizes."""
 
     line: int
@@ -174,8 +174,8 @@ class _Run:
     gb_per_s: float = 0.0
 
 
-def _runs(lines: Iterator[tuple[int, str]]) -> list[_Run]:
-    runs: list[_Run] = []
+def _runs(lines: Iterator[tuple[int, str]]) -> list[_BenchmarkRun]:
+    runs: list[_BenchmarkRun] = []
     hosts: set[str] = set()
     for number, line in lines:
         if _DEVICES.fullmatch(line):
@@ -198,13 +198,13 @@ def _runs(lines: Iterator[tuple[int, str]]) -> list[_Run]:
     return [run for run in runs if len(run.gpus) > 1]
 
 
-def _add_run(number: int, runs: list[_Run]) -> None:
+def _add_run(number: int, runs: list[_BenchmarkRun]) -> None:
     if len(runs) >= _MAX_RUNS:
         raise TopologyError(f"line {number}: more than {_MAX_RUNS} runs")
-    runs.append(_Run(number))
+    runs.append(_BenchmarkRun(number))
 
 
-def _add_gpu(number: int, gpu: int, run: _Run) -> None:
+def _add_gpu(number: int, gpu: int, run: _BenchmarkRun) -> None:
     if gpu in run.gpus:
         raise TopologyError(f"line {number}: device {gpu} has two ranks; their speed is not that of a link")
     if gpu >= _MAX_GPUS:
@@ -212,7 +212,7 @@ def _add_gpu(number: int, gpu: int, run: _Run) -> None:
     run.gpus.add(gpu)
 
 
-def _add_speed(number: int, line: str, run: _Run) -> None:
+def _add_speed(number: int, line: str, run: _BenchmarkRun) -> None:
     words = line.split()
     if not run.columns or not words or not words[0].isdecimal():
         return
@@ -221,7 +221,7 @@ def _add_speed(number: int, line: str, run: _Run) -> None:
     run.gb_per_s = max(run.gb_per_s, *(_gb_per_s(number, words[column]) for column in run.columns))
 
 
-def _of_runs(runs: Sequence[_Run]) -> NDArray[np.float64]:
+def _of_runs(runs: Sequence[_BenchmarkRun]) -> NDArray[np.float64]:
     n = 1 + max(max(run.gpus) for run in runs)
     matrix = np.zeros((n, n))
     for u, v, gb_per_s in _pairs(runs):
@@ -232,7 +232,7 @@ def _of_runs(runs: Sequence[_Run]) -> NDArray[np.float64]:
     return matrix
 
 
-def _pairs(runs: Sequence[_Run]) -> Iterator[tuple[int, int, float]]:
+def _pairs(runs: Sequence[_BenchmarkRun]) -> Iterator[tuple[int, int, float]]:
     """Yield (u, v, GB/s) for each pair of GPUs in each run; the last value of a pair is the one to use.
 
     Runs of more than two GPUs come first, slower runs before faster ones.

@@ -68,19 +68,19 @@ def parse(
     )
 
 
-def _is_gpu(device: str, table: _Table, known: Mapping[str, tuple[str, str | None]]) -> bool:
+def _is_gpu(device: str, table: _RocmTable, known: Mapping[str, tuple[str, str | None]]) -> bool:
     """Return True if a device is a GPU: it has a PCI address, or it copies to itself."""
     return known.get(device, ("", None))[1] is not None or table.get(device, device) is not None
 
 
-def _one_way(tables: Mapping[str, _Table]) -> _Table:
+def _one_way(tables: Mapping[str, _RocmTable]) -> _RocmTable:
     _check_rows(tables)
     if "Unidirectional" not in tables:
         raise TopologyError(_why_not(tables))
     return tables["Unidirectional"]
 
 
-def _check_rows(tables: Mapping[str, _Table]) -> None:
+def _check_rows(tables: Mapping[str, _RocmTable]) -> None:
     """Refuse a matrix without rows, and one that has rows for only some of its columns."""
     for table in tables.values():
         missing = [column for column in table.columns if column not in table.rows]
@@ -90,7 +90,7 @@ def _check_rows(tables: Mapping[str, _Table]) -> None:
             )
 
 
-def _links(gpus: Sequence[str], table: _Table) -> Iterator[tuple[int, int, Link]]:
+def _links(gpus: Sequence[str], table: _RocmTable) -> Iterator[tuple[int, int, Link]]:
     for i, j in combinations(range(len(gpus)), 2):
         there, back = table.get(gpus[i], gpus[j]), table.get(gpus[j], gpus[i])
         if there is not None and back is not None:
@@ -106,7 +106,7 @@ def _gpu(index: int, device: str, known: Mapping[str, tuple[str, str | None]], m
 
 
 @dataclass(slots=True)
-class _Table:
+class _RocmTable:
     """One matrix of measured GB/s from the device of a row to that of a column; None if not measured."""
 
     line: int
@@ -122,9 +122,9 @@ class _Table:
         return self.rows[source][self.place[target]] if source in self.rows else None
 
 
-def _read(text: str) -> tuple[dict[str, _Table], dict[str, tuple[str, str | None]]]:
+def _read(text: str) -> tuple[dict[str, _RocmTable], dict[str, tuple[str, str | None]]]:
     """Return the matrices by title, and model and PCI address by the device's number."""
-    tables: dict[str, _Table] = {}
+    tables: dict[str, _RocmTable] = {}
     known: dict[str, tuple[str, str | None]] = {}
     title, table = "", None
     for number, line in decode.numbered_lines(text):
@@ -147,15 +147,15 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, tuple[str, str | None
     return tables, known
 
 
-def _header(number: int, columns: list[str]) -> _Table:
+def _header(number: int, columns: list[str]) -> _RocmTable:
     if not 1 <= len(columns) <= MAX_DEVICES or len(set(columns)) < len(columns):
         raise TopologyError(
             f"line {number}: a header of {len(columns)} columns, {len(set(columns))} different"
         )
-    return _Table(number, columns)
+    return _RocmTable(number, columns)
 
 
-def _add(table: _Table, number: int, words: list[str]) -> None:
+def _add(table: _RocmTable, number: int, words: list[str]) -> None:
     device, cells = words[0], words[1:]
     if device in table.rows:
         raise TopologyError(f"line {number}: row {_checks.shown(device)} appears twice")
@@ -184,7 +184,7 @@ def _address(short: str | None) -> str | None:
     return f"0000:{int(bus, 16):02x}:{int(device, 16):02x}.{function}"
 
 
-def _why_not(tables: Mapping[str, _Table]) -> str:
+def _why_not(tables: Mapping[str, _RocmTable]) -> str:
     if not tables:
         return "the text has no matrix of copies with a header D/D"
     table = tables.get("Unidirectional") or next(iter(tables.values()))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from topoplace import _checks
 from topoplace.discovery.nccl import system_graph
-from topoplace.discovery.nccl.system_graph import Graph, bus_id
+from topoplace.discovery.nccl.system_graph import SystemGraph, bus_id
 from topoplace.discovery.text import decode
 from topoplace.discovery.text.cpu_list import list_of_mask
 from topoplace.errors import TopologyError
@@ -59,7 +59,7 @@ class _Member:
 
 
 @dataclass(slots=True)
-class _Host:
+class _LogHost:
     """What the ranks of one host print."""
 
     graphs: list[list[tuple[int, str]]] = field(default_factory=list[list[tuple[int, str]]])
@@ -84,7 +84,7 @@ class _Host:
 
 @dataclass(slots=True)
 class _Log:
-    hosts: dict[str, _Host] = field(default_factory=dict[str, _Host])
+    hosts: dict[str, _LogHost] = field(default_factory=dict[str, _LogHost])
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     """The number of ranks of each clique."""
     rings: int = 0
@@ -139,7 +139,7 @@ def _read(text: str) -> _Log:
     for number, line in decode.numbered_lines(text):
         if (found := _LINE.search(line)) is None:
             continue
-        host = log.hosts.setdefault(found[1] or "", _Host())
+        host = log.hosts.setdefault(found[1] or "", _LogHost())
         if len(log.hosts) > _MAX_HOSTS:
             raise TopologyError(f"line {number}: more than {_MAX_HOSTS} hosts")
         rank, said = (found[2] or "", found[3] or ""), found[4].rstrip()
@@ -148,7 +148,7 @@ def _read(text: str) -> _Log:
     return log
 
 
-def _of_graph(host: _Host, rank: _Rank, number: int, said: str) -> bool:
+def _of_graph(host: _LogHost, rank: _Rank, number: int, said: str) -> bool:
     """Return True if a line is of a graph that the rank prints, and keep it."""
     if _BEGIN.match(said):
         host.open_[rank] = len(host.graphs)
@@ -163,7 +163,7 @@ def _of_graph(host: _Host, rank: _Rank, number: int, said: str) -> bool:
     return True
 
 
-def _of_rank(log: _Log, host: _Host, rank: _Rank, said: str) -> None:
+def _of_rank(log: _Log, host: _LogHost, rank: _Rank, said: str) -> None:
     """Keep what a line outside graphs tells about the GPU of its rank, or about adapters."""
     if found := _FABRIC.match(said):
         address = host.gpus.setdefault(rank, bus_id(found[1]))
@@ -186,11 +186,13 @@ def _of_rank(log: _Log, host: _Host, rank: _Rank, said: str) -> None:
         log.rings += _RINGS.match(said) is not None
 
 
-def _graph(host: _Host) -> Graph | None:
+def _graph(host: _LogHost) -> SystemGraph | None:
     """Return the graph of the rank that shows most GPUs, with notes on other ranks; None if none shows a GPU."""
     unended = set(host.open_.values())
     read = [(system_graph.read(lines), i in unended) for i, lines in enumerate(host.graphs)]
-    found, is_open = max(read, key=lambda pair: (len(pair[0].bus_ids), not pair[1]), default=(Graph(), False))
+    found, is_open = max(
+        read, key=lambda pair: (len(pair[0].bus_ids), not pair[1]), default=(SystemGraph(), False)
+    )
     if not found.bus_ids:
         return None
     if is_open:
@@ -207,7 +209,7 @@ def _graph(host: _Host) -> Graph | None:
 
 
 def _machine(
-    host: _Host, graph: Graph | None, gpu_model: str | None, name: str, label: str
+    host: _LogHost, graph: SystemGraph | None, gpu_model: str | None, name: str, label: str
 ) -> Topology | None:
     """Return the machine of a host: what its graph shows, or else the GPUs whose fabric is told; None without a GPU."""
     if graph is None:
@@ -219,12 +221,12 @@ def _machine(
     return replace(found, gpus=gpus, notes=(*found.notes, *graph.notes))
 
 
-def _numbers(host: _Host) -> Mapping[str, int]:
+def _numbers(host: _LogHost) -> Mapping[str, int]:
     of_ranks = {member.bus_id: member.number for member in host.members.values() if member.number is not None}
     return {**of_ranks, **host.numbers}
 
 
-def _fabric_machine(host: _Host, gpu_model: str | None, name: str, label: str) -> Topology:
+def _fabric_machine(host: _LogHost, gpu_model: str | None, name: str, label: str) -> Topology:
     """Return the GPUs of a host that logs no graph; those of one clique meet in its switches."""
     members = sorted(host.members.values(), key=lambda member: member.bus_id)
     numbers = _numbers(host)
@@ -254,7 +256,7 @@ def _fabric_machine(host: _Host, gpu_model: str | None, name: str, label: str) -
     return Topology(gpus, links, name=name, notes=tuple(notes), assumed=assumed)
 
 
-def _domain_of(graph: Graph, gpu_model: str | None, name: str, notes: list[str]) -> Topology:
+def _domain_of(graph: SystemGraph, gpu_model: str | None, name: str, notes: list[str]) -> Topology:
     """Return the hosts of one graph, which NCCL shows together if they are of one NVLink domain."""
     labels = numbered("host", len(graph.hosts))
     hosts = {

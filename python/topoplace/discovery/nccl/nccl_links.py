@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
-from topoplace.discovery.nccl.pci_tree import Device, unread
+from topoplace.discovery.nccl.pci_tree import PciDevice, unread
 from topoplace.discovery.text import xml_tree
 from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
@@ -33,7 +33,7 @@ _MAX_MBYTES = 10_000_000
 class PlacedGpu:
     """A GPU with its place in the PCI tree."""
 
-    device: Device
+    device: PciDevice
     name: str
     element: Element | None
     """Its XML element `gpu`; None in a skeleton, a file without such elements."""

@@ -35,7 +35,7 @@ _MAX_CPUS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class PciDevice:
     """A PCI device, or a network adapter whose PCI device is unknown."""
 
     element: Element
@@ -48,7 +48,7 @@ class Device:
     """The PCIe switches above it, from the host bridge down."""
 
 
-class Place(Protocol):
+class PciPlace(Protocol):
     """Where a device is in the tree."""
 
     @property
@@ -62,14 +62,14 @@ class Place(Protocol):
         ...
 
 
-def shared_switches(gpu: Place, nic: Place) -> int:
+def shared_switches(gpu: PciPlace, nic: PciPlace) -> int:
     """Return the number of PCIe switches above both devices; -1 if their NUMA nodes differ."""
     if gpu.cpu != nic.cpu:
         return -1
     return sum(1 for a, b in zip(gpu.above, nic.above, strict=False) if a == b)
 
 
-def path_class(gpu: Place, nic: Place) -> str:
+def path_class(gpu: PciPlace, nic: PciPlace) -> str:
     """Return the class of the path between a GPU and an adapter, in NCCL's terms: PIX, PXB, PHB or SYS."""
     shared = shared_switches(gpu, nic)
     if shared <= 0:
@@ -78,15 +78,15 @@ def path_class(gpu: Place, nic: Place) -> str:
 
 
 @dataclass(slots=True)
-class Tree:
+class PciTree:
     """The devices of one host in a file, in the order of the file."""
 
     given: frozenset[str]
     """The bus ids of devices that are GPUs although they have no class."""
     cpus: list[Element] = field(default_factory=list[Element])
-    gpus: list[Device] = field(default_factory=list[Device])
-    nics: list[Device] = field(default_factory=list[Device])
-    switches: dict[str, Device] = field(default_factory=dict[str, Device])
+    gpus: list[PciDevice] = field(default_factory=list[PciDevice])
+    nics: list[PciDevice] = field(default_factory=list[PciDevice])
+    switches: dict[str, PciDevice] = field(default_factory=dict[str, PciDevice])
     lines: dict[str, int] = field(default_factory=dict[str, int])
     """The line of every PCI device by its name."""
     notes: list[str] = field(default_factory=list[str])
@@ -95,7 +95,7 @@ class Tree:
 _Left = list[tuple[Element, tuple[str, ...]]]
 
 
-def read(text: str, given: frozenset[str]) -> list[Tree]:
+def read(text: str, given: frozenset[str]) -> list[PciTree]:
     """Return the PCI tree of each host in `text`; TopologyError names the line of any fault.
 
     given: the bus ids of GPUs whose PCI device has no class in the file.
@@ -110,9 +110,9 @@ def read(text: str, given: frozenset[str]) -> list[Tree]:
     return [_tree(cpus, given, ignored) for cpus in hosts.values() or [[]]]
 
 
-def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str]) -> Tree:
+def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str]) -> PciTree:
     """Return the tree of one host; `ignored` counts, by tag, unread elements outside all hosts."""
-    tree = Tree(given)
+    tree = PciTree(given)
     lines: dict[str, int] = {}
     ignored = ignored.copy()
     for cpu in cpus:
@@ -158,18 +158,18 @@ def _check_cpu(cpu: Element, lines: dict[str, int]) -> None:
         raise TopologyError(f"line {cpu.line}: more than {_MAX_CPUS} CPUs")
 
 
-def _visit(tree: Tree, left: _Left, ignored: Counter[str]) -> None:
+def _visit(tree: PciTree, left: _Left, ignored: Counter[str]) -> None:
     """Remove the last element of `left` and add its device to `tree`; add the children of a PCIe switch to `left`."""
     element, above = left.pop()
     cpu = len(tree.cpus) - 1
     if element.tag == "nic":
-        tree.nics.append(Device(element, "", cpu, above))
+        tree.nics.append(PciDevice(element, "", cpu, above))
     elif element.tag != "pci":
         ignored[element.tag] += 1
     else:
         bus_id = checked_bus_id(element.get("busid"), f"line {element.line}: pci busid")
         role = _role(element, bus_id, tree.given)
-        device = Device(element, _name(tree, element, bus_id, is_switch=role == "switch"), cpu, above)
+        device = PciDevice(element, _name(tree, element, bus_id, is_switch=role == "switch"), cpu, above)
         if role == "switch":
             tree.switches[device.name] = device
             left.extend((child, (*above, device.name)) for child in reversed(element.children))
@@ -178,7 +178,7 @@ def _visit(tree: Tree, left: _Left, ignored: Counter[str]) -> None:
     _check_sizes(tree, element.line)
 
 
-def _check_sizes(tree: Tree, line: int) -> None:
+def _check_sizes(tree: PciTree, line: int) -> None:
     for what, count, limit in (
         ("GPUs", len(tree.gpus), _MAX_GPUS),
         ("network adapters", len(tree.nics), _MAX_NICS),
@@ -195,7 +195,7 @@ def checked_bus_id(word: object, what: str) -> str:
     return word.lower()
 
 
-def _name(tree: Tree, element: Element, bus_id: str, *, is_switch: bool) -> str:
+def _name(tree: PciTree, element: Element, bus_id: str, *, is_switch: bool) -> str:
     """Return a unique name for a PCI device: its bus id, plus "#2" and so on if several switches have the same.
 
     Hand-drawn models repeat bus ids of switches; for any other device this is a TopologyError.

@@ -40,7 +40,7 @@ _FEW = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class _Device:
+class _GraphDevice:
     """A device with lines of its own."""
 
     kind: str
@@ -57,12 +57,12 @@ class _Device:
 class Host:
     """What a graph shows of one host."""
 
-    cpus: list[_Device] = field(default_factory=list[_Device])
-    gpus: list[_Device] = field(default_factory=list[_Device])
-    switches: dict[str, _Device] = field(default_factory=dict[str, _Device])
-    adapters: dict[str, _Device] = field(default_factory=dict[str, _Device])
-    ends: list[tuple[_Device, str, float, str, str, str]] = field(
-        default_factory=list[tuple[_Device, str, float, str, str, str]]
+    cpus: list[_GraphDevice] = field(default_factory=list[_GraphDevice])
+    gpus: list[_GraphDevice] = field(default_factory=list[_GraphDevice])
+    switches: dict[str, _GraphDevice] = field(default_factory=dict[str, _GraphDevice])
+    adapters: dict[str, _GraphDevice] = field(default_factory=dict[str, _GraphDevice])
+    ends: list[tuple[_GraphDevice, str, float, str, str, str]] = field(
+        default_factory=list[tuple[_GraphDevice, str, float, str, str, str]]
     )
     """(device, type of link, GB/s, kind, key, remark) of each link to a device without lines of its own."""
 
@@ -73,7 +73,7 @@ class Host:
 
 
 @dataclass(slots=True)
-class Graph:
+class SystemGraph:
     """The hosts of one graph by their number in it, and what its text leaves open."""
 
     hosts: dict[str, Host] = field(default_factory=dict[str, Host])
@@ -94,10 +94,10 @@ def bus_id(number: str) -> str:
 # ---- lines -----------------------------------------------------------------------------------------------------
 
 
-def read(lines: Iterable[tuple[int, str]]) -> Graph:
+def read(lines: Iterable[tuple[int, str]]) -> SystemGraph:
     """Return the graph in `lines`, each with its number in the log; lines that do not fit become a note."""
-    graph = Graph()
-    open_: list[tuple[int, str, _Device]] = []
+    graph = SystemGraph()
+    open_: list[tuple[int, str, _GraphDevice]] = []
     odd: list[int] = []
     for count, (number, line) in enumerate(lines, 1):
         if count > _MAX_DEVICES:
@@ -114,7 +114,7 @@ def read(lines: Iterable[tuple[int, str]]) -> Graph:
     return graph
 
 
-def _root(graph: Graph, found: re.Match[str]) -> list[tuple[int, str, _Device]]:
+def _root(graph: SystemGraph, found: re.Match[str]) -> list[tuple[int, str, _GraphDevice]]:
     """Begin the tree of a CPU."""
     kind, host_name, key, remark = found[1], found[2] or "0", found[3].lower(), found[4] or ""
     if kind != "CPU":
@@ -122,12 +122,12 @@ def _root(graph: Graph, found: re.Match[str]) -> list[tuple[int, str, _Device]]:
     host = graph.hosts.setdefault(host_name, Host())
     if any(cpu.key == key for cpu in host.cpus):
         return []
-    cpu = _Device("CPU", key, len(host.cpus), (), 0.0, remark)
+    cpu = _GraphDevice("CPU", key, len(host.cpus), (), 0.0, remark)
     host.cpus.append(cpu)
     return [(0, host_name, cpu)]
 
 
-def _grow(graph: Graph, open_: list[tuple[int, str, _Device]], found: re.Match[str]) -> bool:
+def _grow(graph: SystemGraph, open_: list[tuple[int, str, _GraphDevice]], found: re.Match[str]) -> bool:
     """Add the device of a branch; return False if its column is that of no device above, or its kind is unknown."""
     while open_ and open_[-1][0] > len(found[1]):
         open_.pop()
@@ -140,7 +140,7 @@ def _grow(graph: Graph, open_: list[tuple[int, str, _Device]], found: re.Match[s
         host.ends.append((parent, link, gb_per_s, kind, key, remark))
         return link in ("NVL", "XGMI", "XGM", "C2C", "SYS", "QPI", "NET")
     above = (*parent.above, parent.key) if parent.kind == "PCI" else parent.above
-    device = _Device(kind, key, parent.cpu, above, gb_per_s, remark)
+    device = _GraphDevice(kind, key, parent.cpu, above, gb_per_s, remark)
     if kind == "GPU" and all(gpu.key != key for gpu in host.gpus):
         host.gpus.append(device)
     elif kind == "PCI":
@@ -202,7 +202,7 @@ def _numbering(complete: bool) -> Iterator[str]:
         yield "The log does not tell the numbers of the GPUs: they are numbered by bus id."
 
 
-def _vertices(host: Host, gpus: list[_Device]) -> dict[tuple[str, str], int]:
+def _vertices(host: Host, gpus: list[_GraphDevice]) -> dict[tuple[str, str], int]:
     """Return the vertex of each device by kind and key: GPUs, then the components in the order of `_components`."""
     switches = dict.fromkeys(key for _, _, _, kind, key, _ in host.ends if kind == "NVS")
     keys = [("GPU", gpu.key) for gpu in gpus]
@@ -221,13 +221,13 @@ def _components(host: Host) -> Iterator[Component]:
         yield Component(ComponentKind.NVSWITCH, f"NVSwitch {key}")
 
 
-def _numa_node(cpu: _Device) -> int | None:
+def _numa_node(cpu: _GraphDevice) -> int | None:
     """Return the number of a CPU's NUMA node; None for -1, which virtual machines report."""
     number = int(cpu.key, 16)
     return number if number < 1 << 16 else None
 
 
-def _make_of(cpu: _Device) -> str | None:
+def _make_of(cpu: _GraphDevice) -> str | None:
     """Return the make of a CPU as a key of `SPEEDS`, from its architecture, maker and generation; None if unknown."""
     arch, maker, generation, *_ = (*cpu.remark.split("/"), "", "", "")
     if (arch, maker) == _INTEL:
@@ -237,7 +237,7 @@ def _make_of(cpu: _Device) -> str | None:
 
 def _component_links(
     host: Host,
-    gpus: list[_Device],
+    gpus: list[_GraphDevice],
     at: Mapping[tuple[str, str], int],
     gpu_model: str | None,
     notes: list[str],
@@ -281,7 +281,7 @@ def _other_links(
             yield low, high, Link(LinkKind.NVSWITCH, found.lanes, gb_per_s) if kind == "NVS" else found
 
 
-def _direct(host: Host, gpus: list[_Device], gpu_model: str | None) -> Iterator[tuple[int, int, Link]]:
+def _direct(host: Host, gpus: list[_GraphDevice], gpu_model: str | None) -> Iterator[tuple[int, int, Link]]:
     """Yield the links of pairs of GPUs; both ends list them."""
     index = {gpu.key: i for i, gpu in enumerate(gpus)}
     found: dict[tuple[int, int], Link] = {}
@@ -315,7 +315,7 @@ def _lanes(speed: LinkSpeed, gb_per_s: float) -> int:
     return lanes if 1 <= lanes <= speed.most_links and abs(lanes * one - gb_per_s) < _FEW * one * lanes else 0
 
 
-def _nics(host: Host, gpus: list[_Device], adapter_names: Mapping[str, str]) -> Iterator[Nic]:
+def _nics(host: Host, gpus: list[_GraphDevice], adapter_names: Mapping[str, str]) -> Iterator[Nic]:
     """Yield one adapter for each network of a NIC; its number is its rail, as in NCCL's files."""
     listed: set[str] = set()
     with_network: set[str] = set()

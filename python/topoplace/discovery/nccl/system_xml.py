@@ -17,7 +17,7 @@ from itertools import combinations
 from topoplace import _checks
 from topoplace.discovery.nccl import nccl_links, pci_tree
 from topoplace.discovery.nccl.nccl_links import Lanes, PlacedGpu, Wires
-from topoplace.discovery.nccl.pci_tree import Device, Tree
+from topoplace.discovery.nccl.pci_tree import PciDevice, PciTree
 from topoplace.discovery.text import decode, xml_tree
 from topoplace.discovery.text.cpu_list import list_of_mask
 from topoplace.discovery.text.xml_tree import Element
@@ -88,7 +88,7 @@ def parse(
     gpus_given = frozenset(pci_tree.checked_bus_id(word, "gpu_bus_ids") for word in given)
     trees = pci_tree.read(decode.decoded(data, pci_tree.WHAT), gpus_given)
 
-    def host(tree: Tree, machine: str) -> Topology:
+    def host(tree: PciTree, machine: str) -> Topology:
         return _host(tree, lanes, gpu_model, pcie_gb_per_s, assume_no_nvlink, name, machine)
 
     if len(trees) == 1:
@@ -112,7 +112,7 @@ def _joined_hosts(hosts: Mapping[str, Topology], name: str) -> Topology:
 
 
 def _host(
-    tree: Tree,
+    tree: PciTree,
     lanes: Lanes,
     gpu_model: str | None,
     pcie_gb_per_s: float,
@@ -174,7 +174,7 @@ def _unknown_notes(unknown: Sequence[tuple[int, int, Link]]) -> Iterator[str]:
 # ---- GPUs ------------------------------------------------------------------------------------------------------
 
 
-def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
+def _chosen_gpus(tree: PciTree) -> list[PlacedGpu]:
     """Return the GPUs in the order of their numbers; in a skeleton, which has no numbers, of their bus ids."""
     listed = _listed_gpus(tree)
     classified = [device for device in tree.gpus if not any(device.element.children_of("gpu"))]
@@ -192,7 +192,7 @@ def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
     return [PlacedGpu(device, f"GPU{i}", None) for i, device in enumerate(in_order)]
 
 
-def _listed_gpus(tree: Tree) -> dict[int, PlacedGpu]:
+def _listed_gpus(tree: PciTree) -> dict[int, PlacedGpu]:
     """Return, by number, the GPUs that have an XML element `gpu`."""
     listed: dict[int, PlacedGpu] = {}
     for device in tree.gpus:
@@ -208,7 +208,7 @@ def _listed_gpus(tree: Tree) -> dict[int, PlacedGpu]:
 
 
 def _described_gpus(
-    gpus: Sequence[PlacedGpu], tree: Tree, model: str | None, machine: str
+    gpus: Sequence[PlacedGpu], tree: PciTree, model: str | None, machine: str
 ) -> tuple[Gpu, ...]:
     cpus = dict.fromkeys(gpu.device.cpu for gpu in gpus)
     socket_of = {cpu: i for i, cpu in enumerate(cpus)}
@@ -264,7 +264,7 @@ def _cpus(cpu: Element) -> str | None:
 # ---- components ------------------------------------------------------------------------------------------------
 
 
-def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
+def _components(tree: PciTree, wires: Wires) -> tuple[Component, ...]:
     return (
         *(
             Component(ComponentKind.NUMA_NODE, f"NUMA {cpu.get('numaid', '-1')}", _make_of(cpu))
@@ -276,7 +276,7 @@ def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
 
 
 def _component_links(
-    gpus: Sequence[PlacedGpu], tree: Tree, wires: Wires, assumed_gb_per_s: float
+    gpus: Sequence[PlacedGpu], tree: PciTree, wires: Wires, assumed_gb_per_s: float
 ) -> tuple[tuple[int, int, Link], ...]:
     """Return all links from or to components.
 
@@ -293,7 +293,7 @@ def _component_links(
 
 
 def _pcie_links(
-    gpus: Sequence[PlacedGpu], tree: Tree, assumed_gb_per_s: float
+    gpus: Sequence[PlacedGpu], tree: PciTree, assumed_gb_per_s: float
 ) -> Iterator[tuple[tuple[int, int], Link]]:
     """Yield ((vertex, vertex above), link) for the PCIe link from each GPU and each PCIe switch upwards.
 
@@ -316,7 +316,7 @@ def _pcie_links(
         )
 
 
-def _awake(gpus: Sequence[PlacedGpu], tree: Tree) -> dict[str, float]:
+def _awake(gpus: Sequence[PlacedGpu], tree: PciTree) -> dict[str, float]:
     """Return GB/s, those of the fastest GPU, by name of each switch that shows a speed of PCIe 1, and note them."""
     fastest = max((_pcie_gb_per_s(gpu.device.element) or 0.0 for gpu in gpus), default=0.0)
     if not fastest or is_idle_pcie(fastest):
@@ -355,7 +355,7 @@ def _pcie_lanes(pci: Element) -> int:
 
 
 def _between_cpus(
-    tree: Tree, first_cpu: int, assumed_gb_per_s: float
+    tree: PciTree, first_cpu: int, assumed_gb_per_s: float
 ) -> Iterator[tuple[tuple[int, int], Link]]:
     speeds = [_socket_gb_per_s(cpu) for cpu in tree.cpus]
     if len(speeds) > 2:
@@ -385,7 +385,7 @@ def _make_of(cpu: Element) -> str | None:
 # ---- network adapters ------------------------------------------------------------------------------------------
 
 
-def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
+def _nics(gpus: Sequence[PlacedGpu], tree: PciTree) -> tuple[Nic, ...]:
     """Return one adapter for each XML element `net`, and one, named by its bus id, for a device without `net`."""
     nics: dict[str, Nic] = {}
     for device in tree.nics:
@@ -401,12 +401,12 @@ def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
     return tuple(nics.values())
 
 
-def _nets(device: Device) -> list[Element]:
+def _nets(device: PciDevice) -> list[Element]:
     nics = device.element.children_of("nic") if device.element.tag == "pci" else (device.element,)
     return [net for nic in nics for net in nic.children_of("net")]
 
 
-def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
+def _net_gb_per_s(net: Element, tree: PciTree) -> float | None:
     """Return GB/s of a network port, which the file gives in Mb/s; None if the speed is missing or impossibly high."""
     if net.get("speed", "0") in ("0", "-1"):
         return None
@@ -422,13 +422,13 @@ def _rail_of(net: Element) -> int | None:
     return xml_tree.integer(net, "dev", high=_MAX_NUMBER) if "dev" in net.attributes else None
 
 
-def _rails(gpus: Sequence[PlacedGpu], tree: Tree) -> list[int | None]:
+def _rails(gpus: Sequence[PlacedGpu], tree: PciTree) -> list[int | None]:
     """Return the rail of every GPU, that of its nearest network port; all None if a GPU has no single nearest port."""
     rails = [_rail(gpu.device, tree) for gpu in gpus]
     return [None] * len(rails) if None in rails else rails
 
 
-def _rail(gpu: Device, tree: Tree) -> int | None:
+def _rail(gpu: PciDevice, tree: PciTree) -> int | None:
     """Return the rail of the network port that shares the most PCIe switches with the GPU.
 
     None if no port shares a switch, or if several ports share the most.

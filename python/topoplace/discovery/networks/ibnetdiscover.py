@@ -65,7 +65,7 @@ def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _FabricNode:
     kind: str  # Switch, Ca or Rt
     description: str
 
@@ -86,7 +86,7 @@ _Port = tuple[str, str]
 
 @dataclass(slots=True)
 class _Network:
-    nodes: dict[str, _Node] = field(default_factory=dict[str, _Node])
+    nodes: dict[str, _FabricNode] = field(default_factory=dict[str, _FabricNode])
     cables: dict[tuple[_Port, _Port], _Cable] = field(default_factory=dict[tuple[_Port, _Port], _Cable])
     """Each cable by its two ends, the smaller one first; an end is (GUID, port)."""
     notes: list[str] = field(default_factory=list[str])
@@ -102,7 +102,7 @@ def _read(text: str) -> _Network:
             here = section[2]
             if here in network.nodes:
                 raise TopologyError(f"{where}: {_checks.shown(here)} appears twice")
-            network.nodes[here] = _Node(section[1], section[3] or "")
+            network.nodes[here] = _FabricNode(section[1], section[3] or "")
         elif cable := _CABLE.fullmatch(line):
             if not here:
                 raise TopologyError(f"{where}: a cable before the first Switch or Ca")

@@ -40,7 +40,7 @@ class Switch:
 
 
 @dataclass(slots=True)
-class Tree:
+class SwitchTree:
     """The result of reading switches: machines, the levels that join them, and notes."""
 
     machines: tuple[str, ...]
@@ -68,7 +68,7 @@ def from_tree(
     word: str = "switch",
     names: Mapping[int, str] | None = None,
     allow_dangling: bool = False,
-) -> Tree:
+) -> SwitchTree:
     """Return the machines, the levels that join them, and notes, for switches that form a forest; changes `switches`.
 
     Switches with the same child switches and the same machines are merged first. word: what messages call a switch,
@@ -92,7 +92,7 @@ def from_tree(
             f"Nothing joins {len(roots)} trees of the text: {some(roots)} have no {word} above them, "
             "and machines of different trees share no level."
         )
-    return Tree(machines, levels, notes)
+    return SwitchTree(machines, levels, notes)
 
 
 def _top(switch: str, parent: Mapping[str, str]) -> str:
@@ -280,7 +280,7 @@ class Cables:
     """For each switch, the number of cables to machines with unknown names."""
 
 
-def from_cables(cables: Cables, *, what: str) -> Tree:
+def from_cables(cables: Cables, *, what: str) -> SwitchTree:
     """Return the machines and levels of a network that is given by its cables.
 
     what: the text's name in messages.
@@ -304,7 +304,7 @@ def from_cables(cables: Cables, *, what: str) -> Tree:
             seen.add(parts)
             factor = _oversubscription(cables, rank, level)
             levels.append(Level(level_name(level), domains, oversubscription=factor))
-    return Tree(machines, tuple(levels), _cable_notes(cables, rank))
+    return SwitchTree(machines, tuple(levels), _cable_notes(cables, rank))
 
 
 def _distances(cables: Cables) -> dict[str, int]:
@@ -399,6 +399,6 @@ class _Groups:
             self._up[self.of(name)] = top
 
 
-def fabric(tree: Tree, name: str, notes: Iterable[str] = ()) -> Fabric:
+def fabric(tree: SwitchTree, name: str, notes: Iterable[str] = ()) -> Fabric:
     """Return `tree` as a fabric called `name`, with further notes."""
     return Fabric(tree.machines, tree.levels, name, (*tree.notes, *notes))

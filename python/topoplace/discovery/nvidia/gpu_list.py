@@ -36,11 +36,11 @@ class ListedGpu:
     """A GPU and its MIG slices."""
 
     gpu: NamedGpu
-    slices: list[MigSlice] = field(default_factory=list["MigSlice"])
+    slices: list[ListedSlice] = field(default_factory=list["ListedSlice"])
 
 
 @dataclass(frozen=True, slots=True)
-class MigSlice:
+class ListedSlice:
     """One MIG slice of a GPU."""
 
     number: int
@@ -160,7 +160,7 @@ def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:
         raise TopologyError(f"line {number}: {share}c of {of}g is more than there is")
     if any(other.number == int(device) for other in here.slices):
         raise TopologyError(f"line {number}: slice {device} of {here.gpu.name} appears twice")
-    here.slices.append(MigSlice(int(device), int(share or of), int(memory_gb), uuid, number))
+    here.slices.append(ListedSlice(int(device), int(share or of), int(memory_gb), uuid, number))
 
 
 def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str) -> Iterator[Gpu]:

@@ -77,7 +77,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """The cells of one device."""
 
     line: int
@@ -92,7 +92,7 @@ class Matrix:
     """The matrix as printed; every GPU has a row, network adapters may have none."""
 
     header: Header
-    rows: Mapping[str, Row]
+    rows: Mapping[str, MatrixRow]
     notes: tuple[str, ...]
     """What the lines contain beyond the matrix, and what was guessed about them."""
     end: int
@@ -274,9 +274,9 @@ def _titles_of_row(line: str, width: int) -> tuple[Word, ...]:
 # ---- rows ------------------------------------------------------------------------------------------------------
 
 
-def _read_rows(lines: Sequence[str], header: Header, notes: list[str]) -> dict[str, Row]:
+def _read_rows(lines: Sequence[str], header: Header, notes: list[str]) -> dict[str, MatrixRow]:
     """Return the rows by device."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, MatrixRow] = {}
     missing = set(header.gpus)
     for number, line in _matrix_lines(lines, header):
         if not missing and _GPUS.match(line.lstrip()) and _as_header(number - 1, line, lines):
@@ -329,7 +329,7 @@ def _matrix_lines(lines: Sequence[str], header: Header) -> Iterator[tuple[int, s
             yield number, line
 
 
-def _read_row(number: int, line: str, words: Sequence[Word], header: Header) -> Row:
+def _read_row(number: int, line: str, words: Sequence[Word], header: Header) -> MatrixRow:
     count = len(header.devices)
     for device, (word, _, _) in zip(header.devices, words, strict=False):
         if word in _OMITTED:
@@ -345,7 +345,7 @@ def _read_row(number: int, line: str, words: Sequence[Word], header: Header) -> 
             f"line {number}: {found} columns, the header has {count}; give the line as printed"
         )
     labels = tuple(sys.intern(_OLD_LABELS.get(word, word)) for word, _, _ in words[:count])
-    return Row(number, labels, _affinity(number, line, words[count:], header))
+    return MatrixRow(number, labels, _affinity(number, line, words[count:], header))
 
 
 def _affinity(number: int, line: str, words: Sequence[Word], header: Header) -> dict[str, str]:

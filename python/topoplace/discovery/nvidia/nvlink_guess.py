@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import combinations
 
-from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NUMA, NVLINKS, Header, Row
+from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NUMA, NVLINKS, Header, MatrixRow
 from topoplace.topology.links.link_catalogue import SPEEDS, models_in, nvlink_of
 
 _NAMED = re.compile(
@@ -38,7 +38,7 @@ class Guess:
     """The models that the text fits, and by what, as the end of a sentence; "" if nothing is known."""
 
 
-def beside(lines: Sequence[str], rows: Mapping[str, Row]) -> Iterator[str]:
+def beside(lines: Sequence[str], rows: Mapping[str, MatrixRow]) -> Iterator[str]:
     """Yield the lines that are not rows of the matrix; very long ones are left out."""
     own = {row.line for row in rows.values()}
     return (line for number, line in enumerate(lines, 1) if number not in own and len(line) <= _MAX_LINE)
@@ -50,7 +50,7 @@ def named_model(lines: Iterable[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Guess:
+def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, MatrixRow]) -> Guess:
     """Return the likely speed of an NVLink in the matrix of `header` and `rows`, which stands in `lines`."""
     facts = _facts(lines, header, rows)
     model = _mentioned_model(beside(lines, rows))
@@ -139,7 +139,7 @@ _RULES: Sequence[_Rule] = (
 )
 
 
-def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> _Facts:
+def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, MatrixRow]) -> _Facts:
     links = [_links_of(header, rows[gpu]) for gpu in header.gpus]
     return _Facts(
         len(header.gpus),
@@ -158,7 +158,7 @@ def _mentioned_model(lines: Iterable[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _links_of(header: Header, row: Row) -> list[int]:
+def _links_of(header: Header, row: MatrixRow) -> list[int]:
     """Return the numbers of NVLinks from the GPU of `row` to each GPU that it has some to."""
     labels = (row.labels[header.column[gpu]] for gpu in header.gpus)
     return [int(match[1]) for label in labels if (match := NVLINKS.fullmatch(label))]
@@ -170,12 +170,12 @@ def _first_cpus(cell: str) -> int:
     return int(found[2]) - int(found[1]) + 1 if found else 0
 
 
-def _has_memory_nodes(header: Header, rows: Mapping[str, Row]) -> bool:
+def _has_memory_nodes(header: Header, rows: Mapping[str, MatrixRow]) -> bool:
     """Return True if a GPU's own memory is a NUMA node, as on Grace."""
     return any(rows[gpu].affinity.get(GPU_NUMA, "N/A").isdigit() for gpu in header.gpus)
 
 
-def _has_management_ports(header: Header, rows: Mapping[str, Row]) -> bool:
+def _has_management_ports(header: Header, rows: Mapping[str, MatrixRow]) -> bool:
     """Return True if four adapters share a PCIe switch with each other and with no GPU, as those of NVSwitches do."""
     far = [
         nic
@@ -186,7 +186,9 @@ def _has_management_ports(header: Header, rows: Mapping[str, Row]) -> bool:
     return any(len(group) == _MANAGEMENT_PORTS for group in near)
 
 
-def _shared_switches(header: Header, rows: Mapping[str, Row], nics: Sequence[str]) -> Iterator[set[str]]:
+def _shared_switches(
+    header: Header, rows: Mapping[str, MatrixRow], nics: Sequence[str]
+) -> Iterator[set[str]]:
     """Yield for each adapter in `nics` those behind the same PCIe switch, itself included."""
     pairs = [
         {one, other}

@@ -33,7 +33,7 @@ from topoplace.discovery.nvidia.matrix_rows import (
     NVLINKS,
     Header,
     Matrix,
-    Row,
+    MatrixRow,
 )
 from topoplace.discovery.nvidia.nvlink_guess import Guess
 from topoplace.discovery.text import decode, unread
@@ -164,7 +164,7 @@ def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[st
 # ---- meaning ---------------------------------------------------------------------------------------------------
 
 
-def _check_symmetry(header: Header, rows: Mapping[str, Row]) -> None:
+def _check_symmetry(header: Header, rows: Mapping[str, MatrixRow]) -> None:
     there_are = [(i, device, rows[device]) for i, device in enumerate(header.devices) if device in rows]
     for count, (i, u, row) in enumerate(there_are, 1):
         for j, v, other in there_are[:count]:
@@ -180,7 +180,7 @@ def _check_symmetry(header: Header, rows: Mapping[str, Row]) -> None:
                 )
 
 
-def _model_beside(lines: Sequence[str], rows: Mapping[str, Row], has_nvlink: bool) -> str | None:
+def _model_beside(lines: Sequence[str], rows: Mapping[str, MatrixRow], has_nvlink: bool) -> str | None:
     """Return the GPU model that lines around the matrix name; None if that is no help."""
     named = nvlink_guess.named_model(nvlink_guess.beside(lines, rows))
     return named if named and (nvlink_of(named) or not has_nvlink) else None
@@ -237,7 +237,7 @@ def _guess_notes(guess: Guess | None, models: Sequence[str | None]) -> Iterator[
     yield f"{told or 'The GPU model is not told'}: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}."
 
 
-def _notes(header: Header, rows: Mapping[str, Row], pcie_gb_per_s: float) -> list[str]:
+def _notes(header: Header, rows: Mapping[str, MatrixRow], pcie_gb_per_s: float) -> list[str]:
     columns = [header.column[gpu] for gpu in header.gpus]
     labels = {rows[gpu].labels[column] for gpu in header.gpus for column in columns}
     notes: list[str] = []
@@ -268,7 +268,7 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
 
 def _gpus(
     header: Header,
-    rows: Mapping[str, Row],
+    rows: Mapping[str, MatrixRow],
     models: Sequence[str | None],
     machine: str,
     uuids: Mapping[str, str],
@@ -302,7 +302,7 @@ def _numa_node(cell: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _affinity_notes(header: Header, rows: Mapping[str, Row]) -> Iterator[str]:
+def _affinity_notes(header: Header, rows: Mapping[str, MatrixRow]) -> Iterator[str]:
     """Yield notes on affinities that a `Gpu` has no place for."""
     several = _cells(header, rows, NUMA, lambda cell: not cell.isdigit())
     if several:
@@ -319,7 +319,7 @@ def _affinity_notes(header: Header, rows: Mapping[str, Row]) -> Iterator[str]:
         yield f"CPU affinities that are no lists of CPUs, and left out: {odd}."
 
 
-def _cells(header: Header, rows: Mapping[str, Row], title: str, which: Callable[[str], bool]) -> str:
+def _cells(header: Header, rows: Mapping[str, MatrixRow], title: str, which: Callable[[str], bool]) -> str:
     """Return the cells of a column that `which` chooses, as in "GPU0 0-1, GPU1 2-3"; empty cells are left out."""
     cells = [(gpu, rows[gpu].affinity.get(title, "N/A")) for gpu in header.gpus]
     return ", ".join(f"{gpu} {cell}" for gpu, cell in cells if cell != "N/A" and which(cell))
@@ -338,7 +338,7 @@ def _sockets(affinities: Sequence[Mapping[str, str]]) -> Sequence[int | None]:
     return ()
 
 
-def _sockets_of_paths(header: Header, rows: Mapping[str, Row]) -> Sequence[int | None]:
+def _sockets_of_paths(header: Header, rows: Mapping[str, MatrixRow]) -> Sequence[int | None]:
     """Return the socket of each GPU by the paths: only those of different sockets have SYS.
 
     All are None if no pair has SYS or all have it, as in some virtual machines, and if NVLinks hide paths.
@@ -354,7 +354,7 @@ def _sockets_of_paths(header: Header, rows: Mapping[str, Row]) -> Sequence[int |
 
 
 def _links(
-    header: Header, rows: Mapping[str, Row], ports: Sequence[LinkSpeed], pcie_gb_per_s: float
+    header: Header, rows: Mapping[str, MatrixRow], ports: Sequence[LinkSpeed], pcie_gb_per_s: float
 ) -> Iterator[tuple[int, int, Link]]:
     columns = [header.column[gpu] for gpu in header.gpus]
     labels = [[rows[gpu].labels[column] for column in columns] for gpu in header.gpus]
@@ -383,7 +383,7 @@ def _lanes(label: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _nics(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Iterator[Nic]:
+def _nics(lines: Sequence[str], header: Header, rows: Mapping[str, MatrixRow]) -> Iterator[Nic]:
     # Of a name that is given twice, such as below a second matrix, the first counts.
     named = {match[1]: match[2] for match in map(_NIC_NAME.fullmatch, reversed(lines)) if match}
     for nic in header.nics:

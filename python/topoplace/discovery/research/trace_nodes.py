@@ -69,7 +69,7 @@ class TraceNodes:
     """CPUs and memory of each machine, for `Cluster` and `simulate`; () if the list does not have both."""
 
 
-class _Node(NamedTuple):
+class _TraceNode(NamedTuple):
     name: str
     num_gpus: int
     model: str | None
@@ -141,7 +141,7 @@ def _columns_of(header: list[str]) -> _Columns | None:
     return None
 
 
-def _nodes(text: str) -> Iterator[tuple[int, _Node]]:
+def _nodes(text: str) -> Iterator[tuple[int, _TraceNode]]:
     """Yield (line number, node) of each row; TopologyError names a row that cannot be read."""
     try:
         rows = lines(text)
@@ -160,7 +160,7 @@ def _nodes(text: str) -> Iterator[tuple[int, _Node]]:
         raise TopologyError(str(error)) from None
 
 
-def _node(columns: _Columns, line: int, cells: Mapping[str, str]) -> _Node:
+def _node(columns: _Columns, line: int, cells: Mapping[str, str]) -> _TraceNode:
     name = _checks.text(cells[columns.machine].strip(), f"line {line}: {columns.machine}", TopologyError)
     num_gpus = number(cells[columns.gpus], float, line, columns.gpus, high=MAX_GPUS)
     if not num_gpus.is_integer():
@@ -171,7 +171,7 @@ def _node(columns: _Columns, line: int, cells: Mapping[str, str]) -> _Node:
         memory = number(cells[columns.memory], float, line, columns.memory) * columns.memory_bytes / 1e9
         hosts = HostResources(round(cpus, 3), memory)
     memory_gb = _MEMORY.fullmatch(cells.get(columns.gpu_memory, ""))
-    return _Node(
+    return _TraceNode(
         name,
         int(num_gpus),
         cells.get(columns.model, "").strip() or None,
@@ -180,14 +180,14 @@ def _node(columns: _Columns, line: int, cells: Mapping[str, str]) -> _Node:
     )
 
 
-def _machine(node: _Node, pcie_gb_per_s: float) -> Topology:
+def _machine(node: _TraceNode, pcie_gb_per_s: float) -> Topology:
     gpus = [Gpu(i, f"GPU{i}", node.model, memory_gb=node.gpu_memory_gb or None) for i in range(node.num_gpus)]
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = [(u, v, unknown) for v in range(len(gpus)) for u in range(v)]
     return Topology(gpus, links, default=pcie_gb_per_s, name=node.model or "GPU")
 
 
-def _given(template: Topology | Mapping[str, Topology], node: _Node, line: int) -> Topology:
+def _given(template: Topology | Mapping[str, Topology], node: _TraceNode, line: int) -> Topology:
     if isinstance(template, Mapping):
         machine = template.get(node.model or "")
         if machine is None:

@@ -18,7 +18,7 @@ _PAIR = re.compile(r'\s*([A-Za-z_]+)\s*=\s*("[^"]*"|[^\s"]\S*|(?=\s|$))(?:\s+|$)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ConfRecord:
     """One line of KEY=VALUE pairs, joined with its continuation lines."""
 
     line: int
@@ -50,7 +50,7 @@ def _help(key: str) -> str:
     return f"it is one of {file}: give each file as a text of its own" if file else "remove or correct it"
 
 
-def records(text: str, known: frozenset[str]) -> Iterator[Record]:
+def records(text: str, known: frozenset[str]) -> Iterator[ConfRecord]:
     """Yield a record for each line of `text` with content; comments are removed and continuation lines joined.
 
     The hyphens of a manual page's source, written as backslash and hyphen, are read as hyphens.
@@ -80,7 +80,7 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
                 raise TopologyError(f"line {line}: {match[1]} appears twice")
             values[key] = match[2].strip('"')
             place = match.end()
-        yield Record(line, values)
+        yield ConfRecord(line, values)
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from topoplace import _checks
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.slurm import conf_records
-from topoplace.discovery.slurm.conf_records import Record
+from topoplace.discovery.slurm.conf_records import ConfRecord
 from topoplace.discovery.text import decode, host_list
 from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
@@ -106,7 +106,7 @@ def parse(
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    record: Record
+    record: ConfRecord
     nodes: tuple[str, ...]  # the machines it applies to; () for all
 
     @property
@@ -197,12 +197,12 @@ def _uncounted(line: _Line, machine: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Device:
+class _GresDevice:
     line: _Line
     file: str | None
 
 
-def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator[_Device]:
+def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator[_GresDevice]:
     others: dict[str, None] = {}
     owner: dict[str, str] = {}
     left = MAX_GPUS
@@ -230,7 +230,7 @@ def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator
                 f"{line.record.where}: Links of {len(files)} devices at once; give each its own line"
             )
         _refuse_repeated(files, line.record.where, owner)
-        yield from (_Device(line, file) for file in files)
+        yield from (_GresDevice(line, file) for file in files)
     if others:
         notes.append(f"Not GPUs, and left out: {_checks.shown(', '.join(others))}.")
 
@@ -288,7 +288,7 @@ def _files(line: _Line, left: int) -> Sequence[str | None]:
     return files or [None] * count
 
 
-def _gpu(gpu: Gpu, device: _Device) -> Gpu:
+def _gpu(gpu: Gpu, device: _GresDevice) -> Gpu:
     """Return `gpu` with what Type tells; a MIG slice is part of the first of its files."""
     found = of_type(gpu, device.line.record.get("type"), f"{device.line.record.where}: ")
     parent = (device.file or "").split(",")[0].rpartition("/")[2] or None
@@ -311,13 +311,13 @@ def of_type(gpu: Gpu, named: str | None, where: str) -> Gpu:
     return replace(gpu, model=model, memory_gb=float(found[4]) or None, fraction=compute / whole)
 
 
-def _names(devices: Sequence[_Device]) -> list[str]:
+def _names(devices: Sequence[_GresDevice]) -> list[str]:
     """Return the last part of each device file if these are distinct, else GPU0, GPU1 and so on."""
     names = [(device.file or "").rpartition("/")[2] for device in devices]
     return names if all(names) and len(set(names)) == len(names) else [f"GPU{i}" for i in range(len(devices))]
 
 
-def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
+def _sockets(devices: Sequence[_GresDevice], notes: list[str]) -> list[int | None]:
     """Return the socket of each device: one number, from 0, for each distinct set of Cores.
 
     All are None if a device has no Cores or different sets overlap.
@@ -337,7 +337,7 @@ def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
     return [number[cell] for cell in cells]
 
 
-def _cores(record: Record) -> str | None:
+def _cores(record: ConfRecord) -> str | None:
     """Return the text of Cores in `record`, such as "0-3,8", without surrounding brackets; None if there is none."""
     cell = record.get("cores") or record.get("cpus")
     return cell[1:-1] if cell and cell[0] + cell[-1] == "[]" else cell
@@ -358,7 +358,7 @@ def _spans(cores: str) -> Iterator[tuple[int, int]]:
 
 
 def _unknown_links(
-    devices: Sequence[_Device], whole: Sequence[int], pcie_gb_per_s: float, notes: list[str]
+    devices: Sequence[_GresDevice], whole: Sequence[int], pcie_gb_per_s: float, notes: list[str]
 ) -> list[tuple[int, int, Link]]:
     """Return a link of kind UNKNOWN for every pair of the `whole` GPUs if no line has Links, else []."""
     if len(whole) < 2 or any("links" in device.line.record.values for device in devices):
@@ -371,7 +371,7 @@ def _unknown_links(
 
 
 def _links(
-    devices: Sequence[_Device], gpus: Sequence[Gpu], model_given: bool
+    devices: Sequence[_GresDevice], gpus: Sequence[Gpu], model_given: bool
 ) -> Iterator[tuple[int, int, Link]]:
     rows = _link_rows(devices)
     place = _places(rows)
@@ -404,7 +404,7 @@ def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
     return Link(kind, width, width * speed.gb_per_s)
 
 
-def _link_rows(devices: Sequence[_Device]) -> list[tuple[str, list[int]]]:
+def _link_rows(devices: Sequence[_GresDevice]) -> list[tuple[str, list[int]]]:
     """Return for each device the line of its Links, for messages, and their numbers; [] if no line has Links."""
     linked = [device for device in devices if "links" in device.line.record.values]
     if not linked:
@@ -415,7 +415,7 @@ def _link_rows(devices: Sequence[_Device]) -> list[tuple[str, list[int]]]:
     return [_link_row(device.line.record, len(devices)) for device in devices]
 
 
-def _link_row(record: Record, count: int) -> tuple[str, list[int]]:
+def _link_row(record: ConfRecord, count: int) -> tuple[str, list[int]]:
     words = record.values["links"].split(",")
     where = f"{record.where}: Links"
     if len(words) != count:

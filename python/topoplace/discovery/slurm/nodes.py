@@ -53,7 +53,7 @@ _WHICH = "`scontrol show node -d` tells which"
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _SlurmNode:
     """What a text says about one node, in Slurm's words; None for what it does not say."""
 
     name: str
@@ -129,7 +129,7 @@ def in_use(data: str | bytes) -> tuple[InUse, ...]:
 
 
 def _machine(
-    node: _Node, template: Topology | None, gpu_model: str | None, pcie_gb_per_s: float
+    node: _SlurmNode, template: Topology | None, gpu_model: str | None, pcie_gb_per_s: float
 ) -> Topology | None:
     kinds = list(_kinds(node))
     total = sum(count for _, count, _ in kinds)
@@ -157,7 +157,7 @@ def _machine(
     return with_host_paths(Topology(gpus, links, default=pcie_gb_per_s, name=gpus[0].model or "GPU"))
 
 
-def _kinds(node: _Node) -> Iterator[tuple[str | None, int, int | None]]:
+def _kinds(node: _SlurmNode) -> Iterator[tuple[str | None, int, int | None]]:
     """Yield type, number and socket of equal GPUs of a node; devices of a type each have no model.
 
     The socket is None unless Gres names a single one for them.
@@ -169,7 +169,7 @@ def _kinds(node: _Node) -> Iterator[tuple[str | None, int, int | None]]:
 
 
 def _cluster(
-    nodes: Sequence[_Node], machines: Mapping[str, Topology], name: str, links_unknown: bool
+    nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], name: str, links_unknown: bool
 ) -> Topology:
     without = [node.name for node in nodes if node.name not in machines]
     if not machines:
@@ -190,7 +190,7 @@ def _cluster(
     return joined(machines, (), name, notes)
 
 
-def _left_out(nodes: Sequence[_Node]) -> Iterator[str]:
+def _left_out(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
     """Yield notes on what the text says of nodes with GPUs and a topology has no place for."""
     held = [f"{node.name} ({count})" for node in nodes if node.used is None and (count := _allocated(node))]
     if held:
@@ -203,20 +203,20 @@ def _left_out(nodes: Sequence[_Node]) -> Iterator[str]:
         yield f"Nodes in a reservation, which only its jobs get: {switch_tree.some(reserved)}."
 
 
-def _other_kinds(node: _Node) -> Iterator[str]:
+def _other_kinds(node: _SlurmNode) -> Iterator[str]:
     """Yield the kinds of Gres of a node that are no GPUs."""
     if node.gres is not None and node.gres not in _NONE:
         kinds = (item.partition(":")[0] for item in _ITEM.findall(node.gres))
         yield from (kind for kind in kinds if not kind.startswith("gpu"))
 
 
-def _is_split(node: _Node) -> bool:
+def _is_split(node: _SlurmNode) -> bool:
     """Return True if a node has several sockets, and a GPU whose socket is not told."""
     several = node.sockets not in ("", "0", "1") or "(S:" in (node.gres or "")
     return several and any(socket is None for _, _, socket in _kinds(node))
 
 
-def _allocated(node: _Node) -> int:
+def _allocated(node: _SlurmNode) -> int:
     """Return the number of GPUs that AllocTRES counts."""
     found = _ALLOCATED.search(node.allocated or "")
     return int(found[1]) if found else 0
@@ -225,7 +225,7 @@ def _allocated(node: _Node) -> int:
 # ---- GPUs in use -----------------------------------------------------------------------------------------------
 
 
-def _held(node: _Node) -> Iterator[InUse]:
+def _held(node: _SlurmNode) -> Iterator[InUse]:
     if node.used is not None:
         for _, count, indices in _gpus_in(node.used, f"{node.where}GresUsed"):
             places = list(_places(indices or ""))
@@ -252,7 +252,7 @@ def _of_jobs(document: Fields) -> Iterator[InUse]:
         hosts = yaml_tree.scalar(fields, "nodes") or ""
         names = host_list.expanded(hosts, f"{where}nodes") if details else []
         for node, detail in zip(names, details, strict=False):
-            yield from _held(_Node(node, f"{where}node {_checks.shown(node)}: ", None, detail))
+            yield from _held(_SlurmNode(node, f"{where}node {_checks.shown(node)}: ", None, detail))
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------
@@ -286,15 +286,15 @@ def _places(indices: str) -> Iterator[int]:
             yield from range(int(match[1]), last + 1)
 
 
-def _nodes(text: str) -> Iterator[_Node]:
+def _nodes(text: str) -> Iterator[_SlurmNode]:
     """Yield the nodes in `text`, each once."""
     if document := _document(text):
-        found: Iterable[_Node] = _json_nodes(document)
+        found: Iterable[_SlurmNode] = _json_nodes(document)
     elif _TABLE.search(text):
         found = _rows(text)
     else:
         found = _records(text)
-    seen: dict[str, _Node] = {}
+    seen: dict[str, _SlurmNode] = {}
     for node in found:
         first = seen.setdefault(node.name, node)
         if (first.gres, first.used) != (node.gres, node.used):
@@ -302,7 +302,7 @@ def _nodes(text: str) -> Iterator[_Node]:
     yield from seen.values()
 
 
-def _rows(text: str) -> Iterator[_Node]:
+def _rows(text: str) -> Iterator[_SlurmNode]:
     """Yield the nodes of a table of sinfo; a node in several partitions has several rows."""
     titles: list[str] = []
     for number, line in decode.numbered_lines(text):
@@ -318,7 +318,7 @@ def _rows(text: str) -> Iterator[_Node]:
         listed = next(row[title] for title in _NAMED if title in row)
         for name in host_list.expanded(listed, f"line {number}: NODELIST"):
             where = f"line {number}: node {_checks.shown(name)}: "
-            yield _Node(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE", ""))
+            yield _SlurmNode(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE", ""))
 
 
 def _cells(line: str) -> list[str]:
@@ -326,7 +326,7 @@ def _cells(line: str) -> list[str]:
     return line.replace("|", " ").split()
 
 
-def _records(text: str) -> Iterator[_Node]:
+def _records(text: str) -> Iterator[_SlurmNode]:
     """Yield the nodes of records that begin with NodeName=, on one line or several."""
     starts = [match.start() for match in _RECORD.finditer(text)]
     for start, end in pairwise([*starts, len(text)]):
@@ -341,7 +341,7 @@ def _records(text: str) -> Iterator[_Node]:
                 state = ""  # the default of slurm.conf: the node has the state it had before
             used, allocated = values.get("GresUsed"), values.get("AllocTRES")
             sockets = values.get("Sockets", "")
-            yield _Node(name, where, values.get("Gres", ""), used, state, allocated, sockets)
+            yield _SlurmNode(name, where, values.get("Gres", ""), used, state, allocated, sockets)
 
 
 def _document(text: str) -> Fields:
@@ -351,7 +351,7 @@ def _document(text: str) -> Fields:
     return yaml_tree.fields(next(yaml_tree.documents(text, "Slurm's nodes")), "Slurm's nodes")
 
 
-def _json_nodes(document: Fields) -> Iterator[_Node]:
+def _json_nodes(document: Fields) -> Iterator[_SlurmNode]:
     """Yield the nodes that `scontrol`, `sinfo` or slurmrestd list."""
     for one in yaml_tree.items(document, "nodes"):
         node = yaml_tree.fields(one, "a node")
@@ -360,7 +360,7 @@ def _json_nodes(document: Fields) -> Iterator[_Node]:
         used, allocated = yaml_tree.scalar(node, "gres_used"), yaml_tree.scalar(node, "tres_used")
         where = f"node {_checks.shown(name)}: "
         sockets = yaml_tree.scalar(node, "sockets") or ""
-        yield _Node(name, where, yaml_tree.scalar(node, "gres") or "", used, state, allocated, sockets)
+        yield _SlurmNode(name, where, yaml_tree.scalar(node, "gres") or "", used, state, allocated, sockets)
     for one in yaml_tree.items(document, "sinfo"):
         group = yaml_tree.fields(one, "an entry of sinfo")
         held = yaml_tree.fields(group.get("gres"), "gres")
@@ -368,7 +368,7 @@ def _json_nodes(document: Fields) -> Iterator[_Node]:
         for listed in _words(yaml_tree.fields(group.get("nodes"), "nodes").get("nodes")):
             for name in host_list.expanded(listed, "nodes"):
                 total, used = yaml_tree.scalar(held, "total"), yaml_tree.scalar(held, "used")
-                yield _Node(name, f"node {_checks.shown(name)}: ", total or "", used, state)
+                yield _SlurmNode(name, f"node {_checks.shown(name)}: ", total or "", used, state)
 
 
 def _words(value: object) -> list[str]:

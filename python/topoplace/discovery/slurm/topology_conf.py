@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import conf_records
-from topoplace.discovery.slurm.conf_records import Record
+from topoplace.discovery.slurm.conf_records import ConfRecord
 from topoplace.discovery.text import decode, host_list
 from topoplace.errors import TopologyError
 from topoplace.topology.fabric import Fabric, Level
@@ -49,7 +49,7 @@ def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = Fals
 
 
 def of_records(
-    lines: Sequence[Record], name: str, file: str, notes: Sequence[str] = (), *, allow_dangling: bool
+    lines: Sequence[ConfRecord], name: str, file: str, notes: Sequence[str] = (), *, allow_dangling: bool
 ) -> Fabric:
     """Return the fabric that the records in `lines` describe, with further notes; see `parse` for levels and errors.
 
@@ -73,20 +73,20 @@ def of_records(
     return switch_tree.fabric(tree, name, [*notes, *_speed_notes(named), f"Slurm's {file} tells no speeds."])
 
 
-def _as_written(lines: list[Record]) -> list[Record]:
+def _as_written(lines: list[ConfRecord]) -> list[ConfRecord]:
     """Return records of `scontrol` output as those of an equal `topology.conf`; records of a file stay the same."""
     written = [record for record in lines if "aggregatedblock" not in record.values]
     sizes = {record.get("blocksize"): record.line for record in lines if "blocksize" in record.values}
     if len(written) < len(lines):
         numbers = sorted((size for size in sizes if size and size.isdecimal()), key=int)
-        written.append(Record(lines[-1].line, {"blocksizes": ",".join(numbers)}))
+        written.append(ConfRecord(lines[-1].line, {"blocksizes": ",".join(numbers)}))
     return written
 
 
-def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | None]:
+def _sorted_out(lines: Sequence[ConfRecord]) -> tuple[str, list[ConfRecord], ConfRecord | None]:
     """Return the key that names the file's entries, such as "switchname", their records, and that of BlockSizes."""
-    named: list[Record] = []
-    sizes: Record | None = None
+    named: list[ConfRecord] = []
+    sizes: ConfRecord | None = None
     kind = ""
     for record in lines:
         keys = [key for key in _NAMES if key in record.values]
@@ -114,7 +114,7 @@ def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | No
     return kind, named, sizes
 
 
-def _switches(named: Sequence[Record], kind: str) -> list[switch_tree.Switch]:
+def _switches(named: Sequence[ConfRecord], kind: str) -> list[switch_tree.Switch]:
     left = host_list.MAX_HOSTS
     switches: list[switch_tree.Switch] = []
     for record in named:
@@ -134,7 +134,7 @@ def _switches(named: Sequence[Record], kind: str) -> list[switch_tree.Switch]:
     return switches
 
 
-def _drop_those_below(named: Sequence[Record], switches: Sequence[switch_tree.Switch]) -> None:
+def _drop_those_below(named: Sequence[ConfRecord], switches: Sequence[switch_tree.Switch]) -> None:
     """Remove from each switch the machines that a switch of a lower Level has.
 
     `scontrol` lists for a switch all machines below it, not only those attached to it.
@@ -148,7 +148,7 @@ def _drop_those_below(named: Sequence[Record], switches: Sequence[switch_tree.Sw
         below.update(machine for switch in here for machine in switch.machines)
 
 
-def _level(record: Record) -> int:
+def _level(record: ConfRecord) -> int:
     text = record.get("level") or ""
     if not re.fullmatch(r"[0-9]{1,3}", text):
         raise TopologyError(
@@ -157,13 +157,15 @@ def _level(record: Record) -> int:
     return int(text)
 
 
-def _refuse_switches(named: Sequence[Record], kind: str) -> None:
+def _refuse_switches(named: Sequence[ConfRecord], kind: str) -> None:
     for record in named:
         if "switches" in record.values:
             raise TopologyError(f"{record.where}: Switches in a line of {_NAMES[kind]}")
 
 
-def _larger_blocks(sizes: Record, blocks: Sequence[str], tree: switch_tree.Tree) -> tuple[Level, ...]:
+def _larger_blocks(
+    sizes: ConfRecord, blocks: Sequence[str], tree: switch_tree.SwitchTree
+) -> tuple[Level, ...]:
     """Return one level for each block size after the first; it joins blocks that are neighbours in the file."""
     numbers = _block_sizes(sizes)
     block_of = tree.levels[0].domains
@@ -183,7 +185,7 @@ def _larger_blocks(sizes: Record, blocks: Sequence[str], tree: switch_tree.Tree)
     return tuple(levels)
 
 
-def _block_sizes(sizes: Record) -> list[int]:
+def _block_sizes(sizes: ConfRecord) -> list[int]:
     text = sizes.values["blocksizes"]
     numbers: list[int] = []
     for word in text.split(","):
@@ -200,7 +202,7 @@ def _block_sizes(sizes: Record) -> list[int]:
     return numbers
 
 
-def _speed_notes(named: Sequence[Record]) -> list[str]:
+def _speed_notes(named: Sequence[ConfRecord]) -> list[str]:
     speeds = Counter(speed for record in named if (speed := record.get("linkspeed")))
     if not speeds:
         return []

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import topology_conf
-from topoplace.discovery.slurm.conf_records import Record
+from topoplace.discovery.slurm.conf_records import ConfRecord
 from topoplace.discovery.text import decode, host_list, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
@@ -129,13 +129,13 @@ def _kind(entry: Fields) -> str:
     return kinds[0]
 
 
-def _records(entry: Fields, kind: str) -> Iterator[Record]:
+def _records(entry: Fields, kind: str) -> Iterator[ConfRecord]:
     """Yield the records of a `topology.conf` with the same content as `entry`."""
     members, named, key = _MEMBERS[kind]
     body = yaml_tree.fields(entry[kind], kind)
     sizes = yaml_tree.items(body, "block_sizes")
     if sizes:
-        yield Record(yaml_tree.line_of(sizes), {"blocksizes": ",".join(map(str, sizes))})
+        yield ConfRecord(yaml_tree.line_of(sizes), {"blocksizes": ",".join(map(str, sizes))})
     listed = yaml_tree.items(body, members)
     if not listed:
         raise TopologyError(
@@ -147,4 +147,4 @@ def _records(entry: Fields, kind: str) -> Iterator[Record]:
         values = {word: value for word, name in words.items() if (value := yaml_tree.scalar(member, name))}
         if key not in values:
             raise TopologyError(f"{yaml_tree.at(member)}an entry of {members} has no {named}, its name")
-        yield Record(yaml_tree.line_of(member), values)
+        yield ConfRecord(yaml_tree.line_of(member), values)

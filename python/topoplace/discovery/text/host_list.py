@@ -57,17 +57,17 @@ def folded(names: Iterable[str]) -> str:
     Neighbours that differ only in their last number share a bracket. Raises TopologyError for a name that no host list
     can hold: empty, too long, or with a comma, bracket or blank.
     """
-    runs: list[_Run] = []
+    runs: list[_NumberRun] = []
     for name in names:
         _checks.text(name, "a name", TopologyError)
         if len(name) > MAX_NAME or _UNLISTABLE.search(name):
             raise TopologyError(f"{_checks.shown(name)} cannot be in a host list")
         if not runs or not runs[-1].takes(name):
-            runs.append(_Run(name))
+            runs.append(_NumberRun(name))
     return ",".join(map(str, runs))
 
 
-class _Run:
+class _NumberRun:
     """Names that differ only in their last number, stored as the ranges to write between one pair of brackets."""
 
     def __init__(self, name: str) -> None:

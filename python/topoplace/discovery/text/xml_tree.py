@@ -70,7 +70,7 @@ def read(text: str, what: str) -> Element:
     parser.setFeature(feature_external_ges, False)
     max_elements = min(MAX_ELEMENTS, len(text) // _MIN_CHARACTERS + _ALWAYS_ELEMENTS)
     document, skipped = _document(text)
-    builder = _Builder(what, max_elements, lambda: parser.getLineNumber() + skipped)
+    builder = _XmlBuilder(what, max_elements, lambda: parser.getLineNumber() + skipped)
     parser.setContentHandler(builder)
     try:
         parser.feed(document)
@@ -107,7 +107,7 @@ class _Open:
     text: list[str] = field(default_factory=list[str])
 
 
-class _Builder(ContentHandler):
+class _XmlBuilder(ContentHandler):
     """A SAX handler that builds the tree of a document."""
 
     root: Element

@@ -172,7 +172,7 @@ def _yaml(text: str, what: str) -> Iterator[Value]:
     require_package("yaml", f"reading {what}")
     yaml: Any = importlib.import_module("yaml")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    builder = _Builder(what, len(text) // _MIN_CHARACTERS + _ALWAYS_VALUES)
+    builder = _YamlBuilder(what, len(text) // _MIN_CHARACTERS + _ALWAYS_VALUES)
     try:
         for event in yaml.parse(text, Loader=loader):
             builder.take(type(event).__name__, event)
@@ -185,7 +185,7 @@ def _yaml(text: str, what: str) -> Iterator[Value]:
         raise TopologyError(f"{what} is not well-formed: {_checks.shown(str(error), 100)}") from None
 
 
-class _Builder:
+class _YamlBuilder:
     """A builder of trees from the events of a YAML parser, without recursion."""
 
     def __init__(self, what: str, max_values: int) -> None:

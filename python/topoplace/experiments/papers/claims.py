@@ -15,7 +15,7 @@ RESULTS: Final = (REPRODUCED, ORDER_ONLY, DIFFERS, NOT_COMPARABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PaperClaim:
     """One row of a paper's reproduction: a quantity, the paper's value, our value, and whether they agree.
 
     `id` numbers the row within its paper. `paper` and `ours` are the two values, as printed text. `why` states the rule
@@ -49,8 +49,8 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
-    """A quantity that a paper states: the first three fields of its row; `machine` and `series` as of `Claim`."""
+class ClaimedQuantity:
+    """A quantity that a paper states: the first three fields of its row; `machine` and `series` as of `PaperClaim`."""
 
     id: str
     quantity: str
@@ -58,7 +58,7 @@ class Quantity:
     machine: bool = False
     series: tuple[str, ...] = ()
 
-    def judged(self, ours: str, rule: Rule, *values: object, note: str = "", fitted: str = "") -> Claim:
+    def judged(self, ours: str, rule: Rule, *values: object, note: str = "", fitted: str = "") -> PaperClaim:
         """Return the row whose verdict `rule` gives on `values`.
 
         ours: our values as text. note: what else the column "why" says. fitted: the free parameters that were chosen to
@@ -70,23 +70,23 @@ class Quantity:
             verdict = FITTED
         return self._row(ours, verdict, why, rule, values)
 
-    def identity(self, ours: str, rule: Rule, *values: object, note: str = "") -> Claim:
+    def identity(self, ours: str, rule: Rule, *values: object, note: str = "") -> PaperClaim:
         """Return the row of a number that could not have come out otherwise; arguments as of `judged`."""
         claim = self.judged(ours, rule, *values, note=note)
         return replace(claim, verdict=IDENTITY) if claim.verdict == REPRODUCED else claim
 
-    def of_the_paper(self, ours: str, why: str) -> Claim:
+    def of_the_paper(self, ours: str, why: str) -> PaperClaim:
         """Return the row of what follows from the paper's own numbers, whether these agree with each other or not."""
         return self._row(ours, IDENTITY, why)
 
-    def not_comparable(self, ours: str, why: str) -> Claim:
+    def not_comparable(self, ours: str, why: str) -> PaperClaim:
         """Return the row of a number that the paper does not have, or not in a way that can be compared."""
         return self._row(ours, NOT_COMPARABLE, why)
 
     def _row(
         self, ours: str, verdict: str, why: str, rule: Rule | None = None, values: tuple[object, ...] = ()
-    ) -> Claim:
-        return Claim(
+    ) -> PaperClaim:
+        return PaperClaim(
             self.id, self.quantity, self.paper, ours, verdict, why, rule, values, self.machine, self.series
         )
 

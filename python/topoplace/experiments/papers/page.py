@@ -10,7 +10,7 @@ from typing import Final
 
 from topoplace.experiments.papers.claims import FITTED, IDENTITY, RESULTS
 from topoplace.experiments.papers.coverage import Part
-from topoplace.experiments.papers.record import Record, Row
+from topoplace.experiments.papers.record import Record, RecordRow
 from topoplace.experiments.report.interval_plot import Compared
 
 MACHINE: Final = "of this machine"
@@ -35,7 +35,7 @@ class Paper:
     parts: Sequence[Part]
 
 
-def counts(rows: Sequence[Row]) -> Counter[str]:
+def counts(rows: Sequence[RecordRow]) -> Counter[str]:
     """Return how many rows have each verdict; those that depend on the machine are counted apart, as `MACHINE`."""
     return Counter(MACHINE if row.machine else row.verdict for row in rows)
 
@@ -103,7 +103,7 @@ def _index(papers: Sequence[Paper], records: Mapping[str, Record]) -> Iterator[s
     yield "`topoplace papers NAME` takes less than a minute of it for each paper."
 
 
-def compared(rows: Sequence[Row]) -> list[Compared]:
+def compared(rows: Sequence[RecordRow]) -> list[Compared]:
     """Return the numbers of all results and fitted rows that a picture can show beside the paper's."""
     return [
         Compared(f"{row.id} {one.series}".strip(), one.paper, one.reproduced, one.ours, one.series)
@@ -114,7 +114,7 @@ def compared(rows: Sequence[Row]) -> list[Compared]:
     ]
 
 
-def _summary(rows: Sequence[Row]) -> str:
+def _summary(rows: Sequence[RecordRow]) -> str:
     found = counts(rows)
     results = ", ".join(f"{found[name]} {name}" for name in RESULTS)
     text = f"{sum(found[name] for name in RESULTS)} results: {results}."
@@ -122,14 +122,14 @@ def _summary(rows: Sequence[Row]) -> str:
     return f"**{text}** Counted apart: {', '.join(others)}." if others else f"**{text}**"
 
 
-def _row(row: Row, parts: Sequence[Part]) -> str:
+def _row(row: RecordRow, parts: Sequence[Part]) -> str:
     where = [name for name in _parts_of(row, parts) if name not in row.quantity]
     claim = f"{row.quantity} ({', '.join(where)})" if where else row.quantity
     verdict = f"{row.verdict} †" if row.machine else row.verdict
     return f"| {' | '.join(map(_cell, (row.id, claim, row.paper, row.ours, verdict, row.why)))} |"
 
 
-def _parts_of(row: Row, parts: Sequence[Part]) -> list[str]:
+def _parts_of(row: RecordRow, parts: Sequence[Part]) -> list[str]:
     """Return the names of the parts that a row compares: those that list the longest beginning of its id."""
     matches = [(len(start), part.name) for part in parts for start in part.rows if row.id.startswith(start)]
     longest = max((length for length, _ in matches), default=0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from topoplace.experiments.papers.claims import Claim
+from topoplace.experiments.papers.claims import PaperClaim
 from topoplace.experiments.papers.rules import Ranges
 from topoplace.experiments.simulate.samples import Sample
 
@@ -36,8 +36,8 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row as it is kept: the fields of `Claim`, whether it depends on the machine, and its numbers."""
+class RecordRow:
+    """A row as it is kept: the fields of `PaperClaim`, whether it depends on the machine, and its numbers."""
 
     id: str
     quantity: str
@@ -49,7 +49,7 @@ class Row:
     numbers: tuple[Number, ...] = ()
 
     @classmethod
-    def of(cls, claim: Claim) -> Row:
+    def of(cls, claim: PaperClaim) -> RecordRow:
         """Return what is kept of a claim."""
         return cls(**claim.to_dict(), machine=claim.machine, numbers=_numbers(claim))
 
@@ -70,18 +70,18 @@ class Record:
     """
 
     cpu_minutes: float | None
-    rows: tuple[Row, ...]
-    quick: tuple[Row, ...] = field(repr=False)
+    rows: tuple[RecordRow, ...]
+    quick: tuple[RecordRow, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, rows: Iterable[Claim], quick: Iterable[Claim], cpu_minutes: float) -> Record:
+    def of(cls, rows: Iterable[PaperClaim], quick: Iterable[PaperClaim], cpu_minutes: float) -> Record:
         """Return the record of a full and a quick run."""
-        return cls(round(cpu_minutes, 1), tuple(map(Row.of, rows)), tuple(map(Row.of, quick)))
+        return cls(round(cpu_minutes, 1), tuple(map(RecordRow.of, rows)), tuple(map(RecordRow.of, quick)))
 
     @classmethod
-    def of_quick(cls, claims: Iterable[Claim]) -> Record:
+    def of_quick(cls, claims: Iterable[PaperClaim]) -> Record:
         """Return the record of a quick run alone."""
-        rows = tuple(map(Row.of, claims))
+        rows = tuple(map(RecordRow.of, claims))
         return cls(None, rows, rows)
 
     def write(self, path: Path) -> None:
@@ -97,10 +97,10 @@ def read(path: Path) -> Record:
     return Record(found["cpu_minutes"], *(tuple(map(_row, found[name])) for name in ("rows", "quick")))
 
 
-def differences(kept: Iterable[Row], claims: Iterable[Claim]) -> list[str]:
+def differences(kept: Iterable[RecordRow], claims: Iterable[PaperClaim]) -> list[str]:
     """Return a sentence for each row that is new, gone or other than the one kept."""
     before = {row.id: row for row in kept}
-    now = {claim.id: Row.of(claim) for claim in claims}
+    now = {claim.id: RecordRow.of(claim) for claim in claims}
     found = [f"{name}: no such row is kept" for name in now.keys() - before.keys()]
     found += [f"{name}: the row is gone" for name in before.keys() - now.keys()]
     for name in before.keys() & now.keys():
@@ -109,7 +109,7 @@ def differences(kept: Iterable[Row], claims: Iterable[Claim]) -> list[str]:
     return sorted(found)
 
 
-def _numbers(claim: Claim) -> tuple[Number, ...]:
+def _numbers(claim: PaperClaim) -> tuple[Number, ...]:
     """Return the numbers of a claim that stand beside one of the paper's."""
     if not isinstance(claim.rule, Ranges) or claim.rule.reproduced is None:
         return ()
@@ -130,11 +130,11 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def _lines(rows: Sequence[Row]) -> str:
+def _lines(rows: Sequence[RecordRow]) -> str:
     return "\n" + ",\n".join(json.dumps(_kept(row), ensure_ascii=False) for row in rows) + "\n"
 
 
-def _kept(row: Row) -> dict[str, Any]:
+def _kept(row: RecordRow) -> dict[str, Any]:
     """Return the fields of a row that are not their defaults; None stands for infinity, which JSON has not."""
     kept = {each.name: getattr(row, each.name) for each in fields(row)}
     kept["numbers"] = [
@@ -144,9 +144,9 @@ def _kept(row: Row) -> dict[str, Any]:
     return {name: value for name, value in kept.items() if value or name not in ("machine", "numbers")}
 
 
-def _row(kept: dict[str, Any]) -> Row:
+def _row(kept: dict[str, Any]) -> RecordRow:
     numbers = (
         Number(paper, (low, high), tuple(math.inf if each is None else each for each in ours), series)  # type: ignore[arg-type]
         for paper, low, high, *ours, series in kept.pop("numbers", ())
     )
-    return Row(**kept, numbers=tuple(numbers))
+    return RecordRow(**kept, numbers=tuple(numbers))

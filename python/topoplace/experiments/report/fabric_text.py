@@ -24,12 +24,14 @@ _ASCII_LINES: Final = ("|-- ", "|   ", "`-- ", "    ")
 
 
 @dataclass
-class _Domain:
+class _ShownDomain:
     """A switch, rack or other domain of a level, with the machines that are in none of its smaller domains."""
 
     name: str
     level: str
-    domains: dict[tuple[str, str], _Domain] = field(default_factory=dict[tuple[str, str], "_Domain"])
+    domains: dict[tuple[str, str], _ShownDomain] = field(
+        default_factory=dict[tuple[str, str], "_ShownDomain"]
+    )
     machines: list[str] = field(default_factory=list[str])
 
     def num_machines(self) -> int:
@@ -47,20 +49,20 @@ def show(fabric: Fabric) -> None:
         print(f"note: {tables.plain(note)}")
 
 
-def _tree(fabric: Fabric) -> _Domain:
+def _tree(fabric: Fabric) -> _ShownDomain:
     """Return the root above all domains. A level that a machine is not in is left out of the machine's path."""
-    root = _Domain("", "")
+    root = _ShownDomain("", "")
     for i, machine in enumerate(fabric.machines):
         domain = root
         for level in reversed(fabric.levels):
             name = level.domains[i]
             if name is not None:
-                domain = domain.domains.setdefault((level.name, name), _Domain(name, level.name))
+                domain = domain.domains.setdefault((level.name, name), _ShownDomain(name, level.name))
         domain.machines.append(machine)
     return root
 
 
-def _tree_lines(root: _Domain) -> Sequence[str]:
+def _tree_lines(root: _ShownDomain) -> Sequence[str]:
     """Return the lines of the tree, with as many branches below each domain as fit into `MAX_LINES`."""
     marks = _LINES_OF_TREES if _can_print("".join(_LINES_OF_TREES)) else _ASCII_LINES
     lines: list[str] = []
@@ -71,11 +73,11 @@ def _tree_lines(root: _Domain) -> Sequence[str]:
     return lines
 
 
-def _branches(domain: _Domain, most: int, marks: Sequence[str], *, top: bool = False) -> Iterator[str]:
+def _branches(domain: _ShownDomain, most: int, marks: Sequence[str], *, top: bool = False) -> Iterator[str]:
     """Yield the lines below `domain`, with at most `most` of its smaller domains; top: without marks before names."""
     inner = list(domain.domains.values())
     shown, hidden = inner[:most], inner[most:]
-    parts: list[tuple[str, _Domain | None]] = [(_label(below), below) for below in shown]
+    parts: list[tuple[str, _ShownDomain | None]] = [(_label(below), below) for below in shown]
     if hidden:
         machines = sum(below.num_machines() for below in hidden)
         levels = " and ".join(dict.fromkeys(below.level for below in hidden))
@@ -90,7 +92,7 @@ def _branches(domain: _Domain, most: int, marks: Sequence[str], *, top: bool = F
             yield from (f"{next_mark}{line}" for line in _branches(below, most, marks))
 
 
-def _label(domain: _Domain) -> str:
+def _label(domain: _ShownDomain) -> str:
     machines = f": {_names(domain.machines)}" if domain.machines and not domain.domains else ""
     named = domain.name.startswith(domain.level)  # leaf3 is no clearer as "leaf leaf3"
     return tables.plain(domain.name if named else f"{domain.level} {domain.name}") + machines

@@ -15,7 +15,7 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate.metrics import JobRecord
-    from topoplace.experiments.simulate.performance.models import PerformanceModel, Traffic
+    from topoplace.experiments.simulate.performance.models import PerformanceModel, StepTraffic
     from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
@@ -114,7 +114,7 @@ class _Job:
         self.since = now
         self.slowdown = 1.0
         """Current run time relative to full speed."""
-        self.traffic: Traffic | None = None
+        self.traffic: StepTraffic | None = None
         """The job's flows under a `LinkModel`."""
         self.stamp = 0
         """Number of changes of the job's end time, -1 once it has ended; ends with another stamp are obsolete."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from topoplace.experiments.sweeps.code_digests import code_of
-from topoplace.experiments.sweeps.comparison import Row, rows_of
+from topoplace.experiments.sweeps.comparison import ComparisonRow, rows_of
 from topoplace.experiments.sweeps.engines import DaskEngine, Engine, RayEngine
 from topoplace.experiments.sweeps.page import Overview, write_page
 from topoplace.experiments.sweeps.plan import Cell, Outcome, Plan, Scenario
@@ -15,13 +15,13 @@ from topoplace.experiments.sweeps.table import write_table
 
 __all__ = [
     "Cell",
+    "ComparisonRow",
     "DaskEngine",
     "Engine",
     "Outcome",
     "Overview",
     "Plan",
     "RayEngine",
-    "Row",
     "Scenario",
     "code_of",
     "rows_of",

@@ -12,7 +12,7 @@ from topoplace.experiments.sweeps.plan import Outcome, Plan, Scenario
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """A policy in a scenario.
 
     samples: the values of each figure by its name, one for each seed that has it; figures without any are missing.
@@ -27,7 +27,7 @@ class Row:
     equal_seeds: int = 0
 
 
-def rows_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[Row]:
+def rows_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[ComparisonRow]:
     """Return a row for each scenario and policy, in the order of the plan."""
     cells: dict[tuple[Scenario, str], list[Outcome]] = {}
     for cell, outcome in zip(plan.cells, outcomes, strict=True):
@@ -35,9 +35,9 @@ def rows_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[Row]:
     return [_row(scenario, policy, found) for (scenario, policy), found in cells.items()]
 
 
-def notes_of(rows: Sequence[Row]) -> list[str]:
+def notes_of(rows: Sequence[ComparisonRow]) -> list[str]:
     """Return a sentence for each scenario in which seeds change nothing, or whose load is not reached."""
-    scenarios: dict[Scenario, list[Row]] = {}
+    scenarios: dict[Scenario, list[ComparisonRow]] = {}
     for row in rows:
         scenarios.setdefault(row.scenario, []).append(row)
     return [
@@ -45,18 +45,18 @@ def notes_of(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _notes(scenario: Scenario, rows: Sequence[Row]) -> Iterator[str]:
+def _notes(scenario: Scenario, rows: Sequence[ComparisonRow]) -> Iterator[str]:
     if equal := [row.policy for row in rows if row.equal_seeds]:
         yield f"the seeds change nothing under {', '.join(equal)}, so there is no interval"
     used = {row.policy: row.samples["utilization"].mean for row in rows if "utilization" in row.samples}
     yield from load_remark(scenario.load, used)
 
 
-def _row(scenario: Scenario, policy: str, outcomes: Sequence[Outcome]) -> Row:
+def _row(scenario: Scenario, policy: str, outcomes: Sequence[Outcome]) -> ComparisonRow:
     refused = next((one for one in outcomes if isinstance(one, str)), "")
     figures = [_with_data(one) for one in outcomes if not isinstance(one, str)]
     equal = len(figures) if len(figures) > 1 and all(one == figures[0] for one in figures) else 0
-    return Row(scenario, policy, _samples(figures[:1] if equal else figures), refused, equal)
+    return ComparisonRow(scenario, policy, _samples(figures[:1] if equal else figures), refused, equal)
 
 
 def _with_data(figures: Mapping[str, float]) -> dict[str, float]:

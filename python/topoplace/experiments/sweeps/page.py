@@ -14,7 +14,7 @@ from topoplace.experiments.report.measures import MEASURES
 from topoplace.experiments.report.tables import number
 from topoplace.experiments.simulate.samples import Sample
 from topoplace.experiments.simulate.storage.tables import replacing
-from topoplace.experiments.sweeps.comparison import Row, notes_of
+from topoplace.experiments.sweeps.comparison import ComparisonRow, notes_of
 from topoplace.experiments.sweeps.plan import Scenario
 
 COMPARED: Final = (
@@ -45,12 +45,14 @@ class Overview(NamedTuple):
     """Label of the picture's axis of values."""
 
 
-def write_page(title: str, rows: Sequence[Row], path: Path, *, overview: Overview | None = None) -> None:
+def write_page(
+    title: str, rows: Sequence[ComparisonRow], path: Path, *, overview: Overview | None = None
+) -> None:
     """Write the page about `rows` to `path`; it has a picture if matplotlib is installed, and needs no other file.
 
     overview: what the page begins with; by default a picture of slowdowns by scenario.
     """
-    scenarios: dict[Scenario, list[Row]] = {}
+    scenarios: dict[Scenario, list[ComparisonRow]] = {}
     for row in rows:
         scenarios.setdefault(row.scenario, []).append(row)
     seeds = max((len(sample.values) for row in rows for sample in row.samples.values()), default=0)
@@ -69,7 +71,7 @@ def write_page(title: str, rows: Sequence[Row], path: Path, *, overview: Overvie
         file.write_text(page + "\n", encoding="utf-8")
 
 
-def cells_of(row: Row, figures: Sequence[str]) -> list[str]:
+def cells_of(row: ComparisonRow, figures: Sequence[str]) -> list[str]:
     """Return the figures of a row as people read them, mean ± margin; those of a policy that refuses as "refuses".
 
     A figure that is the same with all seeds has no margin.
@@ -85,12 +87,12 @@ def cells_of(row: Row, figures: Sequence[str]) -> list[str]:
     return found
 
 
-def compared(rows: Sequence[Row]) -> list[str]:
+def compared(rows: Sequence[ComparisonRow]) -> list[str]:
     """Return which of the figures to compare some row has."""
     return [name for name in COMPARED if any(name in row.samples for row in rows)]
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[ComparisonRow]) -> str:
     names = compared(rows)
     heads = ("policy", *(MEASURES[name].heading for name in names))
     notes = "".join(
@@ -107,7 +109,7 @@ def _html_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in (first, *others))}</table>"
 
 
-def _slowdowns(scenarios: Mapping[Scenario, Sequence[Row]]) -> list[Panel]:
+def _slowdowns(scenarios: Mapping[Scenario, Sequence[ComparisonRow]]) -> list[Panel]:
     panels: list[Panel] = [
         (str(scenario), {row.policy: row.samples[_DRAWN] for row in group if _DRAWN in row.samples})
         for scenario, group in scenarios.items()

@@ -31,7 +31,7 @@ _TRUTH = MappingProxyType({"true": True, "yes": True, "1": True, "false": False,
 
 
 @dataclass(frozen=True, slots=True)
-class Request(RequestedJob):
+class SlurmRequest(RequestedJob):
     """What a job asks for, besides what Slurm itself sees to."""
 
     gpus: int
@@ -50,7 +50,7 @@ class Request(RequestedJob):
         return job.with_(single_machine=True)
 
 
-def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
+def parsed(admin_comment: str, comment: str, nodes: int) -> SlurmRequest:
     """Return the request of a job on `nodes` nodes; RequestError says what is wrong with it."""
     if max(len(admin_comment), len(comment)) > MAX_CHARACTERS:
         raise RequestError(f"comment: more than {MAX_CHARACTERS} characters")
@@ -64,7 +64,7 @@ def parsed(admin_comment: str, comment: str, nodes: int) -> Request:
     given = {name: _converted(name, value) for name, value in words.items()}
     if comment.startswith("{"):
         given |= from_json(comment, "comment")
-    return Request(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked(given))
+    return SlurmRequest(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked(given))
 
 
 def has_json(admin_comment: str) -> bool:

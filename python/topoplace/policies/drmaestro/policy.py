@@ -254,7 +254,7 @@ def free_columns(view: ClusterView) -> FreeColumns:
     return view.table(FreeColumns, lambda: FreeColumns(view.cluster))
 
 
-class _Group(NamedTuple):
+class _JobGroup(NamedTuple):
     """Interchangeable jobs: they have the same needs, and all or none of them may still be deferred."""
 
     needs: JobBundles
@@ -288,7 +288,7 @@ class _BatchRule:
         needs = self._bundles(entry)
         if needs.refusal:
             return needs.refusal
-        return Ask(_Group(needs, last_chance), needs.job.num_tasks, tuple(needs.needs.tolist()))
+        return Ask(_JobGroup(needs, last_chance), needs.job.num_tasks, tuple(needs.needs.tolist()))
 
     def free(self) -> tuple[int, Sequence[int]]:
         """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
@@ -296,7 +296,7 @@ class _BatchRule:
 
     def room(self, group: Hashable) -> int:
         """Return at most how many jobs of a group find a place: machines with CPUs and memory free, and GPUs."""
-        assert isinstance(group, _Group)
+        assert isinstance(group, _JobGroup)
         return room(self._free, group.needs)
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:

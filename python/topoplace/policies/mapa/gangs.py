@@ -36,7 +36,7 @@ _MAX_SPEEDS = 8
 _NO_LINK = 1e9
 
 
-class Gang(NamedTuple):
+class MachineGang(NamedTuple):
     """The GPU of each task of a gang."""
 
     gpus: list[int]
@@ -46,7 +46,7 @@ class Gang(NamedTuple):
 
 def on_machines(
     job: JobGraph, topology: Topology, free: GpuSet, objective: Literal["sum", "bottleneck_sum"]
-) -> Gang | None:
+) -> MachineGang | None:
     """Return the best choice found for a gang on free GPUs of several machines, none of which has room for the job.
 
     "sum" is the largest sum of the bandwidths of the links used, "bottleneck_sum" the fastest slowest link, and then
@@ -72,9 +72,9 @@ def on_machines(
         and found.is_least
         and (objective == "sum" or slowest >= _fastest_joining(job, rooms, between))
     ):
-        return Gang(found.gpus, True)
+        return MachineGang(found.gpus, True)
     gpus = exchange.best(found.gpus, objective) if len(free) <= _MAX_EXCHANGED else found.gpus
-    return Gang(gpus, False) if exchange.rating(gpus)[0] else None
+    return MachineGang(gpus, False) if exchange.rating(gpus)[0] else None
 
 
 def _unweighted(job: JobGraph) -> JobGraph:

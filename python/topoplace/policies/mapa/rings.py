@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace import collective
-from topoplace.collective import Choice, Rates, Wanted
+from topoplace.collective import Rates, SetChoice, Wanted
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.rated_sets import grade_of, mask_of
 from topoplace.placement import Refusal
@@ -42,7 +42,7 @@ class Search(NamedTuple):
     rates: Rates | str
 
 
-class _Machine(NamedTuple):
+class _RingMachine(NamedTuple):
     """A machine as a topology of its own, and the numbers of its GPUs in the whole topology."""
 
     topology: Topology
@@ -101,17 +101,17 @@ def reason_to_wait(job: JobGraph, placement: Placement, least: float | None) -> 
     return Refusal(f"waits: the best ring bandwidth now is {best:g} GB/s, the minimum is {least:g}")
 
 
-def _machines(search: Search) -> Iterator[_Machine]:
+def _machines(search: Search) -> Iterator[_RingMachine]:
     """Yield the machines that may have room for the job and whose sets of GPUs can be rated."""
     topology, free = search.cluster.topology, search.free
     if topology.num_machines == 1:
         if topology.num_gpus <= MAX_GPUS:
-            yield _Machine(topology, range(topology.num_gpus))
+            yield _RingMachine(topology, range(topology.num_gpus))
         return
     for name, gpus in topology.gpus_of.items():
         some = free.intersection(gpus)
         if len(some) >= search.job.num_tasks and search.required <= some and len(gpus) <= MAX_GPUS:
-            yield _Machine(_alone(topology, name), gpus)
+            yield _RingMachine(_alone(topology, name), gpus)
 
 
 def _alone(topology: Topology, name: str) -> Topology:
@@ -132,7 +132,7 @@ class _Alone(dict[str, "Topology"]):
         return found
 
 
-def _on_machine(search: Search, machine: _Machine) -> tuple[Placement | None, bool]:
+def _on_machine(search: Search, machine: _RingMachine) -> tuple[Placement | None, bool]:
     """Return the best placement on a machine, and False if a better one may be among those that were not tried."""
     job, gpus = search.job, machine.gpus
     wanted = Wanted(
@@ -164,7 +164,7 @@ def _local(chosen: frozenset[int] | Sequence[int], gpus: Sequence[int]) -> int:
     return mask_of(i for i, gpu in enumerate(gpus) if gpu in some)
 
 
-def _placed(search: Search, machine: _Machine, choice: Choice) -> Placement | None:
+def _placed(search: Search, machine: _RingMachine, choice: SetChoice) -> Placement | None:
     """Return the tasks on the chosen GPUs for the largest aggregated bandwidth; None if an edge has no link."""
     chosen = frozenset([machine.gpus[gpu] for gpu in choice.gpus])
     scores = {LOST: choice.lost_gb_per_s}

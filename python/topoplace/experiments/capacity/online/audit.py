@@ -51,7 +51,7 @@ def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogu
 
 
 @dataclass(slots=True)
-class _RentedNode:
+class _AuditedNode:
     since: float
     vm_type: int
     free: int
@@ -61,7 +61,7 @@ class _Books:
     def __init__(self, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> None:
         self.jobs, self.catalogue, self.num_nodes = jobs, catalogue, num_nodes
         self.clock = -math.inf
-        self.rented: dict[tuple[int, int], _RentedNode] = {}
+        self.rented: dict[tuple[int, int], _AuditedNode] = {}
         self.done: dict[int, float] = {}
         """Fraction of its work done, for each job that was submitted and has not ended."""
         self.running: dict[int, tuple[tuple[int, int], int, float]] = {}
@@ -105,7 +105,7 @@ class _Books:
         _need(where not in self.rented, f"node {where} is already rented")
         known = 0 <= vm_type < len(self.catalogue)
         _need(known, f"VM type {vm_type} is unknown: there are {len(self.catalogue)}")
-        self.rented[where] = _RentedNode(self.clock, vm_type, self.catalogue[vm_type].num_gpus)
+        self.rented[where] = _AuditedNode(self.clock, vm_type, self.catalogue[vm_type].num_gpus)
         count = len(self.rented)
         _need(count <= self.num_nodes, f"{count} nodes are rented: must be at most {self.num_nodes}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from topoplace.experiments.papers.claims import Claim
+from topoplace.experiments.papers.claims import PaperClaim
 from topoplace.experiments.papers.drmaestro import (
     gpu_topology,
     readings,
@@ -19,7 +19,7 @@ from topoplace.experiments.papers.drmaestro import (
     service,
     virtual_environments,
 )
-from topoplace.experiments.papers.drmaestro.study import Study
+from topoplace.experiments.papers.drmaestro.study import DRMaestroStudy
 from topoplace.experiments.papers.seeds import QUICK_SEEDS, SEEDS
 from topoplace.experiments.simulate.processes import Runner
 
@@ -28,7 +28,7 @@ __all__ = ["reproduce"]
 
 def reproduce(
     *, quick: bool = False, seed: int = 0, output: Path | None = None, runner: Runner | None = None
-) -> list[Claim]:
+) -> list[PaperClaim]:
     """Compare the thesis' numbers with our simulations; return one row per quantity, in the order of the thesis.
 
     quick: three random job lists instead of ten, 256 jobs on 4 machines instead of 512, 256 on 16 instead of 4,096 on
@@ -36,8 +36,8 @@ def reproduce(
     for plots. runner: how simulations run, by default one after another.
     """
     seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
-    small, first = Study(64, 4, seeds), Study(256 if quick else 512, 4, seeds)
-    large = Study(256, 16, seeds) if quick else Study(4096, 128, seeds)
+    small, first = DRMaestroStudy(64, 4, seeds), DRMaestroStudy(256 if quick else 512, 4, seeds)
+    large = DRMaestroStudy(256, 16, seeds) if quick else DRMaestroStudy(4096, 128, seeds)
     runner = runner or Runner()
     for study in (small, first, large):
         study.run_all(runner)
@@ -64,7 +64,7 @@ def reproduce(
     ]
 
 
-def _draw(output: Path, costs: Sequence[scale.Cost]) -> None:
+def _draw(output: Path, costs: Sequence[scale.ScaleCost]) -> None:
     from topoplace.experiments.report import plots
 
     path = output / "drmaestro-scale.png"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from topoplace import machines
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.simulate import MapaSlowdown, Workload, simulate
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.experiments.simulate.samples import Sample
@@ -49,13 +49,13 @@ def simulated(way: str, seed: int) -> Measured:
     )
 
 
-def rows(found: dict[str, list[Measured]]) -> Iterator[Claim]:
+def rows(found: dict[str, list[Measured]]) -> Iterator[PaperClaim]:
     """Yield a row for local and one for remote GPUs: what looking at links changes, and `TopoAware` beside it."""
     other = found["topo-aware"]
     for way, title in (("local", "local GPUs only"), ("remote", "remote GPUs allowed")):
         plain, linked = found[way], found[f"{way}, links"]
         makespan = _samples(linked, "makespan").over(_samples(plain, "makespan"))
-        yield Quantity(
+        yield ClaimedQuantity(
             f"6.2 {way}",
             f"{JOBS} jobs of 1 to 5 GPUs on {MACHINES} DGX-1, {title}: makespan with GPU topology over that without; "
             "median GB/s of sensitive jobs without and with; their run time (s, 75th percentile)",

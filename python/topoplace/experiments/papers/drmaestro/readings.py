@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.papers.drmaestro import rodinia, rows
-from topoplace.experiments.papers.drmaestro.study import Study, simulated
+from topoplace.experiments.papers.drmaestro.study import DRMaestroStudy, simulated
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.experiments.simulate.samples import Sample
 from topoplace.policies import DRMaestro
@@ -50,7 +50,7 @@ def policy(reading: str, *, disaggregate: bool) -> DRMaestro:
     )
 
 
-def measure(runner: Runner, study: Study) -> Found:
+def measure(runner: Runner, study: DRMaestroStudy) -> Found:
     """Simulate every reading for each seed of the study, without and with remote GPUs."""
     ways = list(product((*READINGS, _UNAWARE), (False, True)))
     calls = [(study.num_jobs, study.num_machines, *way, seed) for way in ways for seed in study.seeds]
@@ -66,12 +66,12 @@ def _measured(
     return run.makespan, run.mean_slowdown
 
 
-def compare(study: Study, found: Found) -> Iterator[Claim]:
+def compare(study: DRMaestroStudy, found: Found) -> Iterator[PaperClaim]:
     """Yield a row per reading: what a network-aware policy costs or saves in makespan, as in table 9."""
     for reading in READINGS:
         ratios = [_ratio(study, found, reading, disaggregate=way) for way in (False, True)]
         theirs = rows.TABLE_9[False][True] / rows.TABLE_9[True][True]
-        yield Quantity(
+        yield ClaimedQuantity(
             f"5.5 reading {reading}",
             f"{study.where}, read otherwise, disaggregated: makespan with the network-aware policy off over on",
             f"{theirs:.2f}",
@@ -83,7 +83,7 @@ def compare(study: Study, found: Found) -> Iterator[Claim]:
         )
 
 
-def _ratio(study: Study, found: Found, reading: str, *, disaggregate: bool) -> Sample:
+def _ratio(study: DRMaestroStudy, found: Found, reading: str, *, disaggregate: bool) -> Sample:
     off = [run.makespan for run in study.runs(disaggregate=disaggregate)]
     if reading == _EVERY_SECOND:
         off = [makespan for makespan, _ in found[_UNAWARE, disaggregate]]
@@ -91,7 +91,7 @@ def _ratio(study: Study, found: Found, reading: str, *, disaggregate: bool) -> S
     return Sample.of(before / after for before, after in zip(off, on, strict=True))
 
 
-def _slowdowns(study: Study, found: Found, reading: str) -> str:
+def _slowdowns(study: DRMaestroStudy, found: Found, reading: str) -> str:
     ours = Sample.of(run.mean_slowdown for run in study.runs(disaggregate=True, network_aware=True))
     theirs = Sample.of(slowdown for _, slowdown in found[reading, True])
     return f"mean slowdown of disaggregated jobs {theirs:.4f}, under our reading {ours:.4f}"

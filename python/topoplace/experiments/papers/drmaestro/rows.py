@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.drmaestro import rodinia
-from topoplace.experiments.papers.drmaestro.study import Run, Study
+from topoplace.experiments.papers.drmaestro.study import DRMaestroStudy, StudyRun
 from topoplace.experiments.papers.rules import Range, Ranges, between, near, ordered
 from topoplace.experiments.simulate.samples import Sample
 
@@ -33,11 +33,11 @@ _FIT: Final = (
 )
 
 
-def shares() -> Iterator[Claim]:
+def shares() -> Iterator[PaperClaim]:
     """List the time that programs spend in the network (section 3.3.3), and the slowdowns that this implies."""
     known = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
     full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
-    yield Quantity(
+    yield ClaimedQuantity(
         "5.8",
         "share of time in the network, alone and beside iperf (%); run time beside iperf over alone",
         ", ".join(f"{name} {app.alone:g} -> {app.contended:g}" for name, app in known.items()),
@@ -47,7 +47,7 @@ def shares() -> Iterator[Claim]:
     )
 
 
-def experiment_1(study: Study) -> Iterator[Claim]:
+def experiment_1(study: DRMaestroStudy) -> Iterator[PaperClaim]:
     """Compare experiment 1 (section 5.6.2) with our results: makespans, busy GPUs and decision times.
 
     Each is measured without and with remote GPUs. study: 512 jobs on four machines. The policy ignores network
@@ -56,20 +56,20 @@ def experiment_1(study: Study) -> Iterator[Claim]:
     off, on = study.runs(disaggregate=False), study.runs(disaggregate=True)
     yield _speedup("5.2", f"experiment 1, {study.where}", EXPERIMENT_1, off, on, fitted=_FIT)
     busy = [Sample.of(run.busy_gpus(*_BUSY) for run in runs) for runs in (off, on)]
-    yield Quantity(
+    yield ClaimedQuantity(
         "5.2b", "experiment 1, GPUs busy while the long jobs run, without and with disaggregation", "6, 16"
     ).judged(listed(busy), near(6.0, 16.0, tolerance=0.5), *busy, fitted=_FIT)
     yield from overhead("5.3", study, slower=True)
 
 
-def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
+def overhead(number: str, study: DRMaestroStudy, *, slower: bool) -> Iterator[PaperClaim]:
     """Compare decision times with figures 24 and 27: the longest, and the ratio of means with to without remote GPUs.
 
     number: prefix of the claims' ids. slower: True if the thesis' decisions take longer with remote GPUs.
     """
     off, on = (study.runs(disaggregate=way) for way in (False, True))
     longest = Sample.of(max(*a.seconds, *b.seconds) for a, b in zip(off, on, strict=True))
-    yield Quantity(
+    yield ClaimedQuantity(
         f"{number}a", f"{study.where}: the longest decision (ms)", "in the order of sub-seconds", machine=True
     ).judged(
         f"{longest.times(1e3):.1f}",
@@ -79,7 +79,7 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
     )
     ratio = _ratio(on, off, _mean_seconds)
     each = (Sample.of(1e3 * _mean_seconds(run) for run in runs) for runs in (on, off))
-    yield Quantity(
+    yield ClaimedQuantity(
         f"{number}b",
         f"{study.where}: mean time of a decision with disaggregation over that without (and in ms)",
         "about 2 (two phases, not one)" if slower else "below 1 (the queue is shorter)",
@@ -92,7 +92,7 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
     )
 
 
-def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterator[Claim]:
+def table(number: str, study: DRMaestroStudy, paper: Mapping[bool, Makespans]) -> Iterator[PaperClaim]:
     """Compare table 9 or 10 with our results: makespan ratios due to remote GPUs, a network-aware policy, and both.
 
     number: prefix of the claims' ids. paper: the table's makespans, by whether the policy is network-aware.
@@ -106,7 +106,7 @@ def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterato
     yield _both(number, study, paper)
 
 
-def slowdowns(number: str, study: Study) -> Iterator[Claim]:
+def slowdowns(number: str, study: DRMaestroStudy) -> Iterator[PaperClaim]:
     """Compare figures 29 and 31 with our results: job slowdowns without and with a network-aware policy.
 
     A slowdown is run time over run time alone. The last row counts postponements of a job. number: prefix of the
@@ -117,7 +117,7 @@ def slowdowns(number: str, study: Study) -> Iterator[Claim]:
         means = [Sample.of(run.mean_slowdown for run in runs) for runs in (off, aware)]
         worst = [Sample.of(float(run.slowdowns[0]) for run in runs) for runs in (off, aware)]
         ratio = _ratio(off, aware, lambda run: run.mean_slowdown)
-        yield Quantity(
+        yield ClaimedQuantity(
             f"{number} slowdown, {way_of(way)}",
             f"{study.where}: mean slowdown of jobs, network-aware policy off and on (in brackets the worst)",
             "lower with it (figure without numbers)",
@@ -128,7 +128,7 @@ def slowdowns(number: str, study: Study) -> Iterator[Claim]:
             note=f"the ratio is {ratio:.4f}",
         )
     most = max(run.most_postponements for run in study.runs(disaggregate=True, network_aware=True))
-    yield Quantity(
+    yield ClaimedQuantity(
         f"{number} postponed", f"{study.where}: most postponements of a job", "at most 10"
     ).identity(
         str(most),
@@ -139,11 +139,17 @@ def slowdowns(number: str, study: Study) -> Iterator[Claim]:
 
 
 def _speedup(
-    number: str, title: str, paper: Makespans, off: Sequence[Run], on: Sequence[Run], *, fitted: str = ""
-) -> Claim:
+    number: str,
+    title: str,
+    paper: Makespans,
+    off: Sequence[StudyRun],
+    on: Sequence[StudyRun],
+    *,
+    fitted: str = "",
+) -> PaperClaim:
     ratio, theirs = _ratio(off, on), paper[0] / paper[1]
     makespans = [Sample.of(run.makespan for run in runs) for runs in (off, on)]
-    return Quantity(
+    return ClaimedQuantity(
         number,
         f"{title}: makespan without disaggregation, with it (s), and their ratio",
         f"{paper[0]:.0f}, {paper[1]:.0f}, {theirs:.2f}",
@@ -157,15 +163,15 @@ def _speedup(
 
 
 def _policy_speedup(
-    number: str, study: Study, paper: Mapping[bool, Makespans], *, disaggregate: bool
-) -> Claim:
+    number: str, study: DRMaestroStudy, paper: Mapping[bool, Makespans], *, disaggregate: bool
+) -> PaperClaim:
     theirs = paper[False][disaggregate] / paper[True][disaggregate]
     off, aware = (study.runs(disaggregate=disaggregate, network_aware=value) for value in (False, True))
     title = f"{study.where}: makespan with the network-aware policy off over on"
     return _ratio_row(f"{number} policy, {way_of(disaggregate)}", title, theirs, _ratio(off, aware))
 
 
-def _both(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Claim:
+def _both(number: str, study: DRMaestroStudy, paper: Mapping[bool, Makespans]) -> PaperClaim:
     theirs = paper[False][0] / paper[True][1]
     ratio = _ratio(study.runs(disaggregate=False), study.runs(disaggregate=True, network_aware=True))
     return _ratio_row(
@@ -173,8 +179,8 @@ def _both(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Claim:
     )
 
 
-def _ratio_row(number: str, title: str, theirs: float, ratio: Sample) -> Claim:
-    return Quantity(number, title, f"{theirs:.2f}").judged(f"{ratio:.2f}", rule_of(theirs), ratio)
+def _ratio_row(number: str, title: str, theirs: float, ratio: Sample) -> PaperClaim:
+    return ClaimedQuantity(number, title, f"{theirs:.2f}").judged(f"{ratio:.2f}", rule_of(theirs), ratio)
 
 
 def rule_of(theirs: float) -> Ranges:
@@ -184,7 +190,9 @@ def rule_of(theirs: float) -> Ranges:
 
 
 def _ratio(
-    off: Sequence[Run], on: Sequence[Run], of: Callable[[Run], float] = lambda run: run.makespan
+    off: Sequence[StudyRun],
+    on: Sequence[StudyRun],
+    of: Callable[[StudyRun], float] = lambda run: run.makespan,
 ) -> Sample:
     """Return, for each seed, the ratio of a quantity in its run of `off` to that in its run of `on`.
 
@@ -193,7 +201,7 @@ def _ratio(
     return Sample.of(of(before) / of(after) for before, after in zip(off, on, strict=True))
 
 
-def _mean_seconds(run: Run) -> float:
+def _mean_seconds(run: StudyRun) -> float:
     return sum(run.seconds) / len(run.seconds)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.cluster.cluster import Cluster
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.papers.drmaestro import rodinia
 from topoplace.placement import HostShare, Placement
 from topoplace.policies import DRMaestro, QueuedJob
@@ -41,7 +41,7 @@ _NO_LIMIT: Final = -(1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class ScaleGraph:
     """Median times in milliseconds for the full flow network of the policy's phase 2, which gives tasks GPUs.
 
     tasks: number of tasks. cold: solving from scratch. update: applying the changes between two decisions. again:
@@ -55,7 +55,7 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ScaleCost:
     """Median times on a cluster of `machines` machines.
 
     plan: milliseconds for one call of the policy. busy, full: times for the full flow network of phase 2, which gives
@@ -64,16 +64,16 @@ class Cost:
 
     machines: int
     plan: float
-    busy: Graph
-    full: Graph
+    busy: ScaleGraph
+    full: ScaleGraph
 
 
-def measure(machines: Sequence[int], seed: int) -> list[Cost]:
+def measure(machines: Sequence[int], seed: int) -> list[ScaleCost]:
     """Measure the decision times for each given number of machines, a multiple of four."""
     return [_cost(count, seed) for count in machines]
 
 
-def rows(costs: Sequence[Cost]) -> Iterator[Claim]:
+def rows(costs: Sequence[ScaleCost]) -> Iterator[PaperClaim]:
     """Yield the measured decision times as rows, five per cluster size.
 
     They are one plan of the policy, and two full flow networks, each solved from scratch and re-solved after changes.
@@ -90,7 +90,7 @@ def rows(costs: Sequence[Cost]) -> Iterator[Claim]:
         yield from _graph_rows(cost.machines, "full", cost.full)
 
 
-def series(costs: Sequence[Cost]) -> list[tuple[str, list[int], list[float]]]:
+def series(costs: Sequence[ScaleCost]) -> list[tuple[str, list[int], list[float]]]:
     """Return the decision times as lines of a plot, each with its name, numbers of machines, and milliseconds."""
     sizes = [cost.machines for cost in costs]
     return [
@@ -102,7 +102,7 @@ def series(costs: Sequence[Cost]) -> list[tuple[str, list[int], list[float]]]:
     ]
 
 
-def _graph_rows(machines: int, name: str, graph: Graph) -> Iterator[Claim]:
+def _graph_rows(machines: int, name: str, graph: ScaleGraph) -> Iterator[PaperClaim]:
     what = f"{machines} machines: all of phase 2, {graph.tasks} tasks for {machines * rodinia.GPUS} GPUs"
     yield _row(
         f"{machines} {name}, cold",
@@ -119,17 +119,17 @@ def _graph_rows(machines: int, name: str, graph: Graph) -> Iterator[Claim]:
     )
 
 
-def _row(name: str, what: str, milliseconds: float, why: str) -> Claim:
+def _row(name: str, what: str, milliseconds: float, why: str) -> PaperClaim:
     why = f"{why}; CPU time, median of {_REPEATS} on this machine"
-    return Quantity(f"scale {name}", what, "no such figure", machine=True).not_comparable(
+    return ClaimedQuantity(f"scale {name}", what, "no such figure", machine=True).not_comparable(
         f"{milliseconds:.1f} ms", why
     )
 
 
-def _cost(machines: int, seed: int) -> Cost:
+def _cost(machines: int, seed: int) -> ScaleCost:
     gpus = machines * rodinia.GPUS
     graphs = (_graph(machines, tasks, seed) for tasks in (round(_BUSY * gpus), gpus + _WAITING))
-    return Cost(machines, _plan(machines, seed), *graphs)
+    return ScaleCost(machines, _plan(machines, seed), *graphs)
 
 
 def _plan(machines: int, seed: int) -> float:
@@ -160,7 +160,7 @@ def _loaded(machines: int, seed: int) -> Cluster:
     return cluster
 
 
-def _graph(machines: int, tasks: int, seed: int) -> Graph:
+def _graph(machines: int, tasks: int, seed: int) -> ScaleGraph:
     network = _UpdatedNetwork(machines, tasks, seed)
     waiting = network.solve()
     cold: list[float] = []
@@ -174,7 +174,7 @@ def _graph(machines: int, tasks: int, seed: int) -> Graph:
         again.append((time.thread_time() - changed) * 1e3)
         update.append((changed - begin) * 1e3)
         cold.append(network.cold())
-    return Graph(tasks, median(cold), median(update), median(again))
+    return ScaleGraph(tasks, median(cold), median(update), median(again))
 
 
 class _UpdatedNetwork:

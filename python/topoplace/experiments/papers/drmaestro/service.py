@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.papers.drmaestro import rodinia
-from topoplace.experiments.papers.drmaestro.study import Run, Study, simulated
+from topoplace.experiments.papers.drmaestro.study import DRMaestroStudy, StudyRun, simulated
 from topoplace.experiments.papers.rules import ordered
 from topoplace.experiments.simulate import RunTimeHistograms, TelemetryLog
 from topoplace.experiments.simulate.processes import Runner
@@ -25,12 +25,12 @@ _EARLIER: Final = 1000
 _ALIKE: Final = (0.98, 1.02)
 
 
-class Found(NamedTuple):
+class ServiceOutcome(NamedTuple):
     """What the simulations of one seed give."""
 
-    unknown: Run
+    unknown: StudyRun
     """The service that starts without any model."""
-    history: Run
+    history: StudyRun
     """The service whose engine has watched another list of jobs before."""
     error: float
     """Mean error of the inferred slowdowns on a full network, relative to the true ones, after both lists."""
@@ -38,13 +38,13 @@ class Found(NamedTuple):
     """Makespan with run times drawn from histograms over that of the runs counted, without and with remote GPUs."""
 
 
-def measure(runner: Runner, study: Study) -> list[Found]:
+def measure(runner: Runner, study: DRMaestroStudy) -> list[ServiceOutcome]:
     """Simulate the service on the jobs of a study, with remote GPUs, for each seed."""
     return runner.results(_found, [(study.num_jobs, study.num_machines, seed) for seed in study.seeds])
 
 
-def _found(num_jobs: int, num_machines: int, seed: int) -> Found:
-    def served(engine: InferenceEngine, seed: int) -> Run:
+def _found(num_jobs: int, num_machines: int, seed: int) -> ServiceOutcome:
+    def served(engine: InferenceEngine, seed: int) -> StudyRun:
         service = DRMaestroService(engine)
         return simulated(num_jobs, num_machines, service, seed, observer=service, measure_every=MEASURE_EVERY)
 
@@ -54,7 +54,7 @@ def _found(num_jobs: int, num_machines: int, seed: int) -> Found:
     served(experienced, _EARLIER + seed)
     history = served(experienced, seed)
     redrawn = (_redrawn(num_jobs, num_machines, seed, disaggregate=way) for way in (False, True))
-    return Found(unknown, history, _error(experienced), (next(redrawn), next(redrawn)))
+    return ServiceOutcome(unknown, history, _error(experienced), (next(redrawn), next(redrawn)))
 
 
 def _error(engine: InferenceEngine) -> float:
@@ -77,14 +77,14 @@ def _redrawn(num_jobs: int, num_machines: int, seed: int, *, disaggregate: bool)
     return drawn.makespan / counted.makespan
 
 
-def rows(study: Study, found: Sequence[Found]) -> Iterator[Claim]:
+def rows(study: DRMaestroStudy, found: Sequence[ServiceOutcome]) -> Iterator[PaperClaim]:
     """Yield the rows on the service, beside the policy with given profiles; study: that of `measure`."""
     off, given = (study.runs(disaggregate=True, network_aware=way) for way in (False, True))
     error = Sample.of(each.error for each in found)
     for name, start in (("unknown", "all applications unknown at first"), ("history", "after another list")):
-        runs: list[Run] = [getattr(each, name) for each in found]
+        runs: list[StudyRun] = [getattr(each, name) for each in found]
         ratio = _slowdowns(off).over(_slowdowns(runs))
-        yield Quantity(
+        yield ClaimedQuantity(
             f"5.4 service, {name}",
             f"{study.where}, disaggregated: mean slowdown with the network-aware policy off, with given profiles, and "
             f"under the service, {start}",
@@ -97,7 +97,7 @@ def rows(study: Study, found: Sequence[Found]) -> Iterator[Claim]:
             f"{_makespans(runs):.0f} s; error of inferred slowdowns after two lists {error:.1%}",
         )
     local, remote = (Sample.of(each.redrawn[way] for each in found) for way in (0, 1))
-    yield Quantity(
+    yield ClaimedQuantity(
         "5.2 validation",
         f"{study.where}: makespan with run times drawn from histograms of a run's trace over that of the run, without "
         "and with disaggregation",
@@ -112,9 +112,9 @@ def rows(study: Study, found: Sequence[Found]) -> Iterator[Claim]:
     )
 
 
-def _slowdowns(runs: Sequence[Run]) -> Sample:
+def _slowdowns(runs: Sequence[StudyRun]) -> Sample:
     return Sample.of(run.mean_slowdown for run in runs)
 
 
-def _makespans(runs: Sequence[Run]) -> Sample:
+def _makespans(runs: Sequence[StudyRun]) -> Sample:
     return Sample.of(run.makespan for run in runs)

@@ -38,7 +38,7 @@ class Timed(DRMaestro):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class StudyRun:
     """One simulation's figures, in seconds; jobs of the Rodinia suite count, the initial CPU-only jobs do not.
 
     submit, start, end, base: each job's times, and its run time alone. postponed: how often the policy postponed it.
@@ -53,7 +53,7 @@ class Run:
     seconds: list[float]
 
     @classmethod
-    def of(cls, result: Result, seconds: list[float]) -> Run:
+    def of(cls, result: Result, seconds: list[float]) -> StudyRun:
         """Return the figures of a simulation's result; seconds: CPU seconds of each plan."""
         rows = [
             (r.submitted.submit_time, r.start, r.end, r.submitted.base_time, r.postponed)
@@ -89,14 +89,14 @@ class Run:
         return float(held.sum()) / (end - begin)
 
 
-class Study:
+class DRMaestroStudy:
     """One experiment: a number of jobs and machines, simulated for several seeds; a run is made on first use."""
 
     def __init__(self, num_jobs: int, num_machines: int, seeds: Sequence[int]) -> None:
         self.num_jobs = num_jobs
         self.num_machines = num_machines
         self.seeds = tuple(seeds)
-        self._runs: dict[tuple[bool, bool], tuple[Run, ...]] = {}
+        self._runs: dict[tuple[bool, bool], tuple[StudyRun, ...]] = {}
 
     @property
     def where(self) -> str:
@@ -110,7 +110,7 @@ class Study:
         runs, count = runner.results(_simulated, calls), len(self.seeds)
         self._runs.update((way, tuple(runs[count * i : count * (i + 1)])) for i, way in enumerate(ways))
 
-    def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[Run, ...]:
+    def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[StudyRun, ...]:
         """Return one simulation per seed, with the same jobs whatever the two settings are.
 
         disaggregate: allow remote GPUs. network_aware: let the policy avoid network contention.
@@ -123,7 +123,9 @@ class Study:
         return self._runs[key]
 
 
-def _simulated(num_jobs: int, num_machines: int, disaggregate: bool, network_aware: bool, seed: int) -> Run:
+def _simulated(
+    num_jobs: int, num_machines: int, disaggregate: bool, network_aware: bool, seed: int
+) -> StudyRun:
     return simulated(
         num_jobs, num_machines, Timed(disaggregate=disaggregate, network_aware=network_aware), seed
     )
@@ -139,7 +141,7 @@ def simulated(
     performance: PerformanceModel | None = None,
     observer: Observer | None = None,
     measure_every: float | None = None,
-) -> Run:
+) -> StudyRun:
     """Simulate random jobs on the testbed under a policy; the plans of a `Timed` one are timed.
 
     performance: by default `NetworkContention` with the applications' profiles. All other arguments: as of `simulate`.
@@ -155,4 +157,4 @@ def simulated(
         observer=observer,
         measure_every=measure_every,
     )
-    return Run.of(result, policy.seconds if isinstance(policy, Timed) else [])
+    return StudyRun.of(result, policy.seconds if isinstance(policy, Timed) else [])

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.drmaestro import rodinia
-from topoplace.experiments.papers.drmaestro.study import Run
+from topoplace.experiments.papers.drmaestro.study import StudyRun
 from topoplace.experiments.papers.rules import near
 from topoplace.experiments.simulate import ExecutionEnvironment, NetworkContention, simulate
 from topoplace.experiments.simulate.processes import Runner
@@ -48,7 +48,7 @@ _JOBS: Final = (64, 4)
 """Jobs and machines of the simulation, those of table 9."""
 
 
-def rows(runner: Runner, seeds: Sequence[int]) -> Iterator[Claim]:
+def rows(runner: Runner, seeds: Sequence[int]) -> Iterator[PaperClaim]:
     """Compare section 3.1's tables with themselves and with a model of layers; apply them to DRMaestro's jobs."""
     yield _one_measurement()
     yield from _ratios()
@@ -62,11 +62,11 @@ def predicted(parent: str, child: str) -> float:
     return 1 / (1 / HOST[0] + sum(own))
 
 
-def _one_measurement() -> Claim:
+def _one_measurement() -> PaperClaim:
     cells = [HOST, *(cell for table in (CONTAINER, TO_CONTAINER, VM, TO_VM) for cell in table.values())]
     cells += NESTED.values()
     products = [gbit * microseconds / 1e3 for gbit, microseconds in cells]
-    return Quantity(
+    return ClaimedQuantity(
         "3.1 tables 2 to 4", "throughput times latency in each cell (Mbit)", "17 cells of two tables"
     ).of_the_paper(
         f"{min(products):.2f} to {max(products):.2f}",
@@ -74,30 +74,30 @@ def _one_measurement() -> Claim:
     )
 
 
-def _ratios() -> Iterator[Claim]:
+def _ratios() -> Iterator[PaperClaim]:
     """Compare what the text says of the tables with the tables."""
     same = CONTAINER["host"][0] / HOST[0]
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.1.6 host network", "containers on the host's network: throughput over bare metal", "same"
     ).identity(f"{same:.3f}", near(1.0, tolerance=0.05), same)
     half = [CONTAINER[network][0] / HOST[0] for network in ("bridge", "vswitch")]
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.1.6 bridge",
         "containers behind a Linux bridge, Open vSwitch: throughput over bare metal",
         "about half",
     ).identity(listed(half, 2), near(0.5, 0.5, tolerance=0.1), *half)
     slower = [CONTAINER[network][0] / VM[network][0] for network in ("bridge", "vswitch")]
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.1.6 VM", "virtual machines behind these: times as slow as containers", "about 2"
     ).identity(listed(slower, 2), near(2.0, 2.0, tolerance=0.25), *slower)
 
 
-def _layers() -> Iterator[Claim]:
+def _layers() -> Iterator[PaperClaim]:
     """Predict table 4 from table 3: each network adds the time per bit that it adds to a single container."""
     for number, title in ((1, "one"), (2, "two")):
         pairs = [pair for pair in NESTED if len(pair) - pair.count("host") == number]
         ratios = [predicted(*pair) / NESTED[pair][0] for pair in pairs]
-        yield Quantity(
+        yield ClaimedQuantity(
             f"3.1 nested, {title}",
             f"containers in containers, {title} of the networks not the host's: Gbit/s predicted, for "
             f"{', '.join(f'{child} in {parent}' for parent, child in pairs)}",
@@ -110,13 +110,13 @@ def _layers() -> Iterator[Claim]:
         )
 
 
-def _simulated(runner: Runner, seeds: Sequence[int]) -> Claim:
+def _simulated(runner: Runner, seeds: Sequence[int]) -> PaperClaim:
     names = ("bare-metal", "container", "container-bridge", "vm-bridge")
     found = runner.results(makespan, [(name, seed) for name in names for seed in seeds])
     each = [Sample.of(found[i * len(seeds) : (i + 1) * len(seeds)]) for i in range(len(names))]
     ratios = [one.over(each[0]) for one in each[1:]]
     jobs, machines = _JOBS
-    return Quantity(
+    return ClaimedQuantity(
         "3.1 simulated",
         f"{jobs} jobs on {machines} machines, disaggregated: makespan over bare metal, in {', '.join(names[1:])}",
         "no such figure",
@@ -140,4 +140,4 @@ def makespan(environment: str, seed: int) -> float:
         seed=seed,
         hosts=rodinia.MACHINE,
     )
-    return Run.of(result, []).makespan
+    return StudyRun.of(result, []).makespan

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from topoplace import _checks
 from topoplace.errors import require_package
-from topoplace.experiments.papers.claims import Claim
+from topoplace.experiments.papers.claims import PaperClaim
 from topoplace.experiments.papers.gpuaas import re_solving, rows
 from topoplace.experiments.papers.gpuaas.published import tables_of
-from topoplace.experiments.papers.gpuaas.study import Study
+from topoplace.experiments.papers.gpuaas.study import GpuaasStudy
 from topoplace.experiments.papers.seeds import QUICK_SEEDS, SEEDS
 from topoplace.experiments.simulate.processes import Runner
 
@@ -32,7 +32,7 @@ def reproduce(
     times: str | None = None,
     output: Path | None = None,
     runner: Runner | None = None,
-) -> list[Claim]:
+) -> list[PaperClaim]:
     """Compare the paper's numbers with our simulations; return one row per quantity.
 
     nodes: cluster sizes, multiples of 5; by default 5, 10 and 20, or 5 and 10 if `quick`. quick: also limit a decision
@@ -50,7 +50,7 @@ def reproduce(
     require_package("highspy", "planning by a model")
     tables = None if times is None else tables_of(times)
     seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
-    study = Study(sizes, seeds, tables, timeout=0.5 if quick else 10.0, same_model=not quick)
+    study = GpuaasStudy(sizes, seeds, tables, timeout=0.5 if quick else 10.0, same_model=not quick)
     runner = runner or Runner()
     study.run_all(runner)
     solved_again = re_solving.measure(runner, study)
@@ -71,7 +71,7 @@ def reproduce(
     ]
 
 
-def _draw(output: Path, study: Study) -> None:
+def _draw(output: Path, study: GpuaasStudy) -> None:
     from topoplace.experiments.report import plots
 
     plots.lines(

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.experiments.capacity import TABLE_II, CapacityJob, CapacityPlanner, simulate_online
-from topoplace.experiments.papers.claims import Claim, Quantity
-from topoplace.experiments.papers.gpuaas.study import NODES_PER_CONTROLLER, Study
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
+from topoplace.experiments.papers.gpuaas.study import NODES_PER_CONTROLLER, GpuaasStudy
 from topoplace.experiments.papers.rules import between
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.experiments.simulate.samples import Sample
@@ -27,7 +27,7 @@ _FIRST_ERRORS: Final = 1000
 """Added to the seed of a job list to draw its errors."""
 
 
-class Costs(NamedTuple):
+class SolvingCosts(NamedTuple):
     """Total costs in $ of one list of jobs, under the paper's planner."""
 
     plain: float
@@ -38,7 +38,7 @@ class Costs(NamedTuple):
     """If planners see the estimates, and jobs take their true time."""
 
 
-def measure(runner: Runner, study: Study) -> list[Costs]:
+def measure(runner: Runner, study: GpuaasStudy) -> list[SolvingCosts]:
     """Simulate each job list of a study on five nodes, in three ways beside that of the study itself."""
     size = NODES_PER_CONTROLLER
     plain = (study.hierarchical(size, seed).total_cost for seed in study.seeds)
@@ -49,14 +49,14 @@ def measure(runner: Runner, study: Study) -> list[Costs]:
     return runner.results(simulated, calls)
 
 
-def simulated(jobs: Sequence[CapacityJob], seed: int, timeout: float, plain: float) -> Costs:
+def simulated(jobs: Sequence[CapacityJob], seed: int, timeout: float, plain: float) -> SolvingCosts:
     """Simulate jobs with hourly decisions, and with errors of their estimated times.
 
     timeout: seconds per decision. plain: cost in $ without either.
     """
     tables = estimates(jobs, seed)
     estimated = [replace(job, hours=hours) for job, hours in zip(jobs, tables, strict=True)]
-    return Costs(
+    return SolvingCosts(
         plain=plain,
         hourly=_cost(jobs, timeout, periodic=True),
         expected=_cost(estimated, timeout),
@@ -83,11 +83,11 @@ def _cost(
     ).total_cost
 
 
-def rows(found: Sequence[Costs]) -> Iterator[Claim]:
+def rows(found: Sequence[SolvingCosts]) -> Iterator[PaperClaim]:
     """Compare the deviation on Azure with ours, and state what hourly decisions cost or save."""
     apart = Sample.of(abs(each.real / each.expected - 1) for each in found)
     dearer = Sample.of(each.real / each.plain for each in found)
-    yield Quantity(
+    yield ClaimedQuantity(
         "4.10",
         f"deviation of the real from the expected cost, if run times err by {MEAN_ERROR:.0%} on average",
         f"below {DEVIATION:.0%}, on Azure",
@@ -98,7 +98,7 @@ def rows(found: Sequence[Costs]) -> Iterator[Claim]:
         note=f"simulated; the errors are ours. The cost is {dearer:.3f} times that of planning by true times",
     )
     hourly = Sample.of(each.hourly / each.plain for each in found)
-    yield Quantity(
+    yield ClaimedQuantity(
         "hourly", "cost with decisions every hour (H) as well, over that without", "no such figure"
     ).not_comparable(
         f"{hourly:.3f}",

@@ -11,14 +11,14 @@ import numpy as np
 from topoplace.experiments.capacity import TABLE_II, CapacityResult, fewest_controllers
 from topoplace.experiments.capacity.online.dispatch import RULES
 from topoplace.experiments.capacity.online.sizing import response
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.papers.gpuaas.study import (
     EARLIER,
     FIRST_PRINCIPLES,
     MOST_CENTRALISED,
     NODES_PER_CONTROLLER,
     VARIANTS,
-    Study,
+    GpuaasStudy,
 )
 from topoplace.experiments.papers.rules import between, near, ordered
 from topoplace.experiments.simulate.samples import Sample
@@ -47,7 +47,7 @@ _SAVED: Final = between(*SAVING, f"from {SAVING[0]:.0%} to {SAVING[1]:.0%}").or_
 Series = list[tuple[str, list[int], list[float]]]
 
 
-def savings(study: Study) -> Iterator[Claim]:
+def savings(study: GpuaasStudy) -> Iterator[PaperClaim]:
     """Compare figure 3 and section VI with our results: the cost that the paper's proposal saves over simple methods.
 
     The simple (first-principle) methods order jobs by arrival, due date or priority. For the last row, where they let
@@ -59,18 +59,18 @@ def savings(study: Study) -> Iterator[Claim]:
     yield _saving_over_sharing(study)
 
 
-def _saving(study: Study, size: int) -> Claim:
+def _saving(study: GpuaasStudy, size: int) -> PaperClaim:
     saved = Sample.of(
         1 - study.hierarchical(size, seed).total_cost / study.best(size, seed) for seed in study.seeds
     )
-    return Quantity(
+    return ClaimedQuantity(
         f"4.6 N={size}",
         f"{size} nodes: saving of hierarchical MILP over the best first-principle method",
         f"{SAVING[0]:.0%} to {SAVING[1]:.0%}",
     ).judged(f"{saved:.0%}", _SAVED, saved, note=f"first list: {_costs(study, size)}")
 
 
-def _costs(study: Study, size: int) -> str:
+def _costs(study: GpuaasStudy, size: int) -> str:
     seed = study.seeds[0]
     runs = {name: study.centralised(size, seed, name) for name in FIRST_PRINCIPLES}
     runs["milp"] = study.hierarchical(size, seed)
@@ -80,20 +80,20 @@ def _costs(study: Study, size: int) -> str:
     )
 
 
-def _saving_over_each(study: Study) -> Iterator[Claim]:
+def _saving_over_each(study: GpuaasStudy) -> Iterator[PaperClaim]:
     cost = {at: study.hierarchical(*at).total_cost for at in _all(study)}
     for name in FIRST_PRINCIPLES:
         saved = Sample.of(1 - cost[at] / study.centralised(*at, name).total_cost for at in cost)
-        yield Quantity(
+        yield ClaimedQuantity(
             f"4.6 {name}", f"saving over {name}, all sizes", f"{SAVING[0]:.0%} to {SAVING[1]:.0%}"
         ).judged(f"{saved:.0%}", _SAVED, saved)
 
 
-def _saving_over_sharing(study: Study) -> Claim:
+def _saving_over_sharing(study: GpuaasStudy) -> PaperClaim:
     saved = Sample.of(
         1 - study.hierarchical(*at).total_cost / study.best(*at, sharing=True) for at in _all(study)
     )
-    return Quantity(
+    return ClaimedQuantity(
         "4.6 sharing",
         "saving over first-principle methods that share nodes and preempt, a stronger reading of ours",
         "no such figure",
@@ -104,13 +104,13 @@ def _saving_over_sharing(study: Study) -> Claim:
     )
 
 
-def hierarchy(study: Study) -> Claim:
+def hierarchy(study: GpuaasStudy) -> PaperClaim:
     """Compare figure 3 with our results: the cost that many controllers of five nodes save over one for all nodes.
 
     The paper's centralised model is an earlier one, with a linear cost of GPUs.
     """
     sizes = study.centralised_sizes
-    row = Quantity(
+    row = ClaimedQuantity(
         "4.5",
         f"hierarchical cheaper than the earlier, centralised model by, {_sizes(sizes) or 'no'} nodes",
         f"{HIERARCHY:.0%} on average",
@@ -131,9 +131,9 @@ def hierarchy(study: Study) -> Claim:
     )
 
 
-def same_model(study: Study) -> Claim:
+def same_model(study: GpuaasStudy) -> PaperClaim:
     """State what many controllers save over one for all nodes if both solve (P2); the paper has no such figure."""
-    row = Quantity(
+    row = ClaimedQuantity(
         "4.5 same model",
         f"hierarchical cheaper than centralised by, with (P2) on both sides, "
         f"{_sizes(study.centralised_sizes) or 'no'} nodes",
@@ -154,7 +154,7 @@ def same_model(study: Study) -> Claim:
     )
 
 
-def variants(study: Study) -> Iterator[Claim]:
+def variants(study: GpuaasStudy) -> Iterator[PaperClaim]:
     """Compare section IV's other objectives with (P2), by cost; the paper says that they give worse results."""
     size = min(study.sizes)
     for name in VARIANTS:
@@ -162,7 +162,7 @@ def variants(study: Study) -> Iterator[Claim]:
             study.hierarchical(size, seed, name).total_cost / study.hierarchical(size, seed).total_cost
             for seed in study.seeds
         )
-        yield Quantity(
+        yield ClaimedQuantity(
             f"variant {name}",
             f"{size} nodes: cost with the {name} objective over that with (P2)",
             "worse, in general",
@@ -174,7 +174,7 @@ def variants(study: Study) -> Iterator[Claim]:
         )
 
 
-def controllers_by_load(study: Study) -> Claim:
+def controllers_by_load(study: GpuaasStudy) -> PaperClaim:
     """State how many controllers our criterion chooses for 100 nodes, by the times that decisions take."""
     moments = {
         nodes: _moments([run.decisions["seconds"] for run in runs])
@@ -194,7 +194,7 @@ def controllers_by_load(study: Study) -> Claim:
         _MINUTE,
     )
     seconds = ", ".join(f"{mean:.2f} s for {nodes} nodes" for nodes, (mean, _) in moments.items())
-    return Quantity(
+    return ClaimedQuantity(
         "controllers",
         f"fewest controllers for {_LARGEST} nodes with which one server answers within a minute",
         "future work",
@@ -210,14 +210,14 @@ def _moments(seconds: Sequence[np.ndarray]) -> tuple[float, float]:
     return float(np.mean(every)), float(np.mean(every**2))
 
 
-def controllers(study: Study) -> Iterator[Claim]:
+def controllers(study: GpuaasStudy) -> Iterator[PaperClaim]:
     """Compare figure 2 with our results: variables of a controller's optimisation model, and seconds per decision."""
     variables = Sample.of(
         float(np.mean([printed_variables(int(jobs), NODES_PER_CONTROLLER) for jobs in run.decisions["jobs"]]))
         for run in _hierarchical(study)
     )
     jobs, seconds = (_decisions(study, column) for column in ("jobs", "seconds"))
-    yield Quantity(
+    yield ClaimedQuantity(
         "4.7 variables",
         "variables of the printed model of a local controller, on average over its decisions",
         f"about {VARIABLES:,}",
@@ -228,7 +228,7 @@ def controllers(study: Study) -> Iterator[Claim]:
         note="counted in (P1) and (P2) as printed; we solve another formulation",
     )
     nodes, limit = CENTRALISED
-    yield Quantity(
+    yield ClaimedQuantity(
         "4.7 centralised",
         f"variables of the printed model for {nodes} nodes, all {nodes * 10} jobs in the system",
         f"above {limit:,}, of an earlier and smaller model",
@@ -237,7 +237,7 @@ def controllers(study: Study) -> Iterator[Claim]:
         "counted as in the row before; the paper does not contain the earlier model",
     )
     mean = float(np.mean(seconds))
-    yield Quantity(
+    yield ClaimedQuantity(
         "4.7 seconds",
         "time of one decision of a local controller, on average",
         f"about {SOLVE_SECONDS:g} s",
@@ -251,13 +251,13 @@ def controllers(study: Study) -> Iterator[Claim]:
     )
 
 
-def server(study: Study) -> Iterator[Claim]:
+def server(study: GpuaasStudy) -> Iterator[PaperClaim]:
     """Compare section V-B with our results: mean response time of one server that solves the models of 20 controllers.
 
     The server is modelled as an M/G/1 queue.
     """
     ours = response(SOLVE_SECONDS, 2 * SOLVE_SECONDS**2, DECISIONS_PER_SECOND)
-    yield Quantity(
+    yield ClaimedQuantity(
         "4.8",
         f"response of an M/G/1 server, {SOLVE_SECONDS:g} s per decision, 2 decisions in 450 s",
         f"{RESPONSE_SECONDS} s",
@@ -270,7 +270,7 @@ def server(study: Study) -> Iterator[Claim]:
     )
     seconds = _decisions(study, "seconds")
     mean, square = float(np.mean(seconds)), float(np.mean(seconds**2))
-    yield Quantity(
+    yield ClaimedQuantity(
         "4.8 ours", "the same with the times our decisions take", f"{RESPONSE_SECONDS} s", machine=True
     ).not_comparable(
         f"{response(mean, square, DECISIONS_PER_SECOND):.3f} s",
@@ -278,7 +278,7 @@ def server(study: Study) -> Iterator[Claim]:
     )
 
 
-def heuristic(study: Study) -> Claim:
+def heuristic(study: GpuaasStudy) -> PaperClaim:
     """State the cost with our local search relative to the paper's mixed-integer program, and the search's seconds.
 
     The paper has no such figure.
@@ -288,7 +288,7 @@ def heuristic(study: Study) -> Claim:
         for at in _all(study)
     )
     seconds = _decisions(study, "seconds", "search")
-    return Quantity(
+    return ClaimedQuantity(
         "search",
         "cost with the native search over that with the MILP, and its time per decision",
         "no such figure",
@@ -300,7 +300,7 @@ def heuristic(study: Study) -> Claim:
     )
 
 
-def shares(study: Study) -> Claim:
+def shares(study: GpuaasStudy) -> PaperClaim:
     """State the cost under `SharePlanner`, whose objective is our own, relative to three other methods.
 
     They are the paper's mixed-integer program, the best method of ordering jobs, and the best of these that let jobs
@@ -310,7 +310,7 @@ def shares(study: Study) -> Claim:
     milp = Sample.of(cost / study.hierarchical(*at).total_cost for at, cost in runs.items())
     exclusive = Sample.of(cost / study.best(*at) for at, cost in runs.items())
     sharing = Sample.of(cost / study.best(*at, sharing=True) for at, cost in runs.items())
-    return Quantity(
+    return ClaimedQuantity(
         "shares",
         "cost with jobs charged their share of a node until their own end (SharePlanner), over that with the MILP; "
         "the best first-principle method; the best that shares nodes",
@@ -321,7 +321,7 @@ def shares(study: Study) -> Claim:
     )
 
 
-def dispatch(study: Study) -> Iterator[Claim]:
+def dispatch(study: GpuaasStudy) -> Iterator[PaperClaim]:
     """Compare rules that send new jobs to controllers with round robin, by cost; yield one row per rule.
 
     The paper leaves rules other than round robin to future work (section VI).
@@ -333,7 +333,7 @@ def dispatch(study: Study) -> Iterator[Claim]:
             / study.hierarchical(size, seed, "search").total_cost
             for size, seed in at
         )
-        yield Quantity(
+        yield ClaimedQuantity(
             f"dispatch {rule.name}",
             f"cost with {rule.name} dispatch over round robin, {_sizes(study.large_sizes)} nodes",
             "future work",
@@ -351,7 +351,7 @@ def printed_variables(jobs: int, nodes: int) -> int:
     )
 
 
-def seconds_by_size(study: Study) -> Series:
+def seconds_by_size(study: GpuaasStudy) -> Series:
     """Return CPU seconds per decision by number of nodes, as lines of figure 2: many controllers, and one."""
     return [
         ("hierarchical", *_by_size(study, study.sizes, study.hierarchical, _seconds)),
@@ -359,7 +359,7 @@ def seconds_by_size(study: Study) -> Series:
     ]
 
 
-def costs_by_size(study: Study) -> Series:
+def costs_by_size(study: GpuaasStudy) -> Series:
     """Return costs by number of nodes, as lines of figure 3.
 
     Each cost is relative to the best method that orders jobs by arrival, due date or priority.
@@ -379,7 +379,7 @@ def costs_by_size(study: Study) -> Series:
 
 
 def _by_size(
-    study: Study,
+    study: GpuaasStudy,
     sizes: Sequence[int],
     run: Callable[[int, int], CapacityResult],
     value: Callable[[CapacityResult, tuple[int, int]], float],
@@ -393,15 +393,15 @@ def _seconds(run: CapacityResult, at: tuple[int, int]) -> float:
     return run.summary()["seconds_per_decision"]
 
 
-def _decisions(study: Study, column: str, planner: str = "milp") -> np.ndarray:
+def _decisions(study: GpuaasStudy, column: str, planner: str = "milp") -> np.ndarray:
     return np.concatenate([study.hierarchical(*at, planner).decisions[column] for at in _all(study)])
 
 
-def _all(study: Study) -> list[tuple[int, int]]:
+def _all(study: GpuaasStudy) -> list[tuple[int, int]]:
     return [(size, seed) for size in study.sizes for seed in study.seeds]
 
 
-def _hierarchical(study: Study) -> list[CapacityResult]:
+def _hierarchical(study: GpuaasStudy) -> list[CapacityResult]:
     return [study.hierarchical(*at) for at in _all(study)]
 
 

@@ -43,7 +43,7 @@ VARIANTS: Final = ("earliness", "convex")
 FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 
 
-class Study:
+class GpuaasStudy:
     """Simulations by cluster size, seed, planner, number of controllers and dispatch rule.
 
     A simulation runs when its result is first needed, or with all others in `run_all`. sizes: numbers of nodes (VMs) of

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.papers.mapa import bandwidths, collective_model, rows
 from topoplace.experiments.papers.mapa.artifact import (
     MACHINES,
@@ -29,7 +29,7 @@ from topoplace.experiments.papers.mapa.artifact import (
     run_artifact,
     topology_of,
 )
-from topoplace.experiments.papers.mapa.study import FOUR, Study
+from topoplace.experiments.papers.mapa.study import FOUR, MapaStudy
 from topoplace.experiments.papers.rules import Equal
 from topoplace.experiments.papers.seeds import QUICK_SEEDS, SEEDS
 from topoplace.experiments.simulate.processes import Runner
@@ -57,7 +57,7 @@ def reproduce_by_rings(
     step: tuple[float, float] = collective_model.DEFAULT_STEP,
     output: Path | None = None,
     runner: Runner | None = None,
-) -> list[Claim]:
+) -> list[PaperClaim]:
     """Return the speedups of section 4 with run times by the rings of a collective library, beside those by eq. 2.
 
     step: seconds of computing, and GB of an all-reduce, of a training step of every sensitive job; ValueError names a
@@ -74,7 +74,7 @@ def reproduce(
     artifact: Path | None = None,
     output: Path | None = None,
     runner: Runner | None = None,
-) -> list[Claim]:
+) -> list[PaperClaim]:
     """Compare the published code's logs, if given, and the MAPA paper's numbers with our results, a row per quantity.
 
     quick: three job lists instead of ten. seed: seed of the first list. artifact: directory of the published logs;
@@ -82,9 +82,9 @@ def reproduce(
     default one after another.
     """
     seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
-    real = Study("dgx-v", seeds, slowdown=True)
+    real = MapaStudy("dgx-v", seeds, slowdown=True)
     novel = [
-        Study(machine, seeds, like_artifact=like_artifact)
+        MapaStudy(machine, seeds, like_artifact=like_artifact)
         for like_artifact in (True, False)
         for machine in ("torus-2d", "cubeMesh-16")
     ]
@@ -106,7 +106,7 @@ def reproduce(
     return claims
 
 
-def match_artifact(directory: Path) -> Iterator[Claim]:
+def match_artifact(directory: Path) -> Iterator[PaperClaim]:
     """Compare each log `results-MACHINE-POLICY-JOBS.txt` in `directory` with our results, line by line.
 
     Our log is the output of `run_artifact` for `jobs-JOBS.txt`, and for `topology-MACHINE.txt` if that file exists.
@@ -127,7 +127,7 @@ def match_artifact(directory: Path) -> Iterator[Claim]:
         rules: Literal["paper", "published"] = "published" if published else "paper"
         ours = run_artifact(jobs, topology, found["policy"], rules=rules).splitlines()
         same = sum(a == b for a, b in zip(ours, theirs, strict=False))
-        yield Quantity(
+        yield ClaimedQuantity(
             f"artifact {'as published ' * published}{found['machine']} {found['policy']} {found['jobs']}",
             "lines of the log equal in every column (header included)",
             str(len(theirs)),
@@ -143,7 +143,11 @@ def _draw(output: Path, series: list[tuple[str, list[int], list[float]]], seed: 
     from topoplace.experiments.report import plots
 
     plots.overhead(series, output / "mapa-overhead.png")
-    studies = [Study("dgx-v", [seed], slowdown=True), Study("torus-2d", [seed]), Study("cubeMesh-16", [seed])]
+    studies = [
+        MapaStudy("dgx-v", [seed], slowdown=True),
+        MapaStudy("torus-2d", [seed]),
+        MapaStudy("cubeMesh-16", [seed]),
+    ]
     compared = [study.results(policy)[0] for study in studies for policy in FOUR]
     plots.comparison(compared, output / "mapa-policies.png")
     compared[3].gantt(output / "mapa-gantt.png")

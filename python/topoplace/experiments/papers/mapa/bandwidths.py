@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import machines
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.rules import Equal, Ranges, near, ordered
 from topoplace.experiments.simulate import MapaSlowdown
 from topoplace.objectives import EffectiveBandwidth, LinkTables
@@ -61,7 +61,7 @@ _LARGE: Final = 1e5
 """Bytes from which on a call makes use of fast links, section 2.3."""
 
 
-def rows() -> Iterator[Claim]:
+def rows() -> Iterator[PaperClaim]:
     """Compare figures 2b, 5, 11 and 12 and the fit of eq. 2 with our results."""
     yield _links()
     yield from _calls()
@@ -70,10 +70,10 @@ def rows() -> Iterator[Claim]:
     yield from _fit()
 
 
-def _links() -> Claim:
+def _links() -> PaperClaim:
     share, model = MapaSlowdown.SHARES["vgg16"], MapaSlowdown()
     ratio = 1 - share + share * model.flat_gb_per_s / model.floor_gb_per_s
-    return Quantity("3.20", "Fig. 2b, VGG-16 on PCIe over double NVLink, run time", "up to 3").judged(
+    return ClaimedQuantity("3.20", "Fig. 2b, VGG-16 on PCIe over double NVLink, run time", "up to 3").judged(
         f"{ratio:.1f}",
         near(3.0, tolerance=0.1),
         ratio,
@@ -81,9 +81,9 @@ def _links() -> Claim:
     )
 
 
-def _calls() -> Iterator[Claim]:
+def _calls() -> Iterator[PaperClaim]:
     arrays = {name: round((calls - 1) / _ITERATIONS, 2) for name, (calls, _) in _CALLS.items()}
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.4", "Fig. 5b, communication calls per iteration, as 5,000 iterations", "whole numbers"
     ).of_the_paper(
         ", ".join(f"{name} {count:g}" for name, count in arrays.items()),
@@ -92,7 +92,7 @@ def _calls() -> Iterator[Claim]:
     )
     sizes = {name: 4.0 * count / (arrays[name] or 1.0) for name, (_, count) in _CALLS.items()}
     large: tuple[float, float] = (_LARGE, float("inf"))
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.4 sizes",
         f"Fig. 5a, mean bytes of a call: {', '.join(_CALLS)}",
         "four at least 1e5; GoogleNet less",
@@ -104,13 +104,13 @@ def _calls() -> Iterator[Claim]:
     )
 
 
-def _metrics() -> Iterator[Claim]:
+def _metrics() -> Iterator[PaperClaim]:
     """Compare fig. 11: aggregated bandwidth tells less of what a ring reaches than the links' mix does."""
     table = planned_table()
     aggregated = table[:, :3] @ _GB_PER_S
     predicted = _predicted(EffectiveBandwidth(), table)
     by_sum, by_mix = (float(np.corrcoef(each, table[:, 3])[0, 1]) for each in (aggregated, predicted))
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.18", "Fig. 11b, bandwidth that NCCL plans: correlation with AggBW; with eq. 2", "not well; well"
     ).judged(
         f"{by_sum:.2f}; {by_mix:.2f}",
@@ -127,7 +127,7 @@ def _metrics() -> Iterator[Claim]:
         ]
         for amount in (170.0, 150.0)
     )
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.18 example", "Fig. 11a, AggBW of 170 is much slower than 150: GB/s that NCCL plans", "slower"
     ).judged(
         f"{listed(first)} against {listed(second)}",
@@ -138,10 +138,10 @@ def _metrics() -> Iterator[Claim]:
     )
 
 
-def _mixes() -> Claim:
+def _mixes() -> PaperClaim:
     best, every = ring_mixes()
     few = [mix for mix in every if mix[2] <= 2]
-    return Quantity("3.8 mixes", "mixes of links of 2 to 5 GPUs on a DGX-1V", "31").judged(
+    return ClaimedQuantity("3.8 mixes", "mixes of links of 2 to 5 GPUs on a DGX-1V", "31").judged(
         f"{len(best)} of best rings, {len(every)} of all rings, {len(few)} of these with at most two links on PCIe",
         Equal((31,), "reproduced if equal"),
         len(few),
@@ -151,10 +151,10 @@ def _mixes() -> Claim:
     )
 
 
-def _fit() -> Iterator[Claim]:
+def _fit() -> Iterator[PaperClaim]:
     table = planned_table()
     fitted = errors(EffectiveBandwidth.fit(table), table)
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.8 fit", "Fit of eq. 2 to bandwidths: relative error; RMSE; MAE (GB/s)", listed(_PAPERS_FIT, "g")
     ).not_comparable(
         "; ".join(f"{value:.3f}" for value in fitted),
@@ -164,7 +164,7 @@ def _fit() -> Iterator[Claim]:
     held_out = [left_out_error(table, numbers == number) for number in range(len(table))]
     by_size = [left_out_error(table, sizes == size) for size in _SIZES]
     ratios = [float(np.mean(held_out)) / fitted[0], *(error / fitted[0] for error in by_size)]
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.8 held out",
         "relative error of eq. 2 where it was not fitted, over that of the fit: single mixes; jobs of 2, 3, 4, 5 GPUs",
         "generalizes well when the number of GPUs varies",

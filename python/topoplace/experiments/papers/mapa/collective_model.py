@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
-from topoplace.experiments.papers.mapa.study import POLICIES, Study
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
+from topoplace.experiments.papers.mapa.study import POLICIES, MapaStudy
 from topoplace.experiments.simulate import CollectiveTime
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.policies import Collective, Policy, Preserve
@@ -47,7 +47,7 @@ class SensitiveCollectives:
         return self._model.run_time(job, placement, random)
 
 
-class RingStudy(Study):
+class RingStudy(MapaStudy):
     """Simulations of MAPA's job mix on its DGX-1V, with policies by rings beside the paper's.
 
     step: of a sensitive job, as in `CollectiveTime`; None takes eq. 2's run times.
@@ -64,7 +64,7 @@ class RingStudy(Study):
         return _POLICIES
 
 
-def rows(seeds: Sequence[int], step: tuple[float, float], runner: Runner) -> Iterator[Claim]:
+def rows(seeds: Sequence[int], step: tuple[float, float], runner: Runner) -> Iterator[PaperClaim]:
     """Yield a row for the throughput and for each quantile of run times: speedups over Baseline by both models."""
     by_rings, by_eq2 = RingStudy(seeds, step), RingStudy(seeds, None)
     for study in (by_rings, by_eq2):
@@ -76,12 +76,12 @@ def rows(seeds: Sequence[int], step: tuple[float, float], runner: Runner) -> Ite
         yield _row(f"C.{i}", f"sensitive run time, {name}: {names}", *speedups)
 
 
-def _throughputs(study: Study) -> list[Sample]:
+def _throughputs(study: MapaStudy) -> list[Sample]:
     return [study.throughput(policy) for policy in COMPARED]
 
 
-def _row(number: str, quantity: str, by_rings: Sequence[Sample], by_eq2: Sequence[Sample]) -> Claim:
-    return Quantity(
+def _row(number: str, quantity: str, by_rings: Sequence[Sample], by_eq2: Sequence[Sample]) -> PaperClaim:
+    return ClaimedQuantity(
         number, f"Speedup over Baseline of {quantity}", f"eq. 2: {listed(by_eq2, 3)}"
     ).not_comparable(
         f"rings: {listed(by_rings, 3)}",

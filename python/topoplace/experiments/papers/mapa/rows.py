@@ -12,9 +12,9 @@ import numpy as np
 
 from topoplace import machines
 from topoplace.cluster.cluster import Cluster
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.mapa import artifact
-from topoplace.experiments.papers.mapa.study import FOUR, Study
+from topoplace.experiments.papers.mapa.study import FOUR, MapaStudy
 from topoplace.experiments.papers.rules import ANY, Equal, Range, Ranges, between, near, ordered
 from topoplace.experiments.simulate import Workload
 from topoplace.experiments.simulate.processes import Runner
@@ -48,14 +48,14 @@ _NEAR: Final = 0.1
 _POSITIVE: Final[Range] = (1e-9, math.inf)
 
 
-def wiring() -> Iterator[Claim]:
+def wiring() -> Iterator[PaperClaim]:
     """Compare sections 2 and 3.2 with our results: link bandwidths of example allocations, and machine sizes."""
     dgx = machines.get("dgx1-v100")
     ring = JobGraph.ring(3)
     fragmented = aggregated_bandwidth(ring, (0, 1, 4), dgx)
     ideal = Greedy().place(ring, Cluster(dgx))
     best = ideal.scores["aggregated_bandwidth"] if ideal else math.nan
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.2", "DGX-1V, 3 GPUs: AggBW of GPUs 1, 2, 5; of the ideal allocation (GB/s)", "87; 125"
     ).judged(
         f"{fragmented:g}; {best:g}",
@@ -66,7 +66,9 @@ def wiring() -> Iterator[Claim]:
         name: machines.get(name).num_gpus for name in ("summit", "dgx1-v100", "torus2d-16", "cubemesh-16")
     }
     pairs = math.comb(sizes["torus2d-16"], 2)
-    yield Quantity("3.17", "GPUs of the machines; links of the 16-GPU graphs", "6, 8, 16, 16; 120").identity(
+    yield ClaimedQuantity(
+        "3.17", "GPUs of the machines; links of the 16-GPU graphs", "6, 8, 16, 16; 120"
+    ).identity(
         f"{', '.join(map(str, sizes.values()))}; {pairs}",
         Equal((6, 8, 16, 16, 120)),
         *(*sizes.values(), pairs),
@@ -74,11 +76,11 @@ def wiring() -> Iterator[Claim]:
     )
 
 
-def model() -> Iterator[Claim]:
+def model() -> Iterator[PaperClaim]:
     """Check section 3.4: the formula that predicts effective bandwidth from link counts (eq. 2), and its fit."""
     cut = tuple(math.trunc(value * 1000) / 1000 for value in MAPA_COEFFICIENTS)
     table = " ".join(f"{value:g}" for value in _TABLE_2)
-    yield Quantity("3.5", "Coefficients of eq. 2, three decimals", table).identity(
+    yield ClaimedQuantity("3.5", "Coefficients of eq. 2, three decimals", table).identity(
         " ".join(f"{value:g}" for value in cut),
         Equal(_TABLE_2),
         *cut,
@@ -86,14 +88,14 @@ def model() -> Iterator[Claim]:
     )
     predictor = EffectiveBandwidth()
     ring_of_three = predictor.of_counts(2, 1, 0)
-    yield Quantity("3.6", "Eq. 2 of two double and one single NVLink (GB/s)", f"{_MEDIAN}").identity(
+    yield ClaimedQuantity("3.6", "Eq. 2 of two double and one single NVLink (GB/s)", f"{_MEDIAN}").identity(
         f"{ring_of_three:.3f}",
         near(_MEDIAN, tolerance=0.01),
         ring_of_three,
         note="the paper's formula; the paper prints it as the median of Greedy and Preserve",
     )
     low, high = predictor.of_counts(0, 1, 2), predictor.of_counts(0, 0, 3)
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.7",
         "Eq. 2 rises with faster links: one NVLink of three against none (GB/s)",
         "the model generalises well",
@@ -101,18 +103,18 @@ def model() -> Iterator[Claim]:
         f"{low:.2f} against {high:.2f}",
         "eq. 2 with the paper's own coefficients predicts less for a ring with an NVLink than for one without",
     )
-    yield Quantity("3.8", "Fit of eq. 2: RMSE; MAE", "1.5153; 7.0539").of_the_paper(
+    yield ClaimedQuantity("3.8", "Fit of eq. 2: RMSE; MAE", "1.5153; 7.0539").of_the_paper(
         "not possible",
         "a mean absolute error cannot exceed the RMSE, so the two must be swapped",
     )
 
 
-def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
+def fragmentation(seeds: Sequence[int]) -> Iterator[PaperClaim]:
     """Compare fig. 4 with our results: bandwidth of 3-GPU jobs over the best one, if GPUs are taken by lowest id."""
-    study = Study("dgx-v", seeds, num_jobs=100, like_artifact=False, slowdown=True)
+    study = MapaStudy("dgx-v", seeds, num_jobs=100, like_artifact=False, slowdown=True)
     quality = study.aggregated_quality("Baseline", 3, 125.0)
     p75, p25 = (Sample.of(float(np.quantile(each, q)) for each in quality) for q in (0.75, 0.25))
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.3",
         "Baseline on DGX-1V, 3-GPU jobs: AggBW over ideal, 75th and 25th percentile",
         "0.80; 0.55",
@@ -127,7 +129,7 @@ def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
     )
 
 
-def real_machine(study: Study) -> Iterator[Claim]:
+def real_machine(study: MapaStudy) -> Iterator[PaperClaim]:
     """Compare section 4 with our results: effective bandwidths and speed-ups on a DGX-1V under MAPA's four policies.
 
     The simulated run times of `study` depend on bandwidth as in fig. 16.
@@ -136,23 +138,23 @@ def real_machine(study: Study) -> Iterator[Claim]:
     yield from _speedups(study)
 
 
-def _bandwidths(study: Study) -> Iterator[Claim]:
+def _bandwidths(study: MapaStudy) -> Iterator[PaperClaim]:
     """Compare fig. 13c with our results: quantiles of bandwidth-sensitive jobs' effective bandwidth, by policy."""
     medians = [study.quantile(policy, 0.5) for policy in ("Greedy", "Preserve")]
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.11",
         "DGX-1V, sensitive jobs: median EffBW of Greedy; of Preserve (GB/s)",
         f"{_MEDIAN}; {_MEDIAN}",
         series=("mapa-greedy", "mapa-preserve"),
     ).judged(listed(medians, 2), near(_MEDIAN, _MEDIAN, tolerance=0.58, unit=" (1 %)"), *medians)
     most = study.largest(_BASELINES)
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.11b",
         "DGX-1V, sensitive jobs: the same medians are nearly the maximum of Baseline and Topo-aware (GB/s)",
         f"{_MEDIAN}",
     ).judged(f"{most:.2f}", near(_MEDIAN, tolerance=_NEAR * _MEDIAN), most)
     greedy, preserve = study.quantile("Greedy", 0.25), study.quantile("Preserve", 0.25)
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.11c", "DGX-1V: 25th percentile of Greedy; Preserve's is higher (GB/s)", "12.33; higher"
     ).judged(
         f"{greedy:.2f}; {preserve:.2f}",
@@ -167,7 +169,7 @@ def _bandwidths(study: Study) -> Iterator[Claim]:
     )
 
 
-def _speedups(study: Study) -> Iterator[Claim]:
+def _speedups(study: MapaStudy) -> Iterator[PaperClaim]:
     """Compare table 3 with our results: each policy's speed-up over the policy Baseline in throughput and run times."""
     throughput = [study.throughput(policy) for policy in FOUR[1:]]
     yield _speedup("3.12", "throughput", _TABLE_3_THROUGHPUT, throughput)
@@ -180,7 +182,7 @@ def _speedups(study: Study) -> Iterator[Claim]:
         speedups = [study.speedup(policy, quantile) for policy in FOUR[1:]]
         yield _speedup(f"3.12 {name}", f"sensitive run time, {name}", paper, speedups, certain)
     ratios = 540 / 505, 540 / 498
-    yield Quantity(
+    yield ClaimedQuantity(
         "3.10",
         "75th percentile of all sensitive jobs, 540 -> 505 -> 498 s, as the speedups of Table 3",
         "1.014; 1.124",
@@ -192,12 +194,12 @@ def _speedups(study: Study) -> Iterator[Claim]:
 
 def _speedup(
     claim_id: str, quantity: str, paper: Sequence[float], ours: Sequence[Sample], certain: str = ""
-) -> Claim:
+) -> PaperClaim:
     """Return a row of table 3; certain: why it could not have come out otherwise, if so."""
     order = sorted(range(len(ours)), key=lambda i: paper[i])
     steps = [ours[b].minus(ours[a]) for a, b in pairwise(order)]
     rule = near(*paper, tolerance=_TABLE_3_TOLERANCE)
-    row = Quantity(
+    row = ClaimedQuantity(
         claim_id,
         f"Table 3, speedup over Baseline of {quantity}: Topo-aware, Greedy, Preserve",
         listed(paper, 3),
@@ -218,7 +220,7 @@ def _speedup(
     )
 
 
-def novel_machines(studies: Sequence[Study]) -> Iterator[Claim]:
+def novel_machines(studies: Sequence[MapaStudy]) -> Iterator[PaperClaim]:
     """Compare fig. 18 with our results: effective bandwidths on two 16-GPU machines, with fixed run times.
 
     studies: of a torus and a cube mesh, in turn: with the links and tie-breaking of MAPA's published code, then with
@@ -229,7 +231,7 @@ def novel_machines(studies: Sequence[Study]) -> Iterator[Claim]:
         yield from _cubemesh(cubemesh)
 
 
-def _torus(study: Study) -> Iterator[Claim]:
+def _torus(study: MapaStudy) -> Iterator[PaperClaim]:
     medians = [study.quantile(policy, 0.5) for policy in _BASELINES]
     for policy, suffix in _PRESERVES.items():
         lower = study.quantile(policy, 0.25)
@@ -241,20 +243,22 @@ def _torus(study: Study) -> Iterator[Claim]:
     yield _above(study, f"3.14c{_suffix(study)}", quantity, upper, others)
 
 
-def _above(study: Study, claim_id: str, quantity: str, ours: Sample, others: Sequence[Sample]) -> Claim:
-    return Quantity(claim_id, f"{_where(study)}: {quantity} (GB/s)", "above").judged(
+def _above(
+    study: MapaStudy, claim_id: str, quantity: str, ours: Sample, others: Sequence[Sample]
+) -> PaperClaim:
+    return ClaimedQuantity(claim_id, f"{_where(study)}: {quantity} (GB/s)", "above").judged(
         f"{ours:.2f} against {listed(others, 2)}",
         ordered("if above each", *[_POSITIVE] * len(others)),
         *(ours.minus(other) for other in others),
     )
 
 
-def _cubemesh(study: Study) -> Iterator[Claim]:
+def _cubemesh(study: MapaStudy) -> Iterator[PaperClaim]:
     yield from _minimum(study, "3.15a")
     most, greedy = study.largest(_BASELINES), study.quantile("Greedy", 0.75)
     for policy, suffix in _PRESERVES.items():
         median = study.quantile(policy, 0.5)
-        yield Quantity(
+        yield ClaimedQuantity(
             f"3.15b{_suffix(study)}{suffix}",
             f"{_where(study)}: median of {policy} near Greedy's 75th percentile (GB/s)",
             "near",
@@ -276,7 +280,7 @@ def _cubemesh(study: Study) -> Iterator[Claim]:
         )
 
 
-def _minimum(study: Study, claim_id: str) -> Iterator[Claim]:
+def _minimum(study: MapaStudy, claim_id: str) -> Iterator[PaperClaim]:
     """Compare the policy Preserve's lowest effective bandwidth with the other policies' 25th percentile.
 
     The paper claims that these are equal.
@@ -291,7 +295,7 @@ def _minimum(study: Study, claim_id: str) -> Iterator[Claim]:
             if suffix
             else ""
         )
-        yield Quantity(
+        yield ClaimedQuantity(
             f"{claim_id}{_suffix(study)}{suffix}",
             f"{_where(study)}: minimum of {policy} equals the 25th percentile of Baseline, Topo-aware, Greedy (GB/s)",
             "equal",
@@ -303,14 +307,14 @@ def _minimum(study: Study, claim_id: str) -> Iterator[Claim]:
         )
 
 
-def as_published(seeds: Sequence[int], runner: Runner) -> Claim:
+def as_published(seeds: Sequence[int], runner: Runner) -> PaperClaim:
     """Compare fig. 18a with MAPA's published program: the lowest bandwidth of sensitive jobs under Preserve."""
     calls = [(policy, seed) for policy in artifact.POLICIES for seed in seeds]
     found, count = runner.results(_published_quantiles, calls), len(seeds)
     by_policy = [found[begin : begin + count] for begin in range(0, len(found), count)]
     others = [Sample.of(lower for _, lower in each) for each in by_policy[:3]]
     least = Sample.of(lowest for lowest, _ in by_policy[3])
-    return Quantity(
+    return ClaimedQuantity(
         "3.14b as published",
         "torus-2d, published program: minimum of Preserve equals the 25th percentile of Baseline, Topo-aware, Greedy "
         "(GB/s)",
@@ -337,11 +341,11 @@ def _published_quantiles(policy: str, seed: int) -> tuple[float, float]:
     return float(np.min(speeds)), float(np.quantile(speeds, 0.25))
 
 
-def _suffix(study: Study) -> str:
+def _suffix(study: MapaStudy) -> str:
     return "" if study.like_artifact else " own"
 
 
-def _where(study: Study) -> str:
+def _where(study: MapaStudy) -> str:
     return study.machine if study.like_artifact else f"{study.topology.name} as drawn, our tie-breaking"
 
 
@@ -352,12 +356,12 @@ _MOST_MILLISECONDS: Final = 10.0
 _ENOUGH_SECONDS: Final = 0.02
 
 
-def overhead() -> tuple[list[Claim], list[tuple[str, list[int], list[float]]]]:
+def overhead() -> tuple[list[PaperClaim], list[tuple[str, list[int], list[float]]]]:
     """Measure the time of Preserve's decisions on idle machines, by job size (fig. 19).
 
     Returns the rows, and the lines to plot: machine name, job sizes in GPUs, milliseconds.
     """
-    claims: list[Claim] = []
+    claims: list[PaperClaim] = []
     series: list[tuple[str, list[int], list[float]]] = []
     for name in OVERHEAD_MACHINES:
         cluster = Cluster(machines.get(name))
@@ -368,12 +372,12 @@ def overhead() -> tuple[list[Claim], list[tuple[str, list[int], list[float]]]]:
     return claims, series
 
 
-def _overhead(name: str, sizes: Sequence[int], times: Sequence[float]) -> Iterator[Claim]:
+def _overhead(name: str, sizes: Sequence[int], times: Sequence[float]) -> Iterator[PaperClaim]:
     by_size = dict(zip(sizes, times, strict=True))
     small, large = (
         [by_size[size] for size in sizes if (size > _MOST_SMALL) == above] for above in (False, True)
     )
-    yield Quantity(
+    yield ClaimedQuantity(
         f"3.16 {name}",
         f"Decision on idle {name}, rings of 2 to {sizes[-1]} GPUs: the longest (ms)",
         "milliseconds",
@@ -386,7 +390,7 @@ def _overhead(name: str, sizes: Sequence[int], times: Sequence[float]) -> Iterat
         + " ".join(f"{k}: {t:.3f}" for k, t in by_size.items()),
     )
     if large:
-        yield Quantity(
+        yield ClaimedQuantity(
             f"3.16 {name} growth",
             f"Decision on idle {name}: the longest from {_MOST_SMALL + 1} GPUs on over that of smaller jobs",
             "increases modestly",

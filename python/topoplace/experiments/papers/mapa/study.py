@@ -36,7 +36,7 @@ POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
 FOUR: Final = tuple(POLICIES)[:4]
 
 
-class Study:
+class MapaStudy:
     """Simulations of MAPA's job mix on one machine, by policy and seed; a simulation runs on first use.
 
     machine: its name in MAPA's published code. like_artifact: use that code's links and tie-breaking; otherwise the
@@ -121,7 +121,7 @@ class Study:
         return [each["scores"]["aggregated_bandwidth"][each["num_gpus"] == num_gpus] / ideal for each in rows]
 
 
-def _simulated(study: Study, policy: str, seed: int) -> Result:
+def _simulated(study: MapaStudy, policy: str, seed: int) -> Result:
     return simulate(
         study.topology,
         Workload.mapa(study.num_jobs, seed),

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from topoplace.experiments.papers.claims import Claim
+from topoplace.experiments.papers.claims import PaperClaim
 from topoplace.experiments.papers.sc17 import own_prototype, own_scenarios, rows, training
 from topoplace.experiments.papers.sc17.measured import authors_profile, check_complete
 from topoplace.experiments.papers.sc17.published_simulator.simulator import POLICIES
@@ -44,7 +44,7 @@ def reproduce(
     lists: Path | None = None,
     output: Path | None = None,
     runner: Runner | None = None,
-) -> list[Claim]:
+) -> list[PaperClaim]:
     """Compare the paper's numbers with measurements, the published simulator and our simulator, a row per quantity.
 
     quick: ten generated job lists in our simulator instead of 120, and none of the largest clusters.
@@ -89,7 +89,7 @@ def reproduce(
 
 def _ours(
     scenarios: Mapping[str, tuple[list[Workload], int]], measured: PerformanceProfile, runner: Runner
-) -> Iterator[Claim]:
+) -> Iterator[PaperClaim]:
     for name, (lists, count) in scenarios.items():
         runs = own_scenarios.simulated(lists, count, measured, runner)
         yield from own_scenarios.orders(name, runs)
@@ -101,7 +101,7 @@ def _ours(
 
 def _theirs(
     lists: list[Workload], count: int, measured: PerformanceProfile, runner: Runner
-) -> dict[str, list[rows.Figures]]:
+) -> dict[str, list[rows.RowFigures]]:
     calls = [(jobs, measured, policy, count) for policy in POLICIES for jobs in lists]
     found = iter(runner.results(rows.figures, calls))
     return {policy: [next(found) for _ in lists] for policy in POLICIES}
@@ -109,7 +109,7 @@ def _theirs(
 
 def _scenario_2(
     seeds: Sequence[int], measured: PerformanceProfile, runner: Runner, num_jobs: int = 10_000
-) -> Iterator[Claim]:
+) -> Iterator[PaperClaim]:
     for name, count, gap in own_scenarios.SCENARIO_2:
         jobs = [Workload.sc17(num_jobs, each, gap, profile=measured) for each in seeds]
         runs = own_scenarios.simulated(jobs, count, measured, runner)

@@ -16,7 +16,7 @@ import numpy as np
 
 from topoplace import machines
 from topoplace.cluster.cluster import Cluster
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.rules import Equal, Ranges, near
 from topoplace.experiments.papers.sc17.rows import losses, third_ends
 from topoplace.experiments.papers.sc17.scenarios import (
@@ -56,7 +56,7 @@ def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -
     return [run(topology, workload, policy, profile) for policy in POLICIES]
 
 
-def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
+def prototype(profile: PerformanceProfile) -> Iterator[PaperClaim]:
     """Compare section 5.2 with our results: six jobs on one machine, from the published list and the paper's Table 1.
 
     The last row has the makespan if job 2 is forced onto job 1's socket.
@@ -78,10 +78,10 @@ def draw(profile: PerformanceProfile, output: Path) -> None:
         run.gantt(output / f"sc17-six-jobs-{run.policy}.png")
 
 
-def _speedups(name: str, runs: Sequence[Result]) -> Claim:
+def _speedups(name: str, runs: Sequence[Result]) -> PaperClaim:
     makespans = [run.summary()["makespan"] for run in runs]
     ratios = [makespan / makespans[3] for makespan in makespans[:3]]
-    return Quantity(
+    return ClaimedQuantity(
         f"1.8 own, {name}",
         "speedup of TOPO-AWARE-P over FCFS, BF, TOPO-AWARE; makespans (s)",
         f"{listed(SPEEDUPS, 2)}; {listed(MAKESPANS, 1)}",
@@ -108,13 +108,13 @@ def _sockets(run: Result, job: int) -> set[int]:
     return {gpu // 2 for gpu in run.jobs["gpus"][job]}
 
 
-def _apart(name: str, runs: Sequence[Result]) -> Claim:
+def _apart(name: str, runs: Sequence[Result]) -> PaperClaim:
     """Compare fig. 8 with our results: whether each policy puts jobs 0 and 1 on different sockets.
 
     name: name of the job list. runs: one result per policy.
     """
     apart = [_sockets(run, 0).isdisjoint(_sockets(run, 1)) for run in runs]
-    return Quantity(
+    return ClaimedQuantity(
         f"1.9 own, {name}, sockets",
         f"jobs 0 and 1 on different sockets: {POLICY_NAMES}",
         "any, any, yes, yes",
@@ -126,14 +126,14 @@ def _apart(name: str, runs: Sequence[Result]) -> Claim:
     )
 
 
-def _postponed(name: str, runs: Sequence[Result]) -> Claim:
+def _postponed(name: str, runs: Sequence[Result]) -> PaperClaim:
     """Compare the start of job 3 under each policy with the paper's, and check if both its GPUs are on one socket.
 
     In the paper, only TOPO-AWARE-P lets job 3 wait for two GPUs of one socket. name: name of the job list.
     """
     starts = [float(run.jobs["start"][3]) for run in runs]
     together = [len(_sockets(run, 3)) == 1 for run in runs]
-    return Quantity(
+    return ClaimedQuantity(
         f"1.9 own, {name}",
         f"job 3 starts (s), * on one socket: {POLICY_NAMES}",
         "70, 70, 70, later*",
@@ -150,7 +150,7 @@ def _postponed(name: str, runs: Sequence[Result]) -> Claim:
     )
 
 
-def _losses(name: str, runs: Sequence[Result], profile: PerformanceProfile) -> Claim:
+def _losses(name: str, runs: Sequence[Result], profile: PerformanceProfile) -> PaperClaim:
     worst = [max(float(run.jobs["slowdown"][job]) for job in (1, 3, 4)) - 1 for run in runs]
     note = (
         "in the measured pairs, no job of these kinds takes more than "
@@ -188,13 +188,13 @@ class _BesideJob1(TopoAwareP):
         return Plan(start=(("2", Placement(gpus=(there ^ 1,), topology=cluster.topology)),))
 
 
-def _beside_job_1(profile: PerformanceProfile) -> Claim:
+def _beside_job_1(profile: PerformanceProfile) -> PaperClaim:
     topology, jobs = machines.get("minsky"), five_jobs(profile=profile)
     forced = simulate(topology, jobs, _BesideJob1(profile=profile), performance=ProfiledTime(profile))
     free = run(topology, jobs, "topo-aware-p", profile)
     ours = _sockets(free, 2) == _sockets(free, 1)
     makespan, start = forced.summary()["makespan"], float(forced.jobs["start"][3])
-    row = Quantity(
+    row = ClaimedQuantity(
         "1.7 own, what if",
         "published list, TOPO-AWARE-P with job 2 forced beside job 1: makespan; start of job 3 (s)",
         f"{MAKESPANS[3]}; {THIRD_STARTS:g}",

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from topoplace import machines
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.rules import Ranges, ordered
 from topoplace.experiments.papers.sc17.own_prototype import run
 from topoplace.experiments.papers.sc17.rows import falling, steps_down
@@ -41,7 +41,7 @@ of 5,000 jobs; the third overloads the machines.
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ScenarioFigures:
     """What is compared of one simulation; times in seconds.
 
     slowdown, with_wait: mean slowdown of jobs, without and with their wait. missed: jobs rejected, or started below
@@ -64,13 +64,13 @@ class Figures:
     milliseconds: float
 
 
-Runs = Sequence[Sequence[Figures]]
+Runs = Sequence[Sequence[ScenarioFigures]]
 """For each policy, in the order of `POLICIES`, the figures of every list of jobs."""
 
 
 def simulated(
     lists: Sequence[Workload], machines: int, profile: PerformanceProfile, runner: Runner
-) -> list[list[Figures]]:
+) -> list[list[ScenarioFigures]]:
     """Simulate every list of jobs under every policy on a number of machines."""
     calls: list[tuple[object, ...]] = [
         (workload, machines, policy, profile, {}) for policy in POLICIES for workload in lists
@@ -81,13 +81,13 @@ def simulated(
 
 def _figures(
     workload: Workload, count: int, policy: str, profile: PerformanceProfile, options: Mapping[str, Any]
-) -> Figures:
+) -> ScenarioFigures:
     began = time.process_time()
     result = run(Topology.cluster(machines.get("minsky"), count=count), workload, policy, profile, **options)
     spent = time.process_time() - began
     summary, slowdown = result.summary(), result.jobs["slowdown"]
     slowdown = slowdown[~np.isnan(slowdown)]
-    return Figures(
+    return ScenarioFigures(
         slowdown=summary["mean_slowdown"],
         wait=summary["mean_wait"],
         with_wait=summary["mean_slowdown_with_wait"],
@@ -103,7 +103,7 @@ def _figures(
     )
 
 
-def orders(name: str, runs: Runs) -> Iterator[Claim]:
+def orders(name: str, runs: Runs) -> Iterator[PaperClaim]:
     """Compare sections 5.5.1 and 5.5.2 with our results: slowdowns and waits by policy.
 
     name: of the job lists.
@@ -124,7 +124,9 @@ def orders(name: str, runs: Runs) -> Iterator[Claim]:
         strict=True,
     ):
         values = _of(runs, key)
-        row = Quantity(f"1.23 own, {name}, {key}", f"{quantity}: {POLICY_NAMES}", "falls in this order")
+        row = ClaimedQuantity(
+            f"1.23 own, {name}, {key}", f"{quantity}: {POLICY_NAMES}", "falls in this order"
+        )
         if key == "wait" and max(value.mean for value in values) <= tolerance:
             yield row.not_comparable(listed(values, digits), "nothing waits")
             continue
@@ -139,10 +141,10 @@ def orders(name: str, runs: Runs) -> Iterator[Claim]:
         )
 
 
-def service_levels(name: str, runs: Runs) -> Claim:
+def service_levels(name: str, runs: Runs) -> PaperClaim:
     """Compare section 5.5.1 with our results: jobs whose service level is missed, by policy; name: of the job lists."""
     missed = _of(runs, "missed")
-    return Quantity(
+    return ClaimedQuantity(
         f"1.23 own, {name}, SLO",
         f"jobs rejected, or started below their min_utility: {POLICY_NAMES}",
         "any, any, any, 0",
@@ -154,13 +156,13 @@ def service_levels(name: str, runs: Runs) -> Claim:
     )
 
 
-def slowed(name: str, runs: Runs) -> Claim:
+def slowed(name: str, runs: Runs) -> PaperClaim:
     """Compare the end of section 5.5.1 with our results: TOPO-AWARE slows some jobs, and TOPO-AWARE-P none.
 
     name: of the job lists.
     """
     shares, clearly, worst = (_of(runs, key) for key in ("slowed", "clearly", "worst"))
-    return Quantity(
+    return ClaimedQuantity(
         f"1.23 own, {name}, slowed jobs",
         f"share of jobs slowed by more than {NOTICED:.1%}: {POLICY_NAMES}",
         "some, some, some, none",
@@ -191,7 +193,7 @@ def other_best_fit(
 
 def protected(
     name: str, lists: Sequence[Workload], count: int, profile: PerformanceProfile, runner: Runner
-) -> Iterator[Claim]:
+) -> Iterator[PaperClaim]:
     """Compare the end of section 5.5.1 with TOPO-AWARE-P when it protects running jobs, and show what that costs.
 
     name: of the job lists. count: machines.
@@ -202,7 +204,7 @@ def protected(
         (share,), (clearly,), (worst,), (wait,) = (
             _of(runs, key) for key in ("slowed", "clearly", "worst", "wait")
         )
-        yield Quantity(
+        yield ClaimedQuantity(
             f"1.23 own, {name}, protect_running={limit}",
             f"TOPO-AWARE-P, protect_running={limit}: share of jobs slowed by more than {NOTICED:.1%}; mean wait (s)",
             "none; not stated",
@@ -233,7 +235,7 @@ def readings(
     count: int,
     profile: PerformanceProfile,
     runner: Runner,
-) -> Iterator[Claim]:
+) -> Iterator[PaperClaim]:
     """Compare section 5.5.1 with TOPO-AWARE and TOPO-AWARE-P under other readings of their equations.
 
     lists: of jobs. weighted: the same jobs with edges of weights 4 to 1 by batch size, for the last reading. count:
@@ -251,7 +253,7 @@ def readings(
     for number, reading in enumerate(_READINGS, 1):
         runs = (*by_list[:2], *by_list[2 * number : 2 * number + 2])
         slowdowns, waits, missed, apart = (_of(runs, key) for key in ("slowdown", "wait", "missed", "apart"))
-        yield Quantity(
+        yield ClaimedQuantity(
             f"1.23 own, {name}, reading: {reading}",
             f"{reading}, mean QoS slowdown: {POLICY_NAMES}",
             "falls in this order",
@@ -264,10 +266,10 @@ def readings(
         )
 
 
-def decision_times(name: str, runs: Runs) -> Claim:
+def decision_times(name: str, runs: Runs) -> PaperClaim:
     """Compare the time of a placement in scenario 2 with ours; name: of the job lists."""
     ours = [Sample.of(run.milliseconds for run in each) for each in runs]
-    return Quantity(
+    return ClaimedQuantity(
         f"1.24 own, {name}",
         f"mean time of a placement in scenario 2 (ms): {POLICY_NAMES}",
         listed(_PAPERS_MILLISECONDS, "g"),

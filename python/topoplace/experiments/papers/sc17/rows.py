@@ -10,12 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.rules import ANY, Equal, Range, Ranges, between, near, ordered
 from topoplace.experiments.papers.sc17 import scenarios
 from topoplace.experiments.papers.sc17.measured import NAMES
 from topoplace.experiments.papers.sc17.published_simulator import simulator
-from topoplace.experiments.papers.sc17.published_simulator.simulator import POLICIES, Run
+from topoplace.experiments.papers.sc17.published_simulator.simulator import POLICIES, SimulatorRun
 from topoplace.experiments.papers.sc17.scenarios import (
     GAIN,
     MAKESPANS,
@@ -65,13 +65,15 @@ _ARITHMETIC: Final = "computed from the same profile as the paper column: a chec
 NO_RISE: Final[Range] = (0.0, math.inf)
 
 
-def profile(measured: PerformanceProfile) -> Iterator[Claim]:
+def profile(measured: PerformanceProfile) -> Iterator[PaperClaim]:
     """Compare sections 3.2 and 3.3 with the published run times: slowdown by spreading over sockets and by other jobs.
 
     measured: the published run times, alone and in pairs.
     """
     ratios = [_spread_over_pack(measured, name) for name in NAMES]
-    yield Quantity("1.12", "AlexNet on 2 GPUs, spread over pack: batch 1; above 16", "1.27; 1.0").judged(
+    yield ClaimedQuantity(
+        "1.12", "AlexNet on 2 GPUs, spread over pack: batch 1; above 16", "1.27; 1.0"
+    ).judged(
         f"{ratios[0]:.3f}; {ratios[2]:.3f}, {ratios[3]:.3f}",
         near(1.27, 1.0, 1.0, tolerance=0.05),
         *(ratios[0], *ratios[2:4]),
@@ -86,7 +88,7 @@ def profile(measured: PerformanceProfile) -> Iterator[Claim]:
     )
     figure = [over_pack[4 * own + other] for own, other, _ in _FIG_6]
     theirs = [paper for *_, paper in _FIG_6]
-    yield Quantity(
+    yield ClaimedQuantity(
         "1.17",
         "Fig. 6, % longer over packed GPUs: tiny by tiny, tiny by big, small by big, big by big",
         listed(theirs, "g"),
@@ -114,8 +116,8 @@ def profile(measured: PerformanceProfile) -> Iterator[Claim]:
     )
 
 
-def _predicted(measured: PerformanceProfile) -> Claim:
-    row = Quantity(
+def _predicted(measured: PerformanceProfile) -> PaperClaim:
+    row = ClaimedQuantity(
         "1.18 predicted",
         "slowdown of a pair that was not measured: root of the mean squared error",
         "not stated",
@@ -133,10 +135,10 @@ def _predicted(measured: PerformanceProfile) -> Claim:
 
 def _digits(
     claim_id: str, quantity: str, paper: Sequence[float], ours: Sequence[float], digits: int, note: str
-) -> Claim:
+) -> PaperClaim:
     theirs, mine = (" ".join(f"{value:.{digits}f}" for value in values) for values in (paper, ours))
     rule = Equal((theirs,), "all digits are equal")
-    return Quantity(claim_id, quantity, theirs).identity(mine, rule, mine, note=note)
+    return ClaimedQuantity(claim_id, quantity, theirs).identity(mine, rule, mine, note=note)
 
 
 def _spread_over_pack(measured: PerformanceProfile, name: str) -> float:
@@ -147,10 +149,10 @@ def _longer(measured: PerformanceProfile, name: str, other: str, placement: str)
     return (measured.colocation[name, 2, other, 2] / measured.solo[name, 2, placement] - 1) * 100
 
 
-def prototype() -> Iterator[Claim]:
+def prototype() -> Iterator[PaperClaim]:
     """Check the paper's speed-ups in section 5.2 against its own makespans; nothing is simulated."""
     ratios = [seconds / MAKESPANS[3] for seconds in MAKESPANS[:3]]
-    yield Quantity(
+    yield ClaimedQuantity(
         "1.8",
         "speedup of TOPO-AWARE-P over FCFS, BF, TOPO-AWARE, from the makespans of 1.7",
         listed(SPEEDUPS, 2),
@@ -161,14 +163,14 @@ def prototype() -> Iterator[Claim]:
     )
 
 
-def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
+def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[PaperClaim]:
     """Compare section 5.2 with the published simulator: six jobs on one machine, from two job lists.
 
     The lists are the one published with the code and the paper's Table 1; the paper's text speaks of five jobs.
     """
     runs = _runs(five_jobs(profile=measured), measured, 1)
     makespans = [round(run.makespan, 1) for run in runs.values()]
-    yield Quantity(
+    yield ClaimedQuantity(
         "1.7 code",
         f"published simulator, published list on one machine, makespan (s): {POLICY_NAMES}",
         listed(_FIVE_JOBS),
@@ -180,7 +182,7 @@ def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
     )
     paper = sorted(zip(MAKESPANS, makespans, strict=True), reverse=True)
     steps = [slower - faster for (_, slower), (_, faster) in pairwise(paper)]
-    yield Quantity(
+    yield ClaimedQuantity(
         "1.7",
         f"makespan (s) of the prototype, and of the published simulator: {POLICY_NAMES}",
         listed(MAKESPANS),
@@ -199,7 +201,7 @@ def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
     yield from _table_1(measured)
 
 
-def _table_1(measured: PerformanceProfile) -> Iterator[Claim]:
+def _table_1(measured: PerformanceProfile) -> Iterator[PaperClaim]:
     runs = list(_runs(five_jobs(TABLE_1, measured), measured, 1).values())
     yield _third_starts(runs[3])
     ends = [math.inf if run.jobs[3].end is None else run.jobs[3].end for run in runs]
@@ -207,10 +209,10 @@ def _table_1(measured: PerformanceProfile) -> Iterator[Claim]:
     yield losses("1.11", "Table 1", [_largest_loss(run, measured, (1, 3, 4)) for run in runs])
 
 
-def _third_starts(run: Run) -> Claim:
+def _third_starts(run: SimulatorRun) -> PaperClaim:
     first_end, start = run.jobs[0].end or math.inf, run.jobs[3].start or math.inf
     packed = len(run.jobs[3].sockets) == 1
-    return Quantity(
+    return ClaimedQuantity(
         "1.9", "Table 1, TOPO-AWARE-P: job 0 ends, then job 3 starts, on one socket (s)", "70; then"
     ).judged(
         f"{first_end:.1f}; {start:.1f}",
@@ -225,7 +227,7 @@ def _third_starts(run: Run) -> Claim:
     )
 
 
-def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: PerformanceProfile) -> Claim:
+def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: PerformanceProfile) -> PaperClaim:
     """Compare the time at which job 3 ends under each policy with the paper's.
 
     claim_id: the claim's id. jobs: name of the job list. ends: end of job 3 in seconds by policy, infinite if it never
@@ -234,7 +236,7 @@ def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: Perfor
     others, last = THIRD_ENDS
     alone = measured.ideal_time("bvlc_alexnet/4", 2) or 0.0
     ahead = min(ends[:3]) / ends[3] if ends[3] < math.inf else 0.0
-    return Quantity(
+    return ClaimedQuantity(
         claim_id,
         f"{jobs}, end of job 3 (s): TOPO-AWARE-P; the others",
         f"{last:g}; {others:g}",
@@ -254,13 +256,13 @@ def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: Perfor
     )
 
 
-def losses(claim_id: str, jobs: str, slowdowns: Sequence[float], note: str = "") -> Claim:
+def losses(claim_id: str, jobs: str, slowdowns: Sequence[float], note: str = "") -> PaperClaim:
     """Compare the largest QoS slowdown of jobs 1, 3 and 4 (0.5: 50 % longer), by policy, with the paper's.
 
     claim_id: the claim's id. jobs: name of the job list. note: what else the column "why" says.
     """
     none: Range = (-math.inf, NOTICED)
-    return Quantity(
+    return ClaimedQuantity(
         claim_id,
         f"{jobs}, QoS slowdown of jobs 1, 3, 4, the largest (%): {POLICY_NAMES}",
         "50, 50, 50, 0",
@@ -280,7 +282,7 @@ def losses(claim_id: str, jobs: str, slowdowns: Sequence[float], note: str = "")
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RowFigures:
     """What is compared of a run of the published simulator.
 
     slowdown, wait: means over the jobs that ran; the wait in seconds. makespan: seconds. never: jobs never placed.
@@ -295,10 +297,10 @@ class Figures:
     booked_twice: float
 
 
-def figures(workload: Workload, measured: PerformanceProfile, policy: str, machines: int) -> Figures:
+def figures(workload: Workload, measured: PerformanceProfile, policy: str, machines: int) -> RowFigures:
     """Run the published simulator and return what is compared."""
     run = simulator.simulate(workload, measured, policy, machines)
-    return Figures(
+    return RowFigures(
         slowdown=_mean([run.slowdown(job, measured) for job in run.jobs]),
         wait=_mean([math.nan if job.start is None else job.start - job.arrival for job in run.jobs]),
         makespan=run.makespan,
@@ -308,7 +310,7 @@ def figures(workload: Workload, measured: PerformanceProfile, policy: str, machi
     )
 
 
-def scenario(name: str, runs: Mapping[str, Sequence[Figures]]) -> Iterator[Claim]:
+def scenario(name: str, runs: Mapping[str, Sequence[RowFigures]]) -> Iterator[PaperClaim]:
     """Compare sections 5.5.1 and 5.5.2 with the published simulator: slowdown, wait and service levels by policy.
 
     name: of the job lists. runs: for each policy, in the paper's order, the figures of every list.
@@ -322,7 +324,7 @@ def scenario(name: str, runs: Mapping[str, Sequence[Figures]]) -> Iterator[Claim
         ("slowdown", "mean QoS slowdown", of("slowdown"), 3, 0.001),
         ("wait", "mean wait (s)", of("wait"), 1, simulator.STEP_S),
     ):
-        yield Quantity(
+        yield ClaimedQuantity(
             f"1.23 {name} {suffix}",
             f"published simulator, {quantity}: {POLICY_NAMES}",
             "falls in this order",
@@ -338,7 +340,7 @@ def scenario(name: str, runs: Mapping[str, Sequence[Figures]]) -> Iterator[Claim
             f"{listed(makespans)} s",
         )
     below, twice = of("below"), of("booked_twice")
-    yield Quantity(
+    yield ClaimedQuantity(
         f"1.23 {name} SLO",
         f"published simulator, jobs placed below their least utility, or never: {POLICY_NAMES}",
         "some, some, some, 0",
@@ -349,7 +351,7 @@ def scenario(name: str, runs: Mapping[str, Sequence[Figures]]) -> Iterator[Claim
         note="TOPO-AWARE-P places no job below its least utility by construction, so there the row counts jobs never "
         "placed; utility as the published code computes it",
     )
-    yield Quantity(
+    yield ClaimedQuantity(
         f"1.23 {name} GPUs",
         f"published simulator, number of times that a job got a GPU which another still held: {POLICY_NAMES}",
         "0, 0, 0, 0",
@@ -377,7 +379,7 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
-def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator[Claim]:
+def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator[PaperClaim]:
     """Compare our port with the original simulator: makespans of a published list, by number of machines.
 
     workload: the list of 100 or of 1,000 jobs, those of equal arrival in the order of the published manifests. For
@@ -387,7 +389,7 @@ def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator
     for machines, paper in _LISTS.get(size, {}).items():
         runs = _runs(workload, measured, machines).values()
         makespans = [round(run.makespan, 1) for run in runs]
-        yield Quantity(
+        yield ClaimedQuantity(
             f"1.22 code {machines}" if size == 100 else f"1.22 code {size} jobs",
             f"published simulator, list of {size:,} jobs, {machines} machines, makespan (s): {POLICY_NAMES}",
             listed(paper),
@@ -402,9 +404,9 @@ def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator
             yield _below_their_least(runs)
 
 
-def _below_their_least(runs: Iterable[Run]) -> Claim:
+def _below_their_least(runs: Iterable[SimulatorRun]) -> PaperClaim:
     below = tuple(sum((job.utility or 0.0) < job.min_utility for job in run.jobs) for run in runs)
-    return Quantity(
+    return ClaimedQuantity(
         "1.22 code 1000 jobs, below",
         f"the same, jobs placed below their least utility: {POLICY_NAMES}",
         listed(_BELOW, "g"),
@@ -419,14 +421,14 @@ def _below_their_least(runs: Iterable[Run]) -> Claim:
     )
 
 
-def load(workload: Workload, machines: int) -> Claim:
+def load(workload: Workload, machines: int) -> PaperClaim:
     """Check whether jobs queue at all in section 5.5.2, by the mean number of GPUs that they keep busy.
 
     machines: number of machines with four GPUs each.
     """
     work = sum(row.base_time * row.job.num_tasks for row in workload)
     busy = work / (workload.submit_time.max() - workload.submit_time.min())
-    return Quantity(
+    return ClaimedQuantity(
         "1.22",
         f"GPUs that {len(workload)} jobs keep busy on average, of {4 * machines}; the paper shows long queues",
         "queues",
@@ -439,11 +441,11 @@ def load(workload: Workload, machines: int) -> Claim:
     )
 
 
-def _runs(workload: Workload, measured: PerformanceProfile, machines: int) -> dict[str, Run]:
+def _runs(workload: Workload, measured: PerformanceProfile, machines: int) -> dict[str, SimulatorRun]:
     return {policy: simulator.simulate(workload, measured, policy, machines) for policy in POLICIES}
 
 
-def _largest_loss(run: Run, measured: PerformanceProfile, jobs: Sequence[int]) -> float:
+def _largest_loss(run: SimulatorRun, measured: PerformanceProfile, jobs: Sequence[int]) -> float:
     """Return the largest slowdown of the given jobs (0.5: 50 % longer) relative to their best run times alone.
 
     jobs: positions of the jobs in the run. Run times are not rounded to the simulator's time steps.

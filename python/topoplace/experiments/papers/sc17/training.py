@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.rules import ANY, Ranges, alike, between, near
 from topoplace.experiments.papers.sc17.measured import NAMES
 from topoplace.experiments.simulate import TrainingStep
@@ -33,7 +33,7 @@ _FACTOR: Final = 1.5
 """Times and speeds that the text has as "about" agree up to this factor."""
 
 
-def figures(measured: PerformanceProfile) -> Iterator[Claim]:
+def figures(measured: PerformanceProfile) -> Iterator[PaperClaim]:
     """Compare figures 3, 4 and 5, and the PCIe machine of section 3.2, with models of AlexNet's training step.
 
     measured: the published run times alone.
@@ -84,10 +84,10 @@ def _speedups(step: TrainingStep, slow: float, fast: float, *batches: int) -> li
     return [step.seconds(batch, slow) / step.seconds(batch, fast) for batch in batches]
 
 
-def _fit(measured: PerformanceProfile, step: TrainingStep) -> Claim:
+def _fit(measured: PerformanceProfile, step: TrainingStep) -> PaperClaim:
     errors = [step.seconds(*where) / seconds - 1 for *where, seconds in _steps(measured)]
     worst = max(map(abs, errors))
-    return Quantity(
+    return ClaimedQuantity(
         "1.14 fit", "AlexNet, times alone on one GPU and on two of a socket: largest error of a model", "0%"
     ).judged(
         f"{worst:.1%}",
@@ -98,10 +98,10 @@ def _fit(measured: PerformanceProfile, step: TrainingStep) -> Claim:
     )
 
 
-def _left_out(measured: PerformanceProfile, step: TrainingStep, slow: float) -> Claim:
+def _left_out(measured: PerformanceProfile, step: TrainingStep, slow: float) -> PaperClaim:
     theirs = [_ratio(measured, batch) for batch in _BATCHES[1:]]
     ours = _speedups(step, slow, NVLINK, *_BATCHES[1:])
-    return Quantity(
+    return ClaimedQuantity(
         "1.14 model",
         "AlexNet, spread over pack in the published times, batch 4, 64, 128, by a model without these",
         listed(theirs, 3),
@@ -114,9 +114,9 @@ def _left_out(measured: PerformanceProfile, step: TrainingStep, slow: float) -> 
     )
 
 
-def _fig_4(claim_id: str, step: TrainingStep, slow: float, note: str) -> Claim:
+def _fig_4(claim_id: str, step: TrainingStep, slow: float, note: str) -> PaperClaim:
     theirs, ours = (_FIG_4[2], _FIG_4[8]), _speedups(step, slow, NVLINK, 2, 8)
-    return Quantity(
+    return ClaimedQuantity(
         claim_id, "Fig. 4, AlexNet with NVLink, spread over pack: batch 2, 8", listed(theirs, 2)
     ).judged(
         listed(ours, 3),
@@ -126,9 +126,9 @@ def _fig_4(claim_id: str, step: TrainingStep, slow: float, note: str) -> Claim:
     )
 
 
-def _large(claim_id: str, step: TrainingStep, slow: float, note: str) -> Claim:
+def _large(claim_id: str, step: TrainingStep, slow: float, note: str) -> PaperClaim:
     ours = _speedups(step, slow, NVLINK, 64, 128)
-    return Quantity(
+    return ClaimedQuantity(
         claim_id, "Fig. 4, AlexNet with NVLink, spread over pack: batch 64, 128", "1.0, 1.0"
     ).judged(listed(ours, 3), near(1.0, 1.0, tolerance=_TOLERANCE), *ours, note=f"both left out: {note}")
 
@@ -141,16 +141,16 @@ def _hit(
     slow: float,
     fast: float,
     parameters: str,
-) -> Claim:
+) -> PaperClaim:
     ours = _speedups(step, slow, fast, *paper)
-    return Quantity(
+    return ClaimedQuantity(
         claim_id,
         f"AlexNet with {machine}, spread over pack: batch {', '.join(map(str, paper))}",
         listed(paper.values(), 2),
     ).judged(listed(ours, 3), near(*paper.values(), tolerance=0.001), *ours, fitted=parameters)
 
 
-def _pcie(step: TrainingStep) -> Iterator[Claim]:
+def _pcie(step: TrainingStep) -> Iterator[PaperClaim]:
     """Compare batch 2 on the machine with PCIe and K80, whose two link speeds are fitted on batches 1 and 8."""
     first, last = (step.compute_s(batch) for batch in (1, 8))
     packed = ((_PCIE[8] - 1) * last - (_PCIE[1] - 1) * first) / (_PCIE[1] - _PCIE[8])
@@ -159,7 +159,9 @@ def _pcie(step: TrainingStep) -> Iterator[Claim]:
     (ours,) = _speedups(step, slow, fast, 2)
     ends = {batch: _PCIE[batch] for batch in (1, 8)}
     yield _hit("1.13 fit", "PCIe and K80", ends, step, slow, fast, "the speeds of both links")
-    yield Quantity("1.13", "AlexNet with PCIe and K80, spread over pack: batch 2", f"{_PCIE[2]}").judged(
+    yield ClaimedQuantity(
+        "1.13", "AlexNet with PCIe and K80, spread over pack: batch 2", f"{_PCIE[2]}"
+    ).judged(
         f"{ours:.3f}",
         near(_PCIE[2], tolerance=0.02),
         ours,
@@ -168,7 +170,7 @@ def _pcie(step: TrainingStep) -> Iterator[Claim]:
     )
 
 
-def _fig_3(step: TrainingStep, fitted: str) -> Claim:
+def _fig_3(step: TrainingStep, fitted: str) -> PaperClaim:
     theirs = (_COMPUTE[1], _COMPUTE[128], _COMMUNICATION)
     ours = [
         _PROFILED * seconds
@@ -177,7 +179,7 @@ def _fig_3(step: TrainingStep, fitted: str) -> Claim:
     share = [step.communication_share(batch, NVLINK) for batch in (1, 128)]
     rule = alike(*theirs, factor=_FACTOR)
     more = (ours[0] / ours[2], ours[1] / ours[2])
-    return Quantity(
+    return ClaimedQuantity(
         "1.15",
         "Fig. 3, AlexNet, seconds of 40 iterations: computing with batch 1, with batch 128; communication",
         listed(theirs, "g"),
@@ -196,11 +198,11 @@ def _fig_3(step: TrainingStep, fitted: str) -> Claim:
     )
 
 
-def _fig_5(step: TrainingStep, text: TrainingStep, fitted: str) -> Iterator[Claim]:
+def _fig_5(step: TrainingStep, text: TrainingStep, fitted: str) -> Iterator[PaperClaim]:
     theirs = tuple(_NVLINK_USE.values())
     ours = [step.link_use(batch, NVLINK) for batch in _NVLINK_USE]
     rule = alike(*theirs, factor=_FACTOR)
-    yield Quantity(
+    yield ClaimedQuantity(
         "1.16", "Fig. 5, AlexNet, use of NVLink with batch 1, with batch 128 (GB/s)", listed(theirs, "g")
     ).judged(
         listed(ours, 2),
@@ -214,7 +216,7 @@ def _fig_5(step: TrainingStep, text: TrainingStep, fitted: str) -> Iterator[Clai
         note=f"{fitted}; ours is the mean over a step; the figure shows values over time, the text the peaks",
     )
     longer = text.seconds(128, NVLINK) / text.seconds(1, NVLINK)
-    yield Quantity(
+    yield ClaimedQuantity(
         "1.16 by Fig. 3", "use of NVLink with batch 1 over that with batch 128, by the times of Fig. 3", "6.7"
     ).of_the_paper(
         f"{longer:.1f}",

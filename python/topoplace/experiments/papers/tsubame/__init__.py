@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from topoplace.experiments.papers.claims import Claim
+from topoplace.experiments.papers.claims import PaperClaim
 from topoplace.experiments.papers.seeds import QUICK_SEEDS, SEEDS
 from topoplace.experiments.papers.tsubame import congestion, rows, schedules
 from topoplace.experiments.papers.tsubame.study import (
@@ -18,8 +18,8 @@ from topoplace.experiments.papers.tsubame.study import (
     Floats,
     GeneratedLog,
     GivenLog,
-    Outcome,
-    Study,
+    StudyOutcome,
+    TsubameStudy,
     run,
 )
 from topoplace.experiments.simulate import Workload
@@ -40,7 +40,7 @@ def reproduce(
     nodes: int = NODES,
     output: Path | None = None,
     runner: Runner | None = None,
-) -> list[Claim]:
+) -> list[PaperClaim]:
     """Compare the paper's numbers with our simulations; return one row per quantity, in the order of the paper.
 
     quick: three logs of ten days instead of ten years, and for the congested queue three lists of 400 jobs instead of
@@ -54,7 +54,9 @@ def reproduce(
     runner = runner or Runner()
     seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
     days = _QUICK_DAYS if quick else _DAYS
-    study = Study([GivenLog(log)] if log is not None else [GeneratedLog(each, days) for each in seeds], nodes)
+    study = TsubameStudy(
+        [GivenLog(log)] if log is not None else [GeneratedLog(each, days) for each in seeds], nodes
+    )
     study.run_all(runner)
     claims = [
         *rows.copies(),
@@ -72,7 +74,7 @@ def reproduce(
     return claims
 
 
-def _of_full_queues(seeds: Sequence[int], num_jobs: int, runner: Runner) -> list[Claim]:
+def _of_full_queues(seeds: Sequence[int], num_jobs: int, runner: Runner) -> list[PaperClaim]:
     """Return the rows about queues in which all jobs wait from the beginning."""
     ends = runner.results(_congested, [(each, num_jobs) for each in seeds])
     flows = runner.results(schedules.by_flows, [(each, num_jobs) for each in seeds])
@@ -83,7 +85,7 @@ def _of_full_queues(seeds: Sequence[int], num_jobs: int, runner: Runner) -> list
     ]
 
 
-def _congested(seed: int, num_jobs: int) -> tuple[Outcome, Outcome]:
+def _congested(seed: int, num_jobs: int) -> tuple[StudyOutcome, StudyOutcome]:
     jobs = congestion.workload(seed, num_jobs)
     return run(jobs, G_QUEUE, congestion.NODES), run(jobs, R_QUEUE, congestion.NODES)
 

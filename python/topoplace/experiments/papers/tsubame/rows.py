@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from topoplace.experiments.papers.claims import Claim, Quantity, listed
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.rules import ANY, Equal, Range, Ranges, alike, between, near
 from topoplace.experiments.papers.tsubame import machine
 from topoplace.experiments.papers.tsubame.study import (
@@ -21,8 +21,8 @@ from topoplace.experiments.papers.tsubame.study import (
     Floats,
     GeneratedLog,
     Log,
-    Outcome,
-    Study,
+    StudyOutcome,
+    TsubameStudy,
     workload_of,
 )
 from topoplace.experiments.simulate import Transfers, Workload
@@ -65,7 +65,7 @@ _FIT: Final = (
 # ---- section 2: the copy model ------------------------------------------------------------------------------
 
 
-def copies() -> Iterator[Claim]:
+def copies() -> Iterator[PaperClaim]:
     """Compare section 2 with our results: copy times to remote GPUs (eqs. 1 and 2).
 
     The last row only states what the measured slowdowns imply.
@@ -73,7 +73,7 @@ def copies() -> Iterator[Claim]:
     streams = (1, 2, 4, 8)
     theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
     ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.1",
         "seconds of one copy of 1 GB by rCUDA, 6.38 GB/s shared by 1, 2, 4 and 8 streams (eqs. 1 and 2)",
         listed(theirs, 4),
@@ -84,7 +84,7 @@ def copies() -> Iterator[Claim]:
         note="the paper's formula; its fit to measurements (R2 = 0.986) cannot be repeated: they are in a figure only",
     )
     ratio = machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S) * _LAB_NATIVE_GB_PER_S
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.2",
         "time of one copy of 1 GB between GPUs by rCUDA over that inside a node, network idle",
         "a lot more (6.38 beside 172 GB/s)",
@@ -92,7 +92,7 @@ def copies() -> Iterator[Claim]:
         f"{ratio:.1f}", between(10.0, math.inf, "above 10"), ratio, note="the paper gives the speeds only"
     )
     implied = {name: [(s - 1) / (parts - 1) for parts, s in measured] for name, measured in _LAB.items()}
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.3",
         "slowdown beside 6, and 8, streams; the share of time in the network that each implies",
         "Jacobi 1.01; LAMMPS 1.17, 1.78",
@@ -105,14 +105,14 @@ def copies() -> Iterator[Claim]:
     yield _lammps()
 
 
-def _lammps() -> Claim:
+def _lammps() -> PaperClaim:
     """Predict LAMMPS beside 8 streams from its slowdown beside 6, without hidden transfers, as we simulate."""
     slowdown = dict(_LAB["LAMMPS"])
     few, many = sorted(slowdown)
     slow, slower = slowdown[few], slowdown[many]
     predicted = 1 + (many - 1) * (slow - 1) / (few - 1)
     hidden = many - (slower - 1) * (many - few) / (slower - slow)
-    return Quantity(
+    return ClaimedQuantity(
         "2.3 LAMMPS", "LAMMPS beside 8 streams, predicted from its slowdown beside 6", f"{slower:g}"
     ).judged(
         f"{predicted:.2f}",
@@ -126,7 +126,7 @@ def _lammps() -> Claim:
 # ---- section 4.1: the simulation's inputs -------------------------------------------------------------------
 
 
-def inputs(study: Study) -> Iterator[Claim]:
+def inputs(study: TsubameStudy) -> Iterator[PaperClaim]:
     """Compare the paper's node (Table 2) and transfers (Table 1) with our inputs, and state the size of the first log.
 
     The row of data transfers is left out if the log has none.
@@ -136,7 +136,7 @@ def inputs(study: Study) -> Iterator[Claim]:
         *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
         machine.SPEEDS.remote_latency * 1e3,
     )
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.4",
         "a node: CPUs, GPUs, GB of memory, network GB/s and ms, GPU to GPU GB/s, ms of a copy by rCUDA (Table 2)",
         "8, 3, 22, 10, 1.2, 171, 3.47",
@@ -152,7 +152,7 @@ def inputs(study: Study) -> Iterator[Claim]:
     if sent:
         yield _estimates(workload, sent)
     never = int(np.isnan(study.run(study.logs[0], G_QUEUE).wait).sum())
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.6",
         "the first log: jobs, and days from the first submission to the last",
         "the G queue's jobs of 2013, not published and not counted",
@@ -163,7 +163,7 @@ def inputs(study: Study) -> Iterator[Claim]:
     )
 
 
-def _estimates(workload: Workload, sent: Sequence[Transfers]) -> Claim:
+def _estimates(workload: Workload, sent: Sequence[Transfers]) -> PaperClaim:
     counts = np.array([(entry.network_connections, entry.gpu_connections) for entry in sent])
     low, high = CONNECTIONS
     middle = (low + high) / 2
@@ -174,7 +174,7 @@ def _estimates(workload: Workload, sent: Sequence[Transfers]) -> Claim:
     )
     error = 5 * (high - low) / math.sqrt(12 * counts.size)
     within = (float(low), float(high))
-    return Quantity(
+    return ClaimedQuantity(
         "2.5",
         "connections per node, least, mean and most; data sizes equal the memory requested (Table 1)",
         f"{low}, {middle:.0f}, {high}; yes",
@@ -190,11 +190,11 @@ def _estimates(workload: Workload, sent: Sequence[Transfers]) -> Claim:
     )
 
 
-def means(study: Study) -> Claim:
+def means(study: TsubameStudy) -> PaperClaim:
     """Compare the mean wait, execution time and life (their sum) of jobs without remote GPUs with the paper's."""
     found = [study.mean(name) for name in MEANS]
     ours = _shown(study, found, ",.0f")
-    row = Quantity(
+    row = ClaimedQuantity(
         "2.13",
         f"mean wait, execution and life under G on {study.nodes} nodes (s)",
         listed(MEANS.values(), 0),
@@ -218,7 +218,7 @@ def means(study: Study) -> Claim:
 # ---- section 4.2: G beside R --------------------------------------------------------------------------------
 
 
-def changes(study: Study) -> Iterator[Claim]:
+def changes(study: TsubameStudy) -> Iterator[PaperClaim]:
     """Compare section 4.2 with our results: how remote GPUs change jobs' wait, execution time and life (their sum).
 
     For the last row, the share of jobs that borrow GPUs, the paper has no number.
@@ -230,7 +230,7 @@ def changes(study: Study) -> Iterator[Claim]:
     }
     for letter, (name, theirs) in zip("abc", CHANGES.items(), strict=True):
         change = study.change(name)
-        row = Quantity(
+        row = ClaimedQuantity(
             f"2.7{letter}",
             f"mean {name} under R over that under G, {study.nodes} nodes",
             f"{100 * theirs:+.2f} %",
@@ -243,16 +243,16 @@ def changes(study: Study) -> Iterator[Claim]:
     yield _hurt(study, "2.8a", "wait longer under R", "wait", (0.0081, 3.51), fitted=_fit(study))
     yield _hurt(study, "2.8c", "finish later under R", "life", (0.028, 6.81))
     yield _worst(study)
-    yield Quantity("2.8d", "share of jobs that borrow GPUs", "not stated").not_comparable(
+    yield ClaimedQuantity("2.8d", "share of jobs that borrow GPUs", "not stated").not_comparable(
         f"{study.each(lambda log: float(study.run(log, R_QUEUE).remote.mean())):.2%}",
         "jobs run 3.96 s longer on average, and one with the mean number of connections 174 s, which would be 2.3 % "
         "of the jobs",
     )
 
 
-def _worst(study: Study) -> Claim:
+def _worst(study: TsubameStudy) -> PaperClaim:
     worst = study.each(lambda log: -float(study.difference(log, "execution").min()) / 60)
-    return Quantity("2.8b", "largest rise of a job's execution time (min)", "about 7").identity(
+    return ClaimedQuantity("2.8b", "largest rise of a job's execution time (min)", "about 7").identity(
         f"{worst:.1f}",
         alike(7.0, factor=_FACTOR),
         worst,
@@ -261,14 +261,14 @@ def _worst(study: Study) -> Claim:
 
 
 def _hurt(
-    study: Study, number: str, title: str, of: str, theirs: tuple[float, float], *, fitted: str = ""
-) -> Claim:
+    study: TsubameStudy, number: str, title: str, of: str, theirs: tuple[float, float], *, fitted: str = ""
+) -> PaperClaim:
     later = [-study.difference(log, of) for log in study.logs]
     share = Sample.of(float((seconds > 0).mean()) for seconds in later)
     minutes = Sample.of(
         float(seconds[seconds > 0].mean()) / 60 if (seconds > 0).any() else 0.0 for seconds in later
     )
-    return Quantity(
+    return ClaimedQuantity(
         number,
         f"share of jobs that {title}, and by how much on average (min)",
         f"{theirs[0]:.2%}, {theirs[1]:.2f}",
@@ -286,7 +286,7 @@ def _hurt(
 # ---- section 4.3: fewer nodes -------------------------------------------------------------------------------
 
 
-def table_3(study: Study) -> Iterator[Claim]:
+def table_3(study: TsubameStudy) -> Iterator[PaperClaim]:
     """Compare Table 3 with our results: job times without remote GPUs on all nodes, minus those with them on fewer.
 
     Two more rows check the table's sums, and compare how many nodes remote GPUs save.
@@ -298,7 +298,7 @@ def table_3(study: Study) -> Iterator[Claim]:
         tolerance = _TABLE_TOLERANCE[name]
         steps = [more.minus(fewer) for fewer, more in pairwise(ours)]
         rule = near(*mean, tolerance=tolerance, unit=" s")
-        yield Quantity(
+        yield ClaimedQuantity(
             f"{number}", f"mean {name} under G minus R (s); {where}", listed(mean, 2), series=series
         ).judged(
             _shown(study, ours, ".2f"),
@@ -315,7 +315,7 @@ def table_3(study: Study) -> Iterator[Claim]:
             study.each(lambda log, of=name, on=size: float(study.difference(log, of, on).std()))  # type: ignore[misc]
             for size in study.sizes
         ]
-        yield Quantity(
+        yield ClaimedQuantity(
             f"{number} STD",
             f"standard deviation of {name} under G minus R (s); {where}",
             listed(spread, 2),
@@ -330,25 +330,25 @@ def table_3(study: Study) -> Iterator[Claim]:
     yield saving(study)
 
 
-def _sums(study: Study) -> Claim:
+def _sums(study: TsubameStudy) -> PaperClaim:
     def off(wait: float, execution: float, life: float) -> float:
         return abs(wait + execution - life)
 
     ours = max(off(*(study.saved(name, size).mean for name in TABLE_3)) for size in study.sizes)
     theirs = max(off(*row) for row in zip(*(mean for mean, _ in TABLE_3.values()), strict=True))
-    return Quantity(
+    return ClaimedQuantity(
         "2.12", "wait plus execution is life: largest error of a row of Table 3 (s)", f"{theirs:.2f}"
     ).identity(f"{ours:.2f}", between(0.0, 0.015, "up to 0.015, which is rounding"), ours)
 
 
-def saving(study: Study) -> Claim:
+def saving(study: TsubameStudy) -> PaperClaim:
     """Compare the number of nodes that remote GPUs save, at equal mean life of jobs, with the paper's.
 
     A job's life is its time from submission to end.
     """
     lives = [study.saved("life", size).values for size in study.sizes]
     shares = Sample.of(1 - _crossing(study.sizes, log) / study.nodes for log in zip(*lives, strict=True))
-    return Quantity(
+    return ClaimedQuantity(
         "2.15", f"share of {study.nodes} nodes that R saves at G's mean life", "4.2 % (480 to 460)"
     ).judged(
         _shown(study, [shares], ".1%"),
@@ -375,13 +375,13 @@ def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
 # ---- abstract: the congested queue --------------------------------------------------------------------------
 
 
-def congested(ends: Sequence[tuple[Outcome, Outcome]], num_jobs: int, nodes: int) -> Claim:
+def congested(ends: Sequence[tuple[StudyOutcome, StudyOutcome]], num_jobs: int, nodes: int) -> PaperClaim:
     """Compare the congested queue with our results: the makespan saved by remote GPUs if all jobs arrive at once.
 
     ends: for each list of jobs, the job times without and with remote GPUs.
     """
     saved = Sample.of(1 - after.makespan / before.makespan for before, after in ends)
-    return Quantity(
+    return ClaimedQuantity(
         "2.14",
         f"congested queue, {num_jobs} jobs on {nodes} nodes: time saved until the end of the last job under R",
         "15 to 30 %",
@@ -397,12 +397,12 @@ def congested(ends: Sequence[tuple[Outcome, Outcome]], num_jobs: int, nodes: int
 # ---- what was fitted ----------------------------------------------------------------------------------------
 
 
-def _fit(study: Study) -> str:
+def _fit(study: TsubameStudy) -> str:
     """Return the parameters by which the generator was fitted to the paper; none if the log is given."""
     return _FIT if isinstance(study.logs[0], GeneratedLog) else ""
 
 
-def _shown(study: Study, values: Sequence[Sample], spec: str) -> str:
+def _shown(study: TsubameStudy, values: Sequence[Sample], spec: str) -> str:
     """Return the values as text, and those of the first log, seed 0 of which the generator was fitted to."""
     mean = listed(values, spec)
     if len(study.logs) == 1:
@@ -413,7 +413,7 @@ def _shown(study: Study, values: Sequence[Sample], spec: str) -> str:
 # ---- figures ------------------------------------------------------------------------------------------------
 
 
-def histograms(study: Study) -> list[tuple[str, Floats]]:
+def histograms(study: TsubameStudy) -> list[tuple[str, Floats]]:
     """Return the panels of figures 9 to 11 for the first log, each a title and a value per job.
 
     They are the wait and the life that remote GPUs save in hours, and the execution time that they add in minutes.

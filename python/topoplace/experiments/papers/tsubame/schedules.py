@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from topoplace import policies
-from topoplace.experiments.papers.claims import Claim, Quantity
+from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace.experiments.papers.rules import between, ordered
 from topoplace.experiments.papers.tsubame import congestion
 from topoplace.experiments.papers.tsubame.machine import MODEL, NODE, machines
@@ -91,7 +91,7 @@ def _parts(placement: Placement) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedSchedules:
     """What one job list gives under both queues.
 
     more, begun: shares of the time until the R queue ends in which it runs more jobs, and in which more have begun.
@@ -105,12 +105,12 @@ class Compared:
     longer: float
 
 
-def compared(seed: int) -> Compared:
+def compared(seed: int) -> ComparedSchedules:
     """Simulate the emulated jobs of a seed under both queues, and compare the schedules."""
     before, after = schedule(G_QUEUE, seed), schedule(R_QUEUE, seed)
     each = [slots(before), slots(after)]
     executions = [sum(record.end - record.start for record in result.records) for result in (before, after)]
-    return Compared(
+    return ComparedSchedules(
         more=_more(*each),
         begun=_begun_earlier(before, after),
         shared=(_shared(each[0]), _shared(each[1])),
@@ -165,18 +165,18 @@ def by_flows(seed: int, num_jobs: int = congestion.JOBS) -> float:
     return result.summary()["makespan"]
 
 
-def rows(found: Sequence[Compared]) -> Iterator[Claim]:
+def rows(found: Sequence[ComparedSchedules]) -> Iterator[PaperClaim]:
     """Compare figures 7 and 8, as far as the text describes them, with our schedules."""
     size = f"{JOBS} jobs on {NODES} nodes"
     shared = [Sample.of(each.shared[queue] for each in found) for queue in (0, 1)]
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.16 G", f"Fig. 7, {size}: share of the nodes' time with several jobs, G queue", "none"
     ).identity(f"{shared[0]:.1%}", between(0.0, 0.0, "if 0"), shared[0], note="the rule of Fig. 5")
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.16 R", f"Fig. 8, {size}: share of the nodes' time with several jobs, R queue", "some"
     ).judged(f"{shared[1]:.0%}", ordered("if above 1 %", (0.01, 1.0)), shared[1])
     more, begun = (Sample.of(getattr(each, name) for each in found) for name in ("more", "begun"))
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.16 more", f"{size}: share of the time in which the R queue runs more jobs", "most of the time"
     ).judged(
         f"{more:.0%}",
@@ -186,14 +186,14 @@ def rows(found: Sequence[Compared]) -> Iterator[Claim]:
         "which leaves fewer to run later",
     )
     longer = Sample.of(each.longer for each in found)
-    yield Quantity(
+    yield ClaimedQuantity(
         "2.16 longer",
         f"{size}: mean execution under the R queue over that under the G queue",
         "longer for some",
     ).judged(f"{longer:.4f}", ordered("if above 1", (1.0 + 1e-9, math.inf)), longer)
 
 
-def possible(ends: Sequence[tuple[float, float]], flows: Sequence[float]) -> Claim:
+def possible(ends: Sequence[tuple[float, float]], flows: Sequence[float]) -> PaperClaim:
     """State how much of the time that flows save in the congested queue the R queue saves.
 
     ends: seconds to the last end under the G and the R queue, by job list. flows: the same by flows.
@@ -202,7 +202,7 @@ def possible(ends: Sequence[tuple[float, float]], flows: Sequence[float]) -> Cla
         (before - after) / (before - best) for (before, after), best in zip(ends, flows, strict=True)
     )
     saved = Sample.of(1 - best / before for (before, _), best in zip(ends, flows, strict=True))
-    return Quantity(
+    return ClaimedQuantity(
         "2.14 flows",
         "congested queue: time that the R queue saves, over that saved if every decision is an optimal flow",
         "no such figure",

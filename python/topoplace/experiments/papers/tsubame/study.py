@@ -26,7 +26,7 @@ Log = Callable[[], Workload]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """The times of every job in one simulation, in seconds; wait and execution are NaN for rejected jobs."""
 
     submit: Floats
@@ -74,7 +74,7 @@ class GivenLog:
         return self.workload
 
 
-class Study:
+class TsubameStudy:
     """Simulations of job logs without and with remote GPUs on several cluster sizes.
 
     logs: at least one. nodes: size of the full cluster. A simulation runs on first use, or with all others in
@@ -86,7 +86,7 @@ class Study:
         self.nodes = nodes
         self.sizes = tuple(round(nodes * size / NODES) for size in TABLE_3_NODES)
         """Cluster sizes in the proportions of Table 3 (450, 460, 470 and 480 nodes)."""
-        self._runs: dict[tuple[Log, str, int], Outcome] = {}
+        self._runs: dict[tuple[Log, str, int], StudyOutcome] = {}
 
     def run_all(self, runner: Runner) -> None:
         """Run all simulations of the study."""
@@ -94,7 +94,7 @@ class Study:
         calls = [(log, *way) for log in self.logs for way in ways]
         self._runs.update(zip(calls, runner.results(_run, calls), strict=True))
 
-    def run(self, log: Log, policy: str, nodes: int | None = None) -> Outcome:
+    def run(self, log: Log, policy: str, nodes: int | None = None) -> StudyOutcome:
         """Return a log's job times under the policy of that name on `nodes` nodes, by default the full cluster."""
         key = log, policy, self.nodes if nodes is None else nodes
         if key not in self._runs:
@@ -146,11 +146,11 @@ def workload_of(log: Log) -> Workload:
     return workload
 
 
-def _run(log: Log, policy: str, nodes: int) -> Outcome:
+def _run(log: Log, policy: str, nodes: int) -> StudyOutcome:
     return run(workload_of(log), policy, nodes)
 
 
-def run(workload: Workload, policy: str, nodes: int) -> Outcome:
+def run(workload: Workload, policy: str, nodes: int) -> StudyOutcome:
     """Simulate `workload` under the policy of that name on `nodes` nodes and return every job's times."""
     result = simulate(machines(nodes), workload, policies.get(policy), performance=MODEL, hosts=NODE)
     rows = [
@@ -163,4 +163,4 @@ def run(workload: Workload, policy: str, nodes: int) -> Outcome:
         for record in result.records
     ]
     submit, start, end, remote = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-    return Outcome(submit, start - submit, end - start, remote.astype(np.bool_))
+    return StudyOutcome(submit, start - submit, end - start, remote.astype(np.bool_))

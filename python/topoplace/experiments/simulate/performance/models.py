@@ -43,7 +43,7 @@ class ColocationModel(PerformanceModel, Protocol):
         ...
 
 
-class Traffic(Protocol):
+class StepTraffic(Protocol):
     """An interface for one running job's data flows across the machines' network links; flows share a link evenly."""
 
     @property
@@ -67,7 +67,7 @@ class LinkModel(PerformanceModel, Protocol):
     of flows has changed.
     """
 
-    def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
+    def traffic(self, job: SubmittedJob, placement: Placement) -> StepTraffic:
         """Return the data flows that the job has across network links on this placement."""
         ...
 

@@ -83,7 +83,7 @@ class Share:
     gb_per_s: float
 
 
-class Traffic:
+class CopyTraffic:
     """The data flows of a job across the machines' network links on its placement.
 
     A node is the part of the job on one machine. Each node has one flow to each other machine whose GPUs it uses,
@@ -164,9 +164,9 @@ class RemoteCopies:
         self.speeds = TransferSpeeds() if speeds is None else speeds
         _checks.instance(self.speeds, TransferSpeeds, "speeds", ValueError)
 
-    def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
+    def traffic(self, job: SubmittedJob, placement: Placement) -> CopyTraffic:
         """Return the data flows that the job has across network links on this placement."""
-        return Traffic(job, placement, self.speeds)
+        return CopyTraffic(job, placement, self.speeds)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the run time in seconds on this placement while no other job sends data."""

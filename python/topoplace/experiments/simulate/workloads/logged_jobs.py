@@ -12,7 +12,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.experiments.simulate.performance.transfers import Transfers
 from topoplace.experiments.simulate.workloads.job_columns import Unsaid
-from topoplace.experiments.simulate.workloads.trace_csv import Columns
+from topoplace.experiments.simulate.workloads.trace_csv import TraceColumns
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, lines_of
@@ -42,7 +42,7 @@ class LoggedJob(NamedTuple):
     memory_gb: float = 0.0
 
 
-class LogColumns(Columns):
+class LogColumns(TraceColumns):
     """The columns of a workload read from a log, including the run time limits that users requested (seconds)."""
 
     def __init__(self, unsaid: Unsaid, *, skip_bad_rows: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from topoplace import _checks
 from topoplace.experiments.simulate.workloads.job_columns import job_of
-from topoplace.experiments.simulate.workloads.trace_csv import Columns
+from topoplace.experiments.simulate.workloads.trace_csv import TraceColumns
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import MAX_TASKS
@@ -35,7 +35,7 @@ def read_manifests(
     weights: Mapping[str, float],
     *,
     skip_bad_rows: bool = False,
-) -> Columns:
+) -> TraceColumns:
     """Read the jobs of a JSON text of manifests, sorted by the field `arrival`, then by the field `color`.
 
     profile: measured run times; None takes each job's field `time`, in seconds. weights: the weight of a job graph's
@@ -53,8 +53,8 @@ def _read(
     profile: PerformanceProfile | None,
     weights: Mapping[str, float],
     skip_bad_rows: bool,
-) -> Columns:
-    columns = Columns(skip_bad_rows=skip_bad_rows)
+) -> TraceColumns:
+    columns = TraceColumns(skip_bad_rows=skip_bad_rows)
     counter = columns.counter
     rows: list[tuple[str, dict[str, Any]]] = []
     for where, record in _records(text):

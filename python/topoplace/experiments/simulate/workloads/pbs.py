@@ -49,7 +49,7 @@ class _Record(NamedTuple):
     values: Mapping[str, str]
 
 
-class _Node(NamedTuple):
+class _PbsNode(NamedTuple):
     """The resources that a job requests on one node."""
 
     cpus: int
@@ -178,7 +178,7 @@ def _time(values: Mapping[str, str], key: str, line: int) -> float:
     return number(values[key], float, line, key) if key in values else 0.0
 
 
-def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
+def _request(values: Mapping[str, str], line: int) -> tuple[int, _PbsNode]:
     """Return the number of nodes that a job requests, and the resources that it requests on each node."""
     key = next((name for name in ("select", "nodes") if f"Resource_List.{name}" in values), "")
     count, named = _chunks(values.get(f"Resource_List.{key}", ""), line, f"Resource_List.{key}")
@@ -189,7 +189,7 @@ def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
             named[name] = per_node(_whole(values[total], line, total), count)
     if "mem" not in named and "Resource_List.mem" in values:
         named["mem"] = memory_gb(values["Resource_List.mem"], line, "Resource_List.mem") / count
-    return count, _Node(int(named.get("cpus", 0)), int(named.get("gpus", 0)), named.get("mem", 0.0))
+    return count, _PbsNode(int(named.get("cpus", 0)), int(named.get("gpus", 0)), named.get("mem", 0.0))
 
 
 def _chunks(text: str, line: int, key: str) -> tuple[int, dict[str, float]]:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.experiments.simulate.workloads.job_columns import Unsaid
-from topoplace.experiments.simulate.workloads.trace_csv import Columns
+from topoplace.experiments.simulate.workloads.trace_csv import TraceColumns
 from topoplace.experiments.simulate.workloads.trace_formats import timestamp
 from topoplace.text_formats import json_rows
 
@@ -23,12 +23,12 @@ def recognised(head: str) -> bool:
     return head.lstrip()[:1] == "[" and '"attempts"' in head
 
 
-def read_philly(chunks: Iterable[str], unsaid: Unsaid, *, skip_bad_rows: bool = False) -> Columns:
+def read_philly(chunks: Iterable[str], unsaid: Unsaid, *, skip_bad_rows: bool = False) -> TraceColumns:
     """Read the jobs of a text that comes in these pieces; see `Workload.from_philly`.
 
     unsaid: what holds for jobs whose rows do not say it.
     """
-    found = Columns(skip_bad_rows=skip_bad_rows)
+    found = TraceColumns(skip_bad_rows=skip_bad_rows)
     found.unsaid = unsaid
     known: dict[str, int] = {}
     for number, record in enumerate(json_rows.items(chunks)):
@@ -43,7 +43,7 @@ def read_philly(chunks: Iterable[str], unsaid: Unsaid, *, skip_bad_rows: bool = 
     return found
 
 
-def _add(found: Columns, record: object, known: Mapping[str, int]) -> None:
+def _add(found: TraceColumns, record: object, known: Mapping[str, int]) -> None:
     """Add the job that a record describes, or count why there is none."""
     job = _object(record, "the job")
     found.counter.ignore(job.keys() - _USED)

@@ -13,7 +13,12 @@ from topoplace import _checks
 from topoplace.cluster.hosts import cpus_of
 from topoplace.experiments.simulate.workloads.job_columns import Unsaid, job_of
 from topoplace.experiments.simulate.workloads.row_report import RowCounter, RowReport
-from topoplace.experiments.simulate.workloads.trace_formats import Row, TraceFormat, format_of, without_header
+from topoplace.experiments.simulate.workloads.trace_formats import (
+    TraceFormat,
+    TraceRow,
+    format_of,
+    without_header,
+)
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import Lines, checked_header, lines, number, records, rows_below
@@ -22,7 +27,7 @@ _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensi
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
 
 
-class Columns:
+class TraceColumns:
     """The columns of a workload that is being read, one entry per job, and the count of rows read."""
 
     def __init__(self, *, skip_bad_rows: bool = False) -> None:
@@ -58,13 +63,13 @@ def read_trace(
     *,
     without_gpus: bool = False,
     skip_bad_rows: bool = False,
-) -> Columns:
+) -> TraceColumns:
     """Read the jobs of a CSV trace of any format in `trace_formats`; see `Workload.from_trace`.
 
     unsaid: what holds for jobs whose rows do not say it. columns: names of columns by field. without_gpus: keep jobs
     without GPUs, too.
     """
-    found = Columns(skip_bad_rows=skip_bad_rows)
+    found = TraceColumns(skip_bad_rows=skip_bad_rows)
     found.unsaid = unsaid
     _checks.flag(without_gpus, "without_gpus", ValueError)
     form, header, rows, assumed = _begun(text, columns)
@@ -72,10 +77,10 @@ def read_trace(
         unsaid.assume(assumed)
     used = {form.columns[field].name for field in form.columns}
     found.counter.ignore(name for name in header if name not in used)
-    reader = _Reader(found, unsaid, without_gpus=without_gpus)
+    reader = _CsvReader(found, unsaid, without_gpus=without_gpus)
     for line, cells in rows_below(header, rows, found.counter.row):
         with found.counter.row():
-            reader.add(Row(form, line, cells))
+            reader.add(TraceRow(form, line, cells))
     if reader.is_dated and found.submit:
         found.count_from_first()
     return found
@@ -100,17 +105,17 @@ def _begun(
     return form, checked_header(first, form.needed_columns()), rows, assumed
 
 
-class _Reader:
+class _CsvReader:
     """Turns the rows of a trace into jobs."""
 
-    def __init__(self, found: Columns, unsaid: Unsaid, *, without_gpus: bool) -> None:
+    def __init__(self, found: TraceColumns, unsaid: Unsaid, *, without_gpus: bool) -> None:
         self._found = found
         self._unsaid = unsaid
         self._without_gpus = without_gpus
         self._line_of: dict[str, int] = {}
         self.is_dated = False
 
-    def add(self, row: Row) -> None:
+    def add(self, row: TraceRow) -> None:
         """Add the job of a row, or count why there is none; ValueError names the row, the column and the value."""
         instances = row.whole("instances", 1, MAX_TASKS) or 1
         size, fraction = _gpus(row, instances)
@@ -140,7 +145,7 @@ class _Reader:
         self._found.add(job, submit, base, job_id)
 
 
-def _check_id(job_id: str, row: Row, line_of: dict[str, int]) -> None:
+def _check_id(job_id: str, row: TraceRow, line_of: dict[str, int]) -> None:
     """Raise ValueError if the job id is empty or is also the id of an earlier line; record its line in `line_of`."""
     line, what = row.line, row.name("job_id")
     _checks.text(job_id, f"line {line}: {what}", ValueError)
@@ -148,7 +153,7 @@ def _check_id(job_id: str, row: Row, line_of: dict[str, int]) -> None:
         raise ValueError(f"line {line}: {what} = {_checks.shown(job_id)}, already in line {line_of[job_id]}")
 
 
-def _gpus(row: Row, instances: int) -> tuple[int, float]:
+def _gpus(row: TraceRow, instances: int) -> tuple[int, float]:
     """Return the number of GPUs of a row, and the share of each that the job uses."""
     each = row.number("gpus_each")
     if each is None:
@@ -163,7 +168,7 @@ def _gpus(row: Row, instances: int) -> tuple[int, float]:
     return count, min(each, 1.0)
 
 
-def _run_time(row: Row, start: float | None) -> float | None:
+def _run_time(row: TraceRow, start: float | None) -> float | None:
     """Return the run time in seconds that a row states, or that is between its start and its end; None for neither."""
     stated = row.number("duration_s")
     end = row.time("end_s")
@@ -174,7 +179,7 @@ def _run_time(row: Row, start: float | None) -> float | None:
     return end - start
 
 
-def _job(row: Row, size: int, fraction: float, instances: int, unsaid: Unsaid) -> JobGraph:
+def _job(row: TraceRow, size: int, fraction: float, instances: int, unsaid: Unsaid) -> JobGraph:
     nodes = 1 if row.of.one_machine else row.whole("nodes", 1)
     cpus, memory_gb = _cpus(row, instances) or None, _memory_gb(row, instances, nodes) or None
     if not size:
@@ -196,7 +201,7 @@ def _job(row: Row, size: int, fraction: float, instances: int, unsaid: Unsaid) -
     return _with(_graph(row, size, unsaid), tuple(needs.items()))
 
 
-def _graph(row: Row, size: int, unsaid: Unsaid) -> JobGraph:
+def _graph(row: TraceRow, size: int, unsaid: Unsaid) -> JobGraph:
     """Return the tasks of a row's job and their communication, without requirements."""
     model, batch = row.text("model"), row.text("batch")
     profile = f"{model}/{batch}" if model and batch else model or None
@@ -205,7 +210,7 @@ def _graph(row: Row, size: int, unsaid: Unsaid) -> JobGraph:
     return unsaid.job(size, profile, row.text("pattern") or None, stated)
 
 
-def _memory_gb(row: Row, instances: int, nodes: int | None) -> float:
+def _memory_gb(row: TraceRow, instances: int, nodes: int | None) -> float:
     """Return the GB of memory of the whole job."""
     parts = instances * ((nodes or 1) if row.of.memory_per_node else 1)
     return (row.number("mem_mib") or 0.0) * parts * 2**20 / 1e9
@@ -221,23 +226,23 @@ def _without_gpus(cpus: float | None, memory_gb: float | None) -> JobGraph:
     return JobGraph.without_gpus(cpus=cpus, memory_gb=memory_gb)
 
 
-def _cpus(row: Row, instances: int) -> float:
+def _cpus(row: TraceRow, instances: int) -> float:
     """Return the CPUs of a row, rounded up to thousandths."""
     return cpus_of(math.ceil((row.number("cpus") or 0.0) * instances * 1000 - 1e-6))
 
 
-def read_csv(text: Lines) -> Columns:
+def read_csv(text: Lines) -> TraceColumns:
     """Read jobs from CSV with a header, in our short format; see `Workload.from_csv`."""
     return _read_rows(records(text, _CSV_COLUMNS[:4], _CSV_COLUMNS[4:]))
 
 
-def read_mapa(text: Lines) -> Columns:
+def read_mapa(text: Lines) -> TraceColumns:
     """Read jobs from the lines of a job file of MAPA's published code; see `Workload.from_mapa`."""
     return _read_rows(_mapa_rows(text))
 
 
-def _read_rows(rows: Iterator[tuple[int, dict[str, str]]]) -> Columns:
-    columns = Columns()
+def _read_rows(rows: Iterator[tuple[int, dict[str, str]]]) -> TraceColumns:
+    columns = TraceColumns()
     for line, given in rows:
         columns.counter.rows += 1
         row = {key: value.strip() for key, value in given.items()}

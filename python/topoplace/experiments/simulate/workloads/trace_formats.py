@@ -195,7 +195,7 @@ def without_header(first: Sequence[str]) -> TraceFormat | None:
     """Return the format that is published without a header, if the first row of a text has it; None for others."""
     for one in FORMATS:
         if len(first) == len(one.header):
-            row = Row(one, 1, dict(zip(one.header, first, strict=True)))
+            row = TraceRow(one, 1, dict(zip(one.header, first, strict=True)))
             try:
                 values = row.number("instances"), row.number("gpus_each"), row.time("submit_s")
             except ValueError:
@@ -213,7 +213,7 @@ def timestamp(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-class Row:
+class TraceRow:
     """A row of a trace, by field; every error names the line, the column and the value."""
 
     def __init__(self, of: TraceFormat, line: int, cells: Mapping[str, str]) -> None:

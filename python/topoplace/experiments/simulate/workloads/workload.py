@@ -374,7 +374,7 @@ class Workload:
         return cls._from_log(columns, seed)
 
     @classmethod
-    def _from_columns(cls, columns: trace_csv.Columns) -> Workload:
+    def _from_columns(cls, columns: trace_csv.TraceColumns) -> Workload:
         report = columns.report()
         return cls(columns.jobs, columns.submit, columns.base, columns.ids, report=report)
 

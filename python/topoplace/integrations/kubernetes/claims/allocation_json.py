@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from topoplace.integrations.kubernetes.claims.assignment import Part
+from topoplace.integrations.kubernetes.claims.assignment import ClaimPart
 from topoplace.integrations.kubernetes.claims.claim import Allocation, Claim, DeviceClass, Request
 from topoplace.integrations.kubernetes.claims.device import Device
 from topoplace.integrations.kubernetes.objects.selectors import NodeTerm, Requirement
@@ -25,7 +25,7 @@ class Planned(NamedTuple):
 
 def planned(
     claim: Claim,
-    served: Sequence[tuple[Part, Sequence[Device]]],
+    served: Sequence[tuple[ClaimPart, Sequence[Device]]],
     node: str,
     classes: dict[str, DeviceClass],
 ) -> Planned:

@@ -13,7 +13,7 @@ _MOST_STEPS: Final = 20_000
 """Devices that are tried for one answer."""
 
 
-class Part(NamedTuple):
+class ClaimPart(NamedTuple):
     """A request, and the devices of a node that may serve it."""
 
     claim: Claim
@@ -35,16 +35,16 @@ class TooManyChoicesError(KubernetesError):
     """A node offers too many combinations of devices to search in time."""
 
 
-def assignment(parts: Sequence[Part], allowed: Callable[[Part, Device], bool]) -> Assignment | None:
+def assignment(parts: Sequence[ClaimPart], allowed: Callable[[ClaimPart, Device], bool]) -> Assignment | None:
     """Return devices for all parts, of those that are allowed, the first ones if there is a choice; None if none fit.
 
     TooManyChoicesError after 20,000 steps.
     """
-    return _Search(parts, allowed).found()
+    return _AssignmentSearch(parts, allowed).found()
 
 
-class _Search:
-    def __init__(self, parts: Sequence[Part], allowed: Callable[[Part, Device], bool]) -> None:
+class _AssignmentSearch:
+    def __init__(self, parts: Sequence[ClaimPart], allowed: Callable[[ClaimPart, Device], bool]) -> None:
         self._parts = parts
         self._allowed = allowed
         self._taken: set[object] = set()
@@ -71,7 +71,7 @@ class _Search:
                 return (chosen, *others)
         return None
 
-    def _choices(self, part: Part) -> Iterator[tuple[Device, ...]]:
+    def _choices(self, part: ClaimPart) -> Iterator[tuple[Device, ...]]:
         """Yield the choices for a part; while one is looked at, its devices are taken."""
         usable = [one for one in part.candidates if self._allowed(part, one)]
         if part.request.num_devices == 0 and len(usable) < len(part.candidates):
@@ -79,7 +79,7 @@ class _Search:
         yield from self._extended(part, (), usable, part.size)
 
     def _extended(
-        self, part: Part, chosen: tuple[Device, ...], usable: Sequence[Device], missing: int
+        self, part: ClaimPart, chosen: tuple[Device, ...], usable: Sequence[Device], missing: int
     ) -> Iterator[tuple[Device, ...]]:
         if not missing:
             yield chosen
@@ -99,7 +99,7 @@ class _Search:
                 self._taken.discard(device.id)
             self._kept = before
 
-    def _keeps(self, part: Part, device: Device) -> bool:
+    def _keeps(self, part: ClaimPart, device: Device) -> bool:
         """Note what constraints have to know of one more device; False if it breaks one."""
         kept: list[tuple[Constraint, str, _Elements | None]] = []
         for constraint, uid, known in self._kept:

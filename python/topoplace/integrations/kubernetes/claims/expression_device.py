@@ -13,7 +13,7 @@ from topoplace.integrations.kubernetes.claims.expression_functions import CONVER
 _DICT: Final[Any] = dict  # its methods, of which those of celpy make nothing else
 
 
-class _Watched(celtypes.MapType):
+class _WatchedAttributes(celtypes.MapType):
     """A mapping of CEL that notes at which of its keys an expression looks; `ALL` for all of them."""
 
     def __init__(self, values: Mapping[str, Any], note: Callable[[str], None]) -> None:
@@ -63,11 +63,14 @@ class _Watched(celtypes.MapType):
         return _DICT.items(self)
 
 
-class _Domains(_Watched):
+class _Domains(_WatchedAttributes):
     """Mappings by domain: one that is not there is empty."""
 
     def __init__(
-        self, values: Mapping[str, Any], note: Callable[[str], None], empty: Callable[[str], _Watched]
+        self,
+        values: Mapping[str, Any],
+        note: Callable[[str], None],
+        empty: Callable[[str], _WatchedAttributes],
     ) -> None:
         super().__init__(values, note)
         self._empty = empty
@@ -88,9 +91,9 @@ def variable(device: Device, looks: dict[Look, None]) -> celtypes.MapType:
     def domains(
         what: str, values: Mapping[str, Mapping[str, Any]], converted: Callable[[Any], Any]
     ) -> _Domains:
-        def within(domain: str) -> _Watched:
+        def within(domain: str) -> _WatchedAttributes:
             named = {name: converted(value) for name, value in values.get(domain, {}).items()}
-            return _Watched(named, lambda name: note(what, domain, name))
+            return _WatchedAttributes(named, lambda name: note(what, domain, name))
 
         return _Domains(
             {domain: within(domain) for domain in values},
@@ -112,7 +115,7 @@ def variable(device: Device, looks: dict[Look, None]) -> celtypes.MapType:
             for what in ("attributes", "capacity"):
                 note(what, ALL, ALL)
 
-    return _Watched(found, top)
+    return _WatchedAttributes(found, top)
 
 
 def _attribute(attribute: Attribute) -> Any:

@@ -16,7 +16,7 @@ from topoplace.integrations.kubernetes.objects.fields import mapping, text
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import MachineMask
-from topoplace.integrations.kubernetes.scheduler.calls import Outcome
+from topoplace.integrations.kubernetes.scheduler.calls import RequestOutcome
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.seats import job_graph
 from topoplace.jobs.job_graph import JobGraph
@@ -24,7 +24,7 @@ from topoplace.jobs.job_graph import JobGraph
 MOST_SCORE: Final = 10
 """The largest score of a node in an extender's answer."""
 _MOST_NODES = 1 << 20
-Bind = Callable[[Pod], Outcome | None]
+Bind = Callable[[Pod], RequestOutcome | None]
 """Binds a pod to its node, with its annotations, and returns how that ended; None if it is not known."""
 
 
@@ -93,7 +93,7 @@ class Extender:
 
     # ---- inside ----------------------------------------------------------------------------------------------
 
-    def _error_of(self, bound: Pod, outcome: Outcome | None) -> str:
+    def _error_of(self, bound: Pod, outcome: RequestOutcome | None) -> str:
         """Return the error of a binding, or ""; a pod that is not bound frees its GPUs."""
         if outcome is None:
             return "the extender ends, and does not know whether the pod is bound"

@@ -23,7 +23,7 @@ from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
-from topoplace.integrations.kubernetes.scheduler.calls import Outcome, bind
+from topoplace.integrations.kubernetes.scheduler.calls import RequestOutcome, bind
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.intake import Intake
@@ -118,7 +118,7 @@ class RunningExtender:
         with closing(Connection(self._access)) as connection:
             return read_pod(api.read_pod(connection, namespace, name), self.extender.state.gpu_resource)
 
-    def _bound(self, pod: Pod) -> Outcome | None:
+    def _bound(self, pod: Pod) -> RequestOutcome | None:
         told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
         with self._counted(), closing(Connection(self._access)) as connection:
             outcome = None if self._stopped.is_set() else bind(connection, pod, told, self._stopped)

@@ -71,7 +71,7 @@ class Calls:
         connection.close()
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """How a binding ended; or "freed": the claims of a pod that waits were taken back."""
 
     pod: Pod
@@ -83,7 +83,9 @@ class Outcome(NamedTuple):
     """The claims of the pod as the API server has them now, as far as that is known."""
 
 
-def bind(connection: Connection, pod: Pod, annotations: dict[str, str], stopped: Event) -> Outcome | None:
+def bind(
+    connection: Connection, pod: Pod, annotations: dict[str, str], stopped: Event
+) -> RequestOutcome | None:
     """Bind a pod to its node, and go on until it is known how that ended; None if stopped before.
 
     A lost answer leaves open whether the pod is bound: it is read, and the binding is asked for again if it is not.
@@ -92,12 +94,12 @@ def bind(connection: Connection, pod: Pod, annotations: dict[str, str], stopped:
     for attempt in range(1 << 30):
         try:
             api.bind(connection, pod.namespace, pod.name, pod.uid, pod.node, annotations)
-            return Outcome(pod, "bound", None, "")
+            return RequestOutcome(pod, "bound", None, "")
         except ApiError as error:
             failed = error
         known = settled(connection, pod, str(failed), stopped)
         if known is not None and known.result == "refused" and _is_bound(known.truth, pod, annotations):
-            return Outcome(pod, "bound", None, "")  # the answer was lost
+            return RequestOutcome(pod, "bound", None, "")  # the answer was lost
         if known is None or not _may_succeed(known, failed, attempt):
             return known
         if stopped.wait(max(failed.retry_after_s, _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)])):
@@ -111,7 +113,7 @@ def _is_bound(truth: Any, pod: Pod, annotations: dict[str, str]) -> bool:
     return bool(truth["spec"].get("nodeName") == pod.node and annotations.items() <= found.items())
 
 
-def _may_succeed(known: Outcome, failed: ApiError, attempt: int) -> bool:
+def _may_succeed(known: RequestOutcome, failed: ApiError, attempt: int) -> bool:
     """Return True if the same binding may succeed later."""
     if (
         known.result == "gone"
@@ -124,18 +126,18 @@ def _may_succeed(known: Outcome, failed: ApiError, attempt: int) -> bool:
     )
 
 
-def settled(connection: Connection, pod: Pod, failed: str, stopped: Event) -> Outcome | None:
+def settled(connection: Connection, pod: Pod, failed: str, stopped: Event) -> RequestOutcome | None:
     """Return what a failed binding has come to, as the API server has the pod now; None if stopped before."""
     for attempt in range(1 << 30):
         try:
             truth = api.read_pod(connection, pod.namespace, pod.name)
         except ApiError as error:
             if error.status == 404:
-                return Outcome(pod, "gone", None, str(error))
+                return RequestOutcome(pod, "gone", None, str(error))
             if stopped.wait(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]):
                 return None
             continue
         if truth["metadata"]["uid"] != pod.uid:
-            return Outcome(pod, "gone", None, "another pod has its name")
-        return Outcome(pod, "refused", truth, failed)
+            return RequestOutcome(pod, "gone", None, "another pod has its name")
+        return RequestOutcome(pod, "refused", truth, failed)
     return None

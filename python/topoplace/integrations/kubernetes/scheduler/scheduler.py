@@ -22,7 +22,7 @@ from topoplace.integrations.kubernetes.client.watch import Kind, News, Watcher
 from topoplace.integrations.kubernetes.figures import PodFigures
 from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
-from topoplace.integrations.kubernetes.scheduler.calls import Calls, Outcome, settled
+from topoplace.integrations.kubernetes.scheduler.calls import Calls, RequestOutcome, settled
 from topoplace.integrations.kubernetes.scheduler.claiming.claim_intake import KINDS, ClaimIntake
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import unused
 from topoplace.integrations.kubernetes.scheduler.claiming.writing import bind_with_claims, take_back
@@ -87,7 +87,7 @@ class Scheduler:
         self._log = write_log
         self._intake = Intake(self.state, self.waiting, self._decisions, self.figures, write_log)
         self._claim_intake = ClaimIntake(self.state, self.figures, write_log)
-        self._news: Queue[News | Outcome] = Queue(_MOST_NEWS)
+        self._news: Queue[News | RequestOutcome] = Queue(_MOST_NEWS)
         self._refused: dict[str, tuple[int, object]] = {}
         self._reported: dict[str, str] = {}
         self._reserved: dict[str, tuple[Seats, float]] = {}
@@ -143,7 +143,7 @@ class Scheduler:
         except Empty:
             return
         for _ in range(_MOST_NEWS):
-            if isinstance(news, Outcome):
+            if isinstance(news, RequestOutcome):
                 self._end_binding(news)
             elif news.kind in KINDS:
                 self._claim_intake.take(news)
@@ -248,7 +248,7 @@ class Scheduler:
         if outcome is not None:
             self._news.put(outcome)
 
-    def _end_binding(self, outcome: Outcome) -> None:
+    def _end_binding(self, outcome: RequestOutcome) -> None:
         pod = outcome.pod
         for value in outcome.claims:
             self._claim_intake.take_claim(value)
@@ -311,7 +311,7 @@ class Scheduler:
     def _free(self, pod: Pod, plans: Sequence[Planned], connection: Connection) -> None:
         written = take_back(connection, pod, plans, self._binders.stopped)
         if written is not None:
-            self._news.put(Outcome(pod, "freed", None, written.error, written.truths))
+            self._news.put(RequestOutcome(pod, "freed", None, written.error, written.truths))
 
     def _report(self, pod: Pod, reason: str, message: str, *, warning: bool) -> None:
         def call(connection: Connection) -> None:

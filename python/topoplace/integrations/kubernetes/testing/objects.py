@@ -32,7 +32,7 @@ def encoded(value: object) -> bytes:
     return _NESTED.sub(in_full, json.dumps(value).encode())
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """An entry of the history."""
 
     version: int
@@ -61,7 +61,7 @@ class ObjectStore:
         self.version = 1
         self.oldest = 1
         """The first version from which a watch can go on."""
-        self.history: list[Change] = []
+        self.history: list[ObjectChange] = []
         self.events: list[Json] = []
         self.bound: list[str] = []
         """The names of pods in the order in which they were bound."""
@@ -205,11 +205,11 @@ class ObjectStore:
                 raise StoreError(409, f"precondition failed: uid of pod {name}")
         self.remove("pods", name)
 
-    def after(self, kind: str, version: int) -> list[Change]:
+    def after(self, kind: str, version: int) -> list[ObjectChange]:
         """Return what happened to objects of a kind after a version; StoreError 410 if that is too long ago."""
         if version < self.oldest:
             raise StoreError(410, f"too old resource version: {version} ({self.oldest})")
-        found: list[Change] = []
+        found: list[ObjectChange] = []
         for change in reversed(self.history):
             if change.version <= version:
                 break
@@ -248,7 +248,7 @@ class ObjectStore:
         self.version += 1
         value["metadata"]["resourceVersion"] = str(self.version)
         line = encoded({"type": what, "object": value}) + b"\n"
-        self.history.append(Change(self.version, kind, line))
+        self.history.append(ObjectChange(self.version, kind, line))
         self.changed.notify_all()
 
 

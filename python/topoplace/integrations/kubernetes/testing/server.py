@@ -88,7 +88,7 @@ class ApiServer:
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._server = _Server(("127.0.0.1", self.port), _handler(self))
+        self._server = _ApiServer(("127.0.0.1", self.port), _handler(self))
         self.port = self._server.server_address[1]
         self._thread = Thread(target=self._server.serve_forever, args=(_POLL_S,), daemon=True)
         self._thread.start()
@@ -118,7 +118,7 @@ class ApiServer:
         return self._server is server and self._thread.is_alive()
 
 
-class _Server(ThreadingHTTPServer):
+class _ApiServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
@@ -140,13 +140,13 @@ def _shut(connections: set[socket.socket]) -> None:
 
 
 def _handler(api: ApiServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(_Handler):
+    class Handler(_ApiHandler):
         owner = api
 
     return Handler
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ApiHandler(BaseHTTPRequestHandler):
     owner: ApiServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True

@@ -15,13 +15,13 @@ from topoplace.integrations.slurm import gres
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNodes
 from topoplace.integrations.slurm.placer import orders
-from topoplace.integrations.slurm.placer.decision import Decided, decide
+from topoplace.integrations.slurm.placer.decision import JobDecision, decide
 from topoplace.integrations.slurm.placer.fairness import Turns
 from topoplace.integrations.slurm.placer.figures import Figures
-from topoplace.integrations.slurm.placer.requests import Requests
+from topoplace.integrations.slurm.placer.requests import SlurmRequests
 from topoplace.integrations.slurm.placer.settings import PlacerSettings
 from topoplace.integrations.slurm.placer.waiting import Needs, admissible, needs_of, why_not_yet
-from topoplace.integrations.slurm.request import Request
+from topoplace.integrations.slurm.request import SlurmRequest
 from topoplace.integrations.state import Entry, Holding, Journal, Stage
 from topoplace.integrations.state.entry import named
 from topoplace.jobs.job_graph import JobGraph
@@ -70,9 +70,9 @@ class Deciding:
         self._keeps_old = keeps_old
         self._turns = Turns()
         self._waits: dict[str, _Wait] = {}
-        self._refused: dict[tuple[Request, frozenset[str]], Refusal] = {}
+        self._refused: dict[tuple[SlurmRequest, frozenset[str]], Refusal] = {}
         self._free: frozenset[int] = frozenset()
-        self.requests = Requests()
+        self.requests = SlurmRequests()
         self.graphs: dict[str, JobGraph] = {}
         """The job graphs of decided jobs, which policies use for their neighbours."""
 
@@ -104,7 +104,7 @@ class Deciding:
             now_s = time.process_time()
             spent, last = now_s - last, now_s
             self._turns.charge(job, spent)
-            if isinstance(decided, Decided):
+            if isinstance(decided, JobDecision):
                 entries.append(self._entry(job, decided, spent, now))
                 cycle.take(decided.where.nodes, job)
                 lines += orders.start_at(job.job_id, decided.where)
@@ -120,7 +120,7 @@ class Deciding:
 
     # ---- one job -------------------------------------------------------------------------------------------
 
-    def _outcome(self, job: SlurmJob, cycle: _Cycle) -> Decided | Sequence[str]:
+    def _outcome(self, job: SlurmJob, cycle: _Cycle) -> JobDecision | Sequence[str]:
         """Return the decision about a job, or the lines that give it back to Slurm, () if it waits."""
         request = self.requests.get(job.job_id)
         wait = self._waits.setdefault(job.job_id, _Wait())
@@ -138,7 +138,7 @@ class Deciding:
                 job, request.gpus, "unknown rule", job.features or request.nodelist, cycle
             )
         found = self._decision(job, request, names, cycle.now)
-        if isinstance(found, Decided):
+        if isinstance(found, JobDecision):
             self._cluster.allocate(job.job_id, found.placement, found.graph)
             self.graphs[job.job_id] = found.graph
             return found
@@ -147,8 +147,8 @@ class Deciding:
         return self._waits_on(job, request, names, found, cycle)
 
     def _decision(
-        self, job: SlurmJob, request: Request, names: frozenset[str], now: float
-    ) -> Decided | Refusal:
+        self, job: SlurmJob, request: SlurmRequest, names: frozenset[str], now: float
+    ) -> JobDecision | Refusal:
         """Ask the policy, unless it has refused an equal job and nothing became free since."""
         free = frozenset(self._cluster.free_gpus())
         if not free <= self._free:
@@ -174,7 +174,7 @@ class Deciding:
         return tuple(sorted(local | set(job.devices)))
 
     def _waits_on(
-        self, job: SlurmJob, request: Request, names: frozenset[str], refusal: Refusal, cycle: _Cycle
+        self, job: SlurmJob, request: SlurmRequest, names: frozenset[str], refusal: Refusal, cycle: _Cycle
     ) -> Sequence[str]:
         """Note that a job waits; once that takes too long although there are enough GPUs, give it back."""
         wait = self._waits[job.job_id]
@@ -190,7 +190,7 @@ class Deciding:
             return ()
         return self._given_back(job, request.gpus, "patience", refusal.reason, cycle)
 
-    def _has_room(self, request: Request, names: frozenset[str]) -> bool:
+    def _has_room(self, request: SlurmRequest, names: frozenset[str]) -> bool:
         """Return True if Slurm could start the job now, as far as GPUs count."""
         owner = self._cluster.owner
         enough = 0
@@ -219,7 +219,7 @@ class Deciding:
         self._log("given_back", job=job.job_id, user=job.user, kind=kind, reason=reason)
         return (orders.release(job.job_id),)
 
-    def _entry(self, job: SlurmJob, decided: Decided, spent_s: float, now: float) -> Entry:
+    def _entry(self, job: SlurmJob, decided: JobDecision, spent_s: float, now: float) -> Entry:
         placement, where = decided.placement, decided.where
         scores = {name: round(value, 6) for name, value in placement.scores.items() if math.isfinite(value)}
         wait = self._waits.pop(job.job_id, _Wait())

@@ -10,7 +10,7 @@ from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import Policy
 from topoplace.integrations.requested_job import too_slow
 from topoplace.integrations.slurm.placer.machines import Where, where_of
-from topoplace.integrations.slurm.request import Request
+from topoplace.integrations.slurm.request import SlurmRequest
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Placement, Refusal
 
@@ -19,7 +19,7 @@ _STILL_ASKED = Refusal("Slurm still asks for GPUs that it was told before, and t
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class JobDecision:
     """A placement, and where it is in Slurm's words."""
 
     placement: Placement
@@ -30,12 +30,12 @@ class Decided:
 def decide(
     policy: Policy,
     cluster: Cluster,
-    request: Request,
+    request: SlurmRequest,
     nodes: Collection[str],
     *,
     kept: Sequence[int] = (),
     now: float = 0.0,
-) -> Decided | Refusal:
+) -> JobDecision | Refusal:
     """Return where a job starts, or why it waits or cannot be expressed.
 
     nodes: those on which Slurm would start it. kept: device numbers that must be free, or the job's, on each of its
@@ -55,8 +55,8 @@ def decide(
 
 
 def _in_slurms_words(
-    found: Placement, graph: JobGraph, request: Request, cluster: Cluster
-) -> Decided | Refusal:
+    found: Placement, graph: JobGraph, request: SlurmRequest, cluster: Cluster
+) -> JobDecision | Refusal:
     """Return the placement as nodes and devices; a refusal if Slurm cannot express it, or its links are too slow."""
     where = where_of(cluster.topology, found.gpus)
     if isinstance(where, str):
@@ -65,7 +65,7 @@ def _in_slurms_words(
         reason = f"the policy wants {len(where.nodes)} nodes, and the job has asked Slurm for {request.nodes}"
         return Refusal(reason, permanent=True)
     slow = too_slow(request.min_bandwidth, graph, found.gpus, cluster.topology)
-    return slow or Decided(found, where, graph)
+    return slow or JobDecision(found, where, graph)
 
 
 def _placed(policy: Policy, state: Cluster, graph: JobGraph, now: float) -> Placement | Refusal:

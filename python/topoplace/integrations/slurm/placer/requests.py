@@ -9,14 +9,14 @@ from topoplace.integrations.slurm import request
 from topoplace.integrations.slurm.client import jobs
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import SlurmJob
-from topoplace.integrations.slurm.request import Request
+from topoplace.integrations.slurm.request import SlurmRequest
 
 
-class Requests:
-    """What waiting jobs ask for, by job id: a `Request`, or the error that says what is wrong with it."""
+class SlurmRequests:
+    """What waiting jobs ask for, by job id: a `SlurmRequest`, or the error that says what is wrong with it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, Request | RequestError]] = {}
+        self._known: dict[str, tuple[str, SlurmRequest | RequestError]] = {}
 
     def read(self, commands: SlurmCommands, waiting: Sequence[SlurmJob]) -> None:
         """Read the requests of jobs that are new, or of which Slurm's hook has said something else before."""
@@ -31,12 +31,12 @@ class Requests:
         for job_id in self._known.keys() - job_ids:
             del self._known[job_id]
 
-    def get(self, job_id: str) -> Request | RequestError | None:
+    def get(self, job_id: str) -> SlurmRequest | RequestError | None:
         """Return the request of a job; None if it is not known yet."""
         return self._known.get(job_id, ("", None))[1]
 
 
-def _parsed(job: SlurmJob, comment: str) -> Request | RequestError:
+def _parsed(job: SlurmJob, comment: str) -> SlurmRequest | RequestError:
     try:
         return request.parsed(job.mark, comment, job.num_nodes)
     except RequestError as error:

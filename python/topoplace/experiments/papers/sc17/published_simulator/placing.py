@@ -32,7 +32,7 @@ Gpus = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class SimulatedNeighbour:
     """The properties of a running job on which its interference with others depends: application, GPUs and sockets."""
 
     name: str
@@ -41,7 +41,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SimulatedPart:
     """A machine's GPUs, or some of them, with the jobs running on the machine.
 
     lists: for each of the two sockets, its GPUs in the order in which they are tried.
@@ -50,7 +50,7 @@ class Part:
     lists: tuple[Gpus, Gpus]
     taken: frozenset[int]
     """GPUs in the lists that are no longer free, because another job of the same step got them."""
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[SimulatedNeighbour, ...]
     near: frozenset[int] = frozenset(GPUS)
     """GPUs whose distances to other GPUs count towards the communication cost in this part."""
 
@@ -65,7 +65,7 @@ def sockets_of(gpus: Iterable[int]) -> frozenset[int]:
     return frozenset(SOCKET_OF[gpu] for gpu in gpus)
 
 
-class Placer:
+class SimulatedPlacer:
     """Chooses a machine and GPUs for one job at a time; results are cached per class of machines in equal state.
 
     profile: measured run times. python2: iterate over dictionaries in the order of CPython 2.7.
@@ -74,13 +74,13 @@ class Placer:
     def __init__(self, profile: PerformanceProfile, *, python2: bool = True) -> None:
         self.profile = profile
         self._copied = copied if python2 else list[int]
-        self.parts: list[Part] = []
+        self.parts: list[SimulatedPart] = []
         """One example machine of each class."""
-        self._class_of: dict[Part, int] = {}
+        self._class_of: dict[SimulatedPart, int] = {}
         self._scores: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
         self._mappings: dict[tuple[str, int, int, bool], Gpus] = {}
 
-    def class_of(self, machine: Part) -> int:
+    def class_of(self, machine: SimulatedPart) -> int:
         """Return the class number of a machine; machines in equal state have the same number."""
         number = self._class_of.setdefault(machine, len(self.parts))
         if number == len(self.parts):
@@ -122,7 +122,9 @@ class Placer:
 
     # ---- one machine ---------------------------------------------------------------------------------------
 
-    def _mapped(self, name: str, num_gpus: int, part: Part, among_many: bool, *, beyond: bool) -> Gpus:
+    def _mapped(
+        self, name: str, num_gpus: int, part: SimulatedPart, among_many: bool, *, beyond: bool
+    ) -> Gpus:
         """Return the job's GPUs in a part of a machine, found by splitting the part into halves again and again.
 
         among_many: other machines have free GPUs. beyond: the part is one half of a machine or socket, and the other
@@ -148,7 +150,7 @@ class Placer:
         )
 
     def _compared(
-        self, name: str, num_gpus: int, free: Gpus, parts: Sequence[Part], *, beyond: bool
+        self, name: str, num_gpus: int, free: Gpus, parts: Sequence[SimulatedPart], *, beyond: bool
     ) -> tuple[float, Gpus]:
         """Return the highest utility to the cluster of any `num_gpus` of the `free` GPUs, and the last set that has it.
 
@@ -163,7 +165,7 @@ class Placer:
         return best
 
     def _system_utility(
-        self, name: str, gpus: Gpus, free: Gpus, parts: Sequence[Part], beyond: bool
+        self, name: str, gpus: Gpus, free: Gpus, parts: Sequence[SimulatedPart], beyond: bool
     ) -> float:
         """Return the utility to the cluster (0 to 1, larger is better) of giving `gpus` to a job.
 
@@ -182,14 +184,14 @@ class Placer:
             self.on_others(name, gpus, neighbours) if neighbours else None,
         )
 
-    def job_utility(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
+    def job_utility(self, name: str, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour]) -> float:
         """Return the utility to the job (0 to 1, larger is better) of some GPUs of a machine beside `neighbours`."""
         communication = communication_scaled(len(gpus), communication_of(gpus, frozenset(GPUS), ()))
         return utility.job_utility(communication, self.interference(name, gpus, neighbours))
 
     # ---- interference --------------------------------------------------------------------------------------
 
-    def interference(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
+    def interference(self, name: str, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour]) -> float:
         """Return the interference that a job on `gpus` would suffer from its neighbours, as a cost.
 
         Each neighbour on the job's sockets gives a ratio: the job's time alone over its time beside that neighbour. The
@@ -207,7 +209,7 @@ class Placer:
         ]
         return sum(ratios) / len(neighbours) or utility.MIN_COST if ratios else utility.MIN_COST
 
-    def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
+    def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour]) -> float:
         """Return the mean interference, as a cost, that a job on `gpus` would cause to the neighbours on its sockets.
 
         A neighbour's interference is its time alone over its time beside the job; ratios of 1 or more are left out.
@@ -253,7 +255,7 @@ def communication_scaled(num_gpus: int, cost: float) -> float:
     )
 
 
-def _fragmentation(part: Part, gpus: Gpus) -> float:
+def _fragmentation(part: SimulatedPart, gpus: Gpus) -> float:
     """Return the fragmentation cost of giving `gpus` to a job: the mean fraction of free GPUs left per socket.
 
     The published code has a mistake that is repeated here. It counts free GPUs that are *not* among `gpus` as used by
@@ -284,7 +286,7 @@ def _dealt(candidates: Sequence[int], free: Sequence[int]) -> tuple[list[int], l
     return halves
 
 
-def _halved(part: Part) -> tuple[Part, Part]:
+def _halved(part: SimulatedPart) -> tuple[SimulatedPart, SimulatedPart]:
     """Split the free GPUs of a machine, or of a part of it, into two halves; the first gets one more if odd."""
     count = len(part.free)
     first = _cut(part, count - count // 2, frozenset())
@@ -294,7 +296,7 @@ def _halved(part: Part) -> tuple[Part, Part]:
     return first, _cut(part, count // 2, gone)
 
 
-def _cut(part: Part, half: int, keep: frozenset[int]) -> Part:
+def _cut(part: SimulatedPart, half: int, keep: frozenset[int]) -> SimulatedPart:
     """Return a part with GPUs removed until `half` are left, first from the socket with fewer GPUs.
 
     GPUs in `keep` are never removed. Before that, each socket's first GPU is removed if it is taken, else moved to the

@@ -39,9 +39,9 @@ from topoplace.experiments.papers.sc17.published_simulator.placing import (
     SOCKET_OF,
     SOCKETS,
     Gpus,
-    Neighbour,
-    Part,
-    Placer,
+    SimulatedNeighbour,
+    SimulatedPart,
+    SimulatedPlacer,
     placement_of,
     sockets_of,
 )
@@ -80,9 +80,9 @@ class Job:
     utility: float | None = None
     sockets: frozenset[int] = frozenset()
 
-    def neighbour(self) -> Neighbour:
+    def neighbour(self) -> SimulatedNeighbour:
         """Return the properties of the job on which its interference with other jobs depends."""
-        return Neighbour(self.name, self.num_gpus, self.sockets)
+        return SimulatedNeighbour(self.name, self.num_gpus, self.sockets)
 
 
 class _Running(Protocol):
@@ -96,7 +96,7 @@ class _Running(Protocol):
 
 
 @dataclass(slots=True)
-class _Machine:
+class _SimulatedMachine:
     """A machine with its free GPUs and running jobs.
 
     By a mistake of the published code, two jobs may hold one GPU; it becomes free when either job finishes.
@@ -104,7 +104,7 @@ class _Machine:
 
     running: _Running
     free: list[bool] = field(default_factory=lambda: [True] * len(GPUS))
-    _seen: tuple[Part, int] | None = None
+    _seen: tuple[SimulatedPart, int] | None = None
 
     def hold(self, job: Job) -> None:
         self.running[job.number] = job
@@ -122,23 +122,23 @@ class _Machine:
     def jobs(self) -> list[Job]:
         return [self.running[number] for number in self.running]
 
-    def seen(self, placer: Placer) -> tuple[Part, int]:
-        """Return the free GPUs and running jobs as a `Part`, and the number that machines in equal state share.
+    def seen(self, placer: SimulatedPlacer) -> tuple[SimulatedPart, int]:
+        """Return the free GPUs and running jobs as a `SimulatedPart`, and the number of machines in equal state.
 
-        Called before the jobs of a time step start; `Placer.class_of` gives the number.
+        Called before the jobs of a time step start; `SimulatedPlacer.class_of` gives the number.
         """
         if self._seen is None:
             first, second = (
                 tuple(gpu for gpu in GPUS if SOCKET_OF[gpu] == socket and self.free[gpu])
                 for socket in SOCKETS
             )
-            part = Part((first, second), frozenset(), tuple(job.neighbour() for job in self.jobs()))
+            part = SimulatedPart((first, second), frozenset(), tuple(job.neighbour() for job in self.jobs()))
             self._seen = part, placer.class_of(part)
         return self._seen
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatorRun:
     """The result of a simulation: the jobs, in the order of the workload's rows."""
 
     jobs: tuple[Job, ...]
@@ -179,7 +179,7 @@ def simulate(
     num_machines: int = 1,
     *,
     python2: bool = True,
-) -> Run:
+) -> SimulatorRun:
     """Simulate a workload as SC'17's published program does, on machines with two sockets of two GPUs each.
 
     profile: measured run times, alone and in pairs. policy: fcfs, bf, topo-aware or topo-aware-p.
@@ -198,7 +198,7 @@ def simulate(
     plain = all(job_id == str(_as_number(job_id)) for job_id in workload.job_ids)
     jobs = [_job(row, workload, profile, plain) for row in range(len(workload))]
     _Simulation(jobs, profile, POLICIES[policy], num_machines, python2).run()
-    return Run(tuple(jobs))
+    return SimulatorRun(tuple(jobs))
 
 
 def _as_number(job_id: str) -> int:
@@ -250,10 +250,10 @@ class _Simulation:
         python2: bool,
     ) -> None:
         self.profile = profile
-        self.placer = Placer(profile, python2=python2)
+        self.placer = SimulatedPlacer(profile, python2=python2)
         self.python2 = python2
         self.discipline = discipline
-        self.machines = [_Machine(self.dictionary()) for _ in range(num_machines)]
+        self.machines = [_SimulatedMachine(self.dictionary()) for _ in range(num_machines)]
         self.fresh: deque[Job] = deque()
         self.postponed: deque[Job] = deque()
         self.steps = [0.0]
@@ -281,7 +281,9 @@ class _Simulation:
             if step is not None:
                 self._extend(step)
 
-    def put(self, job: Job, machine: int, gpus: Gpus, neighbours: Sequence[Neighbour] | None = None) -> None:
+    def put(
+        self, job: Job, machine: int, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour] | None = None
+    ) -> None:
         """Record a job's machine, GPUs, and the utility of this placement to the job.
 
         neighbours: jobs that will run on the machine; by default those that run there at the beginning of the step.
@@ -332,7 +334,7 @@ class _Simulation:
                 heappush(self.ends, (self._last_step(job, step), index))
         return ended
 
-    def _time(self, job: Job, machine: _Machine) -> float:
+    def _time(self, job: Job, machine: _SimulatedMachine) -> float:
         """Return a job's run time in seconds: the largest of its current one and those measured beside its neighbours.
 
         Only jobs on the same sockets count as neighbours.
@@ -392,7 +394,7 @@ class _Unused:
     counts: list[int]
 
     @classmethod
-    def of(cls, machines: Sequence[_Machine]) -> _Unused:
+    def of(cls, machines: Sequence[_SimulatedMachine]) -> _Unused:
         gpus = [tuple(gpu for gpu in GPUS if machine.free[gpu]) for machine in machines]
         return cls(gpus, [len(free) for free in gpus])
 
@@ -474,7 +476,7 @@ def _topology_aware(simulation: _Simulation, *, postpone: bool) -> list[Job]:
     return decided
 
 
-class _Found(NamedTuple):
+class _FoundPlace(NamedTuple):
     """A placement found for a job: the machine, its GPUs, and their utility to the job (0 to 1)."""
 
     machine: int
@@ -491,9 +493,9 @@ class _View:
         self.parts = [part for part, _ in seen]
         self.classes = [number for _, number in seen]
         self.free = [sum(machine.free) for machine in simulation.machines]
-        self._known: dict[tuple[str, int], _Found | None] = {}
+        self._known: dict[tuple[str, int], _FoundPlace | None] = {}
 
-    def best(self, name: str, num_gpus: int) -> _Found | None:
+    def best(self, name: str, num_gpus: int) -> _FoundPlace | None:
         """Return the placement for a job by application and number of GPUs; None if there is none.
 
         It is cached until the next job gets GPUs.
@@ -503,14 +505,14 @@ class _View:
             self._known[kind] = self._best(name, num_gpus) if max(self.free) >= num_gpus else None
         return self._known[kind]
 
-    def _best(self, name: str, num_gpus: int) -> _Found | None:
+    def _best(self, name: str, num_gpus: int) -> _FoundPlace | None:
         placer = self.simulation.placer
         machine, gpus = placer.place(name, num_gpus, self.classes, self.free)
         if len(gpus) != num_gpus or num_gpus > self.free[machine]:
             return None
-        return _Found(machine, gpus, placer.job_utility(name, gpus, self.parts[machine].neighbours))
+        return _FoundPlace(machine, gpus, placer.job_utility(name, gpus, self.parts[machine].neighbours))
 
-    def put(self, job: Job, found: _Found) -> None:
+    def put(self, job: Job, found: _FoundPlace) -> None:
         """Give a job the GPUs found for it, even if an earlier job of the same step got some of them."""
         part = self.parts[found.machine]
         self.simulation.put(job, found.machine, found.gpus, part.neighbours)

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
-from topoplace.integrations.kubernetes.claims.assignment import Part
+from topoplace.integrations.kubernetes.claims.assignment import ClaimPart
 from topoplace.integrations.kubernetes.claims.claim import Constraint
-from topoplace.integrations.kubernetes.scheduler.claiming.offers import Offer
+from topoplace.integrations.kubernetes.scheduler.claiming.offers import DeviceOffer
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.seats import placed
 from topoplace.jobs.job_graph import JobGraph
@@ -32,14 +32,18 @@ _Element = tuple[str, Any]
 class Alternative(NamedTuple):
     """A machine, of which only some GPUs may be used."""
 
-    offer: Offer
+    offer: DeviceOffer
     gpus: frozenset[int]
     """By their numbers on the node."""
 
 
 def best_alternative(
-    policy: Policy, state: ClusterState, job: JobGraph, offers: Sequence[Offer], min_bandwidth: float | None
-) -> tuple[Offer, tuple[int, ...]] | Refusal:
+    policy: Policy,
+    state: ClusterState,
+    job: JobGraph,
+    offers: Sequence[DeviceOffer],
+    min_bandwidth: float | None,
+) -> tuple[DeviceOffer, tuple[int, ...]] | Refusal:
     """Return the node and the GPUs there, by their numbers, in the order of tasks, that serve the claims best."""
     left = {
         alternative: None
@@ -76,7 +80,7 @@ def _may_serve(alternative: Alternative, num_gpus: int, state: ClusterState) -> 
     return len(alternative.gpus) >= num_gpus and alternative.offer.fits(alternative.gpus)
 
 
-def _any(alternative: Alternative) -> tuple[Offer, tuple[int, ...]]:
+def _any(alternative: Alternative) -> tuple[DeviceOffer, tuple[int, ...]]:
     """Return the first GPUs that serve the claims."""
     offer = alternative.offer
     served = offer.served(sorted(alternative.gpus))
@@ -110,7 +114,7 @@ def _copies(state: ClusterState, alternatives: Sequence[Alternative]) -> Cluster
 # ---- alternatives to begin with ------------------------------------------------------------------------------------
 
 
-def _divided(offer: Offer) -> Iterator[Alternative]:
+def _divided(offer: DeviceOffer) -> Iterator[Alternative]:
     """Yield the GPUs of a node, divided by the values of attributes that have to be equal."""
     constraints = {
         (part.claim.uid, one): None
@@ -136,7 +140,7 @@ def _divided(offer: Offer) -> Iterator[Alternative]:
         yield Alternative(offer, gpus)
 
 
-def _has(part: Part, device: Any, wanted: Mapping[tuple[str, Constraint], _Element]) -> bool:
+def _has(part: ClaimPart, device: Any, wanted: Mapping[tuple[str, Constraint], _Element]) -> bool:
     """Return True if a device has the values that the constraints on its part want."""
     for (uid, constraint), value in wanted.items():
         if uid == part.claim.uid and constraint.concerns(part.request):
@@ -146,7 +150,7 @@ def _has(part: Part, device: Any, wanted: Mapping[tuple[str, Constraint], _Eleme
     return True
 
 
-def _values(offer: Offer, uid: str, constraint: Constraint) -> list[_Element]:
+def _values(offer: DeviceOffer, uid: str, constraint: Constraint) -> list[_Element]:
     """Return the values that devices of a node can have in common."""
     found: set[_Element] = set()
     for part in offer.parts:
@@ -157,9 +161,9 @@ def _values(offer: Offer, uid: str, constraint: Constraint) -> list[_Element]:
     return sorted(found, key=repr)
 
 
-def _different(state: ClusterState, offers: Sequence[Offer]) -> list[Offer]:
+def _different(state: ClusterState, offers: Sequence[DeviceOffer]) -> list[DeviceOffer]:
     """Return the first of all nodes that offer the same on equal machines in the same state."""
-    found: dict[object, Offer] = {}
+    found: dict[object, DeviceOffer] = {}
     for offer in offers:
         held = tuple(sorted(state.held_on(offer.row).values()))
         machine = state.topology.template_of[offer.row]
@@ -167,7 +171,7 @@ def _different(state: ClusterState, offers: Sequence[Offer]) -> list[Offer]:
     return list(found.values())
 
 
-def _shape(offer: Offer) -> object:
+def _shape(offer: DeviceOffer) -> object:
     """Return what is equal for nodes whose devices differ in names and in values that no constraint compares."""
     shapes: list[object] = []
     seen: dict[object, int] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.claims.assignment import (
     Assignment,
-    Part,
+    ClaimPart,
     TooManyChoicesError,
     assignment,
 )
@@ -25,12 +25,12 @@ Demand = Sequence[tuple[Claim, Request]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offer:
+class DeviceOffer:
     """What a node has for a demand."""
 
     row: int
     node: str
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
     number_of: dict[DeviceId, int]
     """The number on the node of the devices that are GPUs of its machine."""
     num_gpus: int
@@ -68,7 +68,7 @@ class Offer:
         return number is None or number in gpus
 
 
-class Offers(list[Offer]):
+class DeviceOffers(list[DeviceOffer]):
     """The nodes that may have enough, and why the others do not."""
 
     def __init__(self, state: ClusterState, demand: Demand, rows: Iterable[int]) -> None:
@@ -77,18 +77,18 @@ class Offers(list[Offer]):
         self.reasons: Counter[str] = Counter()
         for row in rows:
             found = _offer(state, demand, row)
-            if isinstance(found, Offer):
+            if isinstance(found, DeviceOffer):
                 self.append(found)
             else:
                 self.reasons[found] += 1
 
 
-def _offer(state: ClusterState, demand: Demand, row: int) -> Offer | str:
+def _offer(state: ClusterState, demand: Demand, row: int) -> DeviceOffer | str:
     """Return what a node has, or why that is not enough."""
     node = state.table.nodes[row]
     assert node is not None  # the mask has only rows of nodes
     number_of = state.claims.on(node.name).number_of
-    parts: list[Part] = []
+    parts: list[ClaimPart] = []
     num_gpus = 0
     per_claim: Counter[str] = Counter()
     for claim, request in demand:
@@ -102,10 +102,10 @@ def _offer(state: ClusterState, demand: Demand, row: int) -> Offer | str:
         if not request.is_admin:
             known = sum(one.id in number_of for one in found.candidates)
             num_gpus += known if not request.num_devices else request.num_devices if known else 0
-    return Offer(row, node.name, tuple(parts), number_of, num_gpus)
+    return DeviceOffer(row, node.name, tuple(parts), number_of, num_gpus)
 
 
-def _part(state: ClusterState, claim: Claim, request: Request, row: int, node: str) -> Part | str:
+def _part(state: ClusterState, claim: Claim, request: Request, row: int, node: str) -> ClaimPart | str:
     """Return the devices of a node for a request: GPUs of its machine, if any match; or why there are too few."""
     what = f"{claim}, request {request.name}"
     try:
@@ -120,7 +120,7 @@ def _part(state: ClusterState, claim: Claim, request: Request, row: int, node: s
     least = request.num_devices or max(1, len(wanted))
     if len(free) < least or (unsupported and not request.num_devices):
         return f"{what}: {unsupported} is not supported" if unsupported else f"{what}: too few devices"
-    return Part(claim, request, tuple(free))
+    return ClaimPart(claim, request, tuple(free))
 
 
 def _usable(

@@ -10,7 +10,7 @@ import numpy as np
 
 from topoplace.engine.policy import Policy
 from topoplace.integrations.kubernetes.claims.allocation_json import Planned, planned
-from topoplace.integrations.kubernetes.claims.assignment import Assignment, Part
+from topoplace.integrations.kubernetes.claims.assignment import Assignment, ClaimPart
 from topoplace.integrations.kubernetes.claims.claim import Allocation, Claim
 from topoplace.integrations.kubernetes.claims.device import Device
 from topoplace.integrations.kubernetes.objects.annotations import request_of
@@ -18,7 +18,7 @@ from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
 from topoplace.integrations.kubernetes.scheduler.claiming.alternatives import best_alternative
-from topoplace.integrations.kubernetes.scheduler.claiming.offers import Demand, Offer, Offers
+from topoplace.integrations.kubernetes.scheduler.claiming.offers import Demand, DeviceOffer, DeviceOffers
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.integrations.kubernetes.scheduler.seats import (
     Seat,
@@ -153,7 +153,7 @@ def _tried(
     """Return the seat of a pod with these alternatives. Of nodes that would give different numbers of GPUs, those with
     the fewest come first.
     """
-    offers = Offers(state, demand, np.flatnonzero(mask).tolist())
+    offers = DeviceOffers(state, demand, np.flatnonzero(mask).tolist())
     refusal: Refusal | None = None
     usable = _told(state, offers)
     for count in sorted({one.num_gpus for one in usable}):
@@ -166,7 +166,7 @@ def _tried(
     return refusal or no_node(state, pod, offers.reasons)
 
 
-def _told(state: ClusterState, offers: Offers) -> list[Offer]:
+def _told(state: ClusterState, offers: DeviceOffers) -> list[DeviceOffer]:
     """Return the nodes without those where the holders of GPUs are unknown, if GPUs are needed; count these."""
     told = state.with_told_gpus(np.ones(len(state.table.nodes), np.bool_))
     usable = [one for one in offers if not one.num_gpus or (one.row < len(told) and told[one.row])]
@@ -175,11 +175,11 @@ def _told(state: ClusterState, offers: Offers) -> list[Offer]:
     return usable
 
 
-_Found = tuple[Offer, tuple[int, ...], Assignment]
+_Found = tuple[DeviceOffer, tuple[int, ...], Assignment]
 """A node, GPUs of the topology in the order of tasks, and the devices of each request."""
 
 
-def _without_gpus(state: ClusterState, offers: Sequence[Offer]) -> _Found | Refusal:
+def _without_gpus(state: ClusterState, offers: Sequence[DeviceOffer]) -> _Found | Refusal:
     """Return the node for claims that take no GPUs: one with few free GPUs that it does not need."""
     free = state.free_by_row()
     for offer in sorted(offers, key=lambda one: (int(free[one.row]), one.row)):
@@ -191,7 +191,7 @@ def _without_gpus(state: ClusterState, offers: Sequence[Offer]) -> _Found | Refu
 
 
 def _on_gpus(
-    policy: Policy, state: ClusterState, pod: Pod, offers: Sequence[Offer], count: int
+    policy: Policy, state: ClusterState, pod: Pod, offers: Sequence[DeviceOffer], count: int
 ) -> _Found | Refusal:
     """Return the policy's choice: at first among all GPUs that any request may take, which mostly serves them all."""
     job = job_graph([pod], count)
@@ -220,7 +220,7 @@ def _seat(
     pod: Pod,
     node: str,
     needs: _Needs,
-    served: Sequence[tuple[Part, Sequence[Device]]],
+    served: Sequence[tuple[ClaimPart, Sequence[Device]]],
     gpus: tuple[int, ...],
 ) -> Seats:
     claims = [Planned(claim, allocation, None) for claim, allocation in needs.has]

@@ -17,7 +17,7 @@ from topoplace.integrations.kubernetes.claims.claim import Allocation, claim
 from topoplace.integrations.kubernetes.client import api
 from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
 from topoplace.integrations.kubernetes.objects.pod import Pod
-from topoplace.integrations.kubernetes.scheduler.calls import Outcome, bind, settled
+from topoplace.integrations.kubernetes.scheduler.calls import RequestOutcome, bind, settled
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import MOST_RESERVATIONS
 
 _BACKOFF_S: Final = (0.05, 0.2, 1.0, 5.0)
@@ -81,7 +81,7 @@ def take_back(connection: Connection, pod: Pod, plans: Sequence[Planned], stoppe
 
 def bind_with_claims(
     connection: Connection, pod: Pod, plans: Sequence[Planned], annotations: dict[str, str], stopped: Event
-) -> Outcome | None:
+) -> RequestOutcome | None:
     """Write the claims of a pod and bind it; if that cannot be, take back what was written. None if stopped before."""
     written = write(connection, pod, plans, stopped)
     if written is None:
