@@ -101,7 +101,7 @@ check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint,
 stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a change in cpp/bindings
 	python tools/check_stub.py --write
 
-manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate the manual page and docs/command-line.md
+manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate docs/command-line.md
 	python tools/write_manual.py
 
 papers: $(VENV)/.extension $(VENV)/.dependencies  ## run all reproductions and write docs/papers (half an hour of CPU time)

@@ -1,6 +1,7 @@
-"""Write the manual page and docs/command-line.md, both made from the command line's parser.
+"""Write docs/command-line.md and the manual page, both made from the command line's parser.
 
-`python tools/write_manual.py` writes them, `--check` says whether they are up to date.
+`python tools/write_manual.py` writes docs/command-line.md, `--check` says whether it is up to date, and `--man FILE`
+writes the manual page, as the build of a wheel does. It needs no package but this one, and not its extension.
 """
 
 from __future__ import annotations
@@ -123,18 +124,17 @@ def _roff(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write both files, or check them; return 1 if one is not up to date."""
+    """Write a page, or check it; return 1 if docs/command-line.md is not up to date."""
     tree = command_tree(cli.command_parser())
-    texts = {
-        REPOSITORY / "docs" / "command-line.md": markdown(tree),
-        REPOSITORY / "docs" / "topoplace.1": page(tree),
-    }
-    if arguments == ["--check"]:
-        stale = [path.name for path, text in texts.items() if path.read_text("utf-8") != text]
-        print("".join(f"{name} is not up to date: python tools/write_manual.py\n" for name in stale), end="")
-        return int(bool(stale))
-    for path, text in texts.items():
-        path.write_text(text, "utf-8")
+    path = REPOSITORY / "docs" / "command-line.md"
+    if arguments[:1] == ["--man"]:
+        Path(arguments[1]).write_text(page(tree), "utf-8")
+    elif arguments == ["--check"]:
+        if path.read_text("utf-8") != markdown(tree):
+            print(f"{path.name} is not up to date: python tools/write_manual.py")
+            return 1
+    else:
+        path.write_text(markdown(tree), "utf-8")
     return 0
 
 
