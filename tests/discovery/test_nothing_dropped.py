@@ -41,7 +41,7 @@ def read(text: str) -> tp.Topology:
         (LOST + LISTED, "A GPU is missing: GPU1, of which the tool says 'Unknown Error'."),
         (LOST + MATRIX, "A GPU is missing: GPU1, of which the tool says 'Unknown Error'."),
         (LISTED + "GP", "Lines from which nothing is read: line 3: 'GP'."),
-        (LISTED + f"GPU 2: NVIDIA A100-SXM4-40GB\n{LOST}", "No UUID is told for GPU2."),
+        (LISTED + f"GPU 2: NVIDIA A100-SXM4-40GB\n{LOST}", "No UUID is given for GPU2."),
         (
             LISTED.replace(UUIDS[1], UUIDS[0]),
             f"One UUID, '{UUIDS[0]}', is given to GPU0, GPU1, and left out.",

@@ -117,7 +117,7 @@ class Facts:
     """The number of pairs by the label of their link."""
     nics: int
     sockets: int
-    """The number of sockets with GPUs; 0 if they are not told."""
+    """The number of sockets with GPUs; 0 if they are not given."""
     models: tuple[str, ...]
     busy: tuple[int, ...]
     note: str = ""

@@ -132,7 +132,7 @@ def _as_dict(traffic: CounterTraffic, output: Path) -> dict[str, Any]:
 
 def _summary(traffic: CounterTraffic) -> str:
     rates = ", ".join(f"{rate:.3g} GB/s over {kind}" for kind, rate in _rates(traffic).items())
-    pairs = "" if traffic.pairs_are_told else "; pairs are not told: traffic counts evenly to all others"
+    pairs = "" if traffic.pairs_are_told else "; pairs are not given: traffic counts evenly to all others"
     return f"{len(traffic.gpus)} GPUs sent {rates} for {traffic.seconds:.1f} s, by {traffic.source}{pairs}"
 
 

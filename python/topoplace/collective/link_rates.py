@@ -45,9 +45,9 @@ def rate_between(cpu: str, rates: Rates) -> float:
 
 def socket_rate(gb_per_s: float, cpus: tuple[str | None, str | None], rates: Rates) -> float:
     """Return the rate between two CPUs of these makes, where the topology gives the speed `gb_per_s`."""
-    told = [(SPEEDS[cpu].gb_per_s, rates.of(cpu)) for cpu in cpus if cpu]
-    if len(told) == 2 and math.isclose(gb_per_s, min(speed for speed, _ in told)):
-        return min(speed if rate is None else rate for speed, rate in told)
+    known = [(SPEEDS[cpu].gb_per_s, rates.of(cpu)) for cpu in cpus if cpu]
+    if len(known) == 2 and math.isclose(gb_per_s, min(speed for speed, _ in known)):
+        return min(speed if rate is None else rate for speed, rate in known)
     return gb_per_s
 
 

@@ -77,17 +77,17 @@ def machine_graph(topology: Topology, rates: Rates) -> MachineGraph:
             f"{topology.name} has {topology.num_machines} machines and {topology.num_gpus} GPUs; "
             f"collectives are rated on one machine of at most {MAX_GPUS} GPUs"
         )
-    told = any(part.kind is not ComponentKind.NVSWITCH for part in topology.components)
+    given = any(part.kind is not ComponentKind.NVSWITCH for part in topology.components)
     parts = (
-        _told_host(topology, rates) if told and topology.component_links else _assumed_host(topology, rates)
+        _given_host(topology, rates) if given and topology.component_links else _assumed_host(topology, rates)
     )
-    parts.add_gpu_links(topology, rates, told=told)
+    parts.add_gpu_links(topology, rates, given=given)
     merged: dict[tuple[int, int, Wire], int] = {}
     for one in parts.connections:
         key = (min(one.a, one.b), max(one.a, one.b), one.wire)
         merged[key] = merged.get(key, 0) + one.rate
     connections = tuple(GraphConnection(*key, rate) for key, rate in merged.items() if rate > 0)
-    return MachineGraph(tuple(parts.vertices), connections, parts.cpus, not told)
+    return MachineGraph(tuple(parts.vertices), connections, parts.cpus, not given)
 
 
 class _Parts:
@@ -116,10 +116,10 @@ class _Parts:
             self._nvswitch = self.add(Vertex.NVSWITCH)
         return self._nvswitch
 
-    def add_gpu_links(self, topology: Topology, rates: Rates, *, told: bool) -> None:
-        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are told by pairs.
+    def add_gpu_links(self, topology: Topology, rates: Rates, *, given: bool) -> None:
+        """Add the direct links between GPUs, and the links of GPUs into NVSwitches that are given by pairs.
 
-        All such pairs of a GPU share its port; where the port is told, too, they are measurements of it.
+        All such pairs of a GPU share its port; where the port is given, too, they are measurements of it.
         """
         through_switch: dict[int, float] = {}
         for u, v, link in topology.links:
@@ -128,7 +128,7 @@ class _Parts:
             if link.kind is LinkKind.NVSWITCH:
                 rate = link_rates.nvlink_rate(link, rates, topology.gpus[u].model)
                 through_switch.update({gpu: max(rate, through_switch.get(gpu, 0.0)) for gpu in (u, v)})
-            elif link.kind not in _NOT_WIRED and not (told and link.kind is LinkKind.UNKNOWN):
+            elif link.kind not in _NOT_WIRED and not (given and link.kind is LinkKind.UNKNOWN):
                 self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
         for gpu, rate in through_switch.items():
             switch = self.nvswitch()
@@ -148,10 +148,10 @@ _VERTEX_OF = {
 }
 
 
-# ---- a host that is told ---------------------------------------------------------------------------------------
+# ---- a host that is given ---------------------------------------------------------------------------------------
 
 
-def _told_host(topology: Topology, rates: Rates) -> _Parts:
+def _given_host(topology: Topology, rates: Rates) -> _Parts:
     parts = _Parts(topology.num_gpus)
     vertex = list(range(topology.num_gpus))
     for part in topology.components:

@@ -34,15 +34,15 @@ def with_host_paths(topology: Topology) -> Topology:
     """
     if not topology.default:
         return topology
-    told = {(u, v): link for u, v, link in topology.links}
+    known = {(u, v): link for u, v, link in topology.links}
     unknown = Link(LinkKind.UNKNOWN, 1, topology.default)
     for u, v in combinations(range(topology.num_gpus), 2):
         a, b = topology.gpus[u], topology.gpus[v]
         link, kind = topology.link(u, v), path_kind(a, b)
-        ruled = (u, v) not in told and link == topology.default_link(u, v)
+        ruled = (u, v) not in known and link == topology.default_link(u, v)
         if a.machine == b.machine and (ruled or (link == unknown and kind is LinkKind.SYSTEM)):
-            told[u, v] = path(kind, topology.default)
-    return replace(topology, links=tuple((u, v, link) for (u, v), link in told.items()))
+            known[u, v] = path(kind, topology.default)
+    return replace(topology, links=tuple((u, v, link) for (u, v), link in known.items()))
 
 
 def joined(

@@ -47,7 +47,7 @@ class Gpu:
     rail: int | None = None
     """The rail of the network it is attached to; None means its index on its machine."""
     capability: int | None = None
-    """Its CUDA compute capability, times ten (80 for 8.0), if the text tells it."""
+    """Its CUDA compute capability, times ten (80 for 8.0), if the text shows it."""
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults."""

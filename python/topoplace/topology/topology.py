@@ -545,7 +545,7 @@ class Topology:
         """Return which column of `topoplace.links.SPEEDS` the speeds match: "nominal", "achievable" or "given".
 
         "given" means that not all links between GPUs match one column, as after a measurement, or that the table has no
-        figure for any link. "assumed" means that there are only paths over PCIe and unknown links, none of told speed.
+        figure for any link. "assumed": there are only paths over PCIe and unknown links, none with a given speed.
         """
         from topoplace.topology import speed_overrides
 

@@ -62,7 +62,7 @@ def test_weights_decide_what_is_direct_and_what_is_relayed(text: str) -> None:
     assert topology.notes == (
         "1 of 6 pairs have no direct link: xGMI by way of other GPUs, at the speed of its slowest link, "
         "which other pairs share.",
-        "The speed of PCIe is not told: 20 (PHB) and 12 (SYS) GB/s are assumed.",
+        "The speed of PCIe is not given: 20 (PHB) and 12 (SYS) GB/s are assumed.",
     )
     assert topology.assumed == ()
 
@@ -127,7 +127,7 @@ def test_numa_nodes_alone_tell_no_kind_of_link() -> None:
     assert [(gpu.numa_node, gpu.socket) for gpu in topology.gpus] == [(0, 0), (1, 1)]
     near = smi_tables.parse(NUMA.replace("Affinity: 1", "Affinity: 0"), pcie_gb_per_s=20.0)
     assert pairs(near) == {(0, 1): (tp.LinkKind.UNKNOWN, 1, 20.0)}
-    assert "xGMI is not told" in topology.notes[0]
+    assert "xGMI is not given" in topology.notes[0]
 
 
 def table(title: str, *rows: str) -> str:
@@ -271,7 +271,7 @@ def test_json_of_amd_smi(listed: str) -> None:
     assert topology.link(0, 2).kind is topology.link(1, 2).kind is tp.LinkKind.SYSTEM
     assert topology.notes == (
         "2 of 3 pairs have no peer access.",
-        "The speed of PCIe is not told: 6 (SYS) GB/s is assumed.",
+        "The speed of PCIe is not given: 6 (SYS) GB/s is assumed.",
     )
 
 

@@ -76,7 +76,7 @@ def test_a_table_of_cliques_is_a_network(text: str) -> None:
     assert isinstance(fabric, Fabric)
     assert fabric.machines == ("rack1-node1", "rack1-node2", "rack2-node1")
     assert fabric.levels[0].domains == (f"{UUIDS[0]}.1", f"{UUIDS[0]}.1", f"{UUIDS[1]}.1")
-    assert fabric.notes == ("The number of GPUs of a node is not told.",)
+    assert fabric.notes == ("The number of GPUs of a node is not given.",)
 
 
 def test_nodes_without_a_clique_are_left_out() -> None:
@@ -146,7 +146,7 @@ def test_nodes_that_get_no_pods_have_gpus_that_get_no_jobs(text: str, why: str) 
         ("Capacity:\n  nvidia.com/gpu:  8\nAllocatable:\n  nvidia.com/gpu:  6\n", "machine0 (6 of 8)"),
         (
             "$ kubectl describe node\n...\nAllocatable:\n  cpu:  9\n  nvidia.com/gpu:  8\n...\n",
-            "Only the allocatable GPUs are told, there may be more: those of machine0.",
+            "Only the allocatable GPUs are given, there may be more: those of machine0.",
         ),
         (
             "me@host:~# kubectl describe nodes |grep -i gpu\n nvidia.com/gpu:  8\n nvidia.com/gpu:  5\n",

@@ -176,7 +176,7 @@ def test_gpus_that_cannot_be_given_away_are_noted() -> None:
     text = node(capacity={"nvidia.com/gpu": "8"}).replace(
         '"allocatable": {}', '"allocatable": {"nvidia.com/gpu": "7"}'
     )
-    assert any("which of them is not told: n (7 of 8)." in note for note in parse(text).notes)
+    assert any("which of them is not given: n (7 of 8)." in note for note in parse(text).notes)
 
 
 def test_elided_text() -> None:

@@ -174,7 +174,7 @@ Allocated resources:
 def test_requests_of_pods_are_noted_and_known_where_they_are_all() -> None:
     text = DESCRIBED.format(name="n1", used=4) + "\n" + DESCRIBED.format(name="n2", used=0)
     found = tp.Topology.from_text(text)
-    note = "GPUs that pods request are free here, as which they are is not told: n1 (4)."
+    note = "GPUs that pods request are free here, as which they are is not given: n1 (4)."
     assert note in found.notes
     assert discovery.busy_gpus(text, found) == (0, 1, 2, 3)
     some = DESCRIBED.format(name="n1", used=3)

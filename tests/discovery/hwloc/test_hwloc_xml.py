@@ -111,7 +111,7 @@ def test_components_and_the_links_of_pcie(switches: str) -> None:
     assert topology.link(0, 1) == tp.Link(PCIE, 1, 15.5)
     assert topology.link(0, 2) == tp.Link(SYSTEM, 1, 7.5)
     assert topology.notes == (
-        "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told.",
+        "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not given.",
     )
 
 
@@ -120,7 +120,7 @@ def test_nvswitches_join_gpus_at_the_speed_of_all_their_links(switches: str) -> 
     pairs = ((0, 1), (0, 2), (1, 2))
     assert [topology.link(*pair) for pair in pairs] == [tp.Link(NVSWITCH, 2, 50.0)] * 3
     assert topology.notes == (
-        "The NVSwitches are in 2 groups, and links between those are not told: they are taken as wide enough for "
+        "The NVSwitches are in 2 groups, and links between those are not given: they are taken as wide enough for "
         "all GPUs.",
     )
 
@@ -143,8 +143,8 @@ def test_nvlinks_to_sockets_and_accelerators_that_are_no_gpus(packages: str) -> 
     assert (topology.gpus[2].memory_gb, topology.gpus[2].cpus) == (1.024, "64")
     assert topology.link(0, 2) == tp.Link(SYSTEM, 1, 6.0)
     assert topology.notes == (
-        "The speed between sockets is not told: 6 GB/s is assumed; see socket_gb_per_s.",
-        "The speed of 1 PCIe links is not told: 10 GB/s is assumed.",
+        "The speed between sockets is not given: 6 GB/s is assumed; see socket_gb_per_s.",
+        "The speed of 1 PCIe links is not given: 10 GB/s is assumed.",
     )
     faster = hwloc_xml.parse(packages, pcie_gb_per_s=10.0, socket_gb_per_s=38.4)
     assert faster.link(0, 2) == tp.Link(SYSTEM, 1, 10.0)

@@ -31,8 +31,8 @@ def test_gpus_and_sockets_of_the_long_form(power9: str) -> None:
     assert [part.name for part in topology.components] == ["socket0", "socket1", "NUMA0", "NUMA8"]
     assert [link.gb_per_s for _, _, link in topology.component_links] == [10.0, 15.75, 32.0]
     assert topology.notes == (
-        "The speed of 1 PCIe links is not told: 10 GB/s is assumed.",
-        "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told.",
+        "The speed of 1 PCIe links is not given: 10 GB/s is assumed.",
+        "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not given.",
     )
 
 

@@ -37,7 +37,7 @@ def test_distances_that_are_cut_off_are_open_and_taken_from_the_way_back(text: s
     numa = numactl.parse(text[: text.index("  3:  23")].encode())
     assert numa.distances[3] == (None, None, None, None)
     assert (numa.distance(3, 1), numa.distance(3, 3)) == (13, None)
-    assert numa.notes == ("The distances from NUMA nodes 3 are not told.",)
+    assert numa.notes == ("The distances from NUMA nodes 3 are not given.",)
 
 
 def test_joining_sets_sockets_and_cpus(text: str) -> None:
@@ -52,7 +52,7 @@ def test_joining_sets_sockets_and_cpus(text: str) -> None:
     assert joined.link(0, 2).kind is tp.LinkKind.HOST_BRIDGES
     assert joined.link(0, 1).kind is tp.LinkKind.SYSTEM
     assert joined.notes == (
-        "The NUMA nodes of 1 GPUs are not told: their sockets and CPUs are as they were.",
+        "The NUMA nodes of 1 GPUs are not given: their sockets and CPUs are as they were.",
     )
 
 
@@ -119,13 +119,13 @@ def test_lines_above_and_below_are_noted(text: str) -> None:
 def test_nodes_alone_tell_no_distances() -> None:
     numa = numactl.parse("$ numactl -H | grep cpus\nnode 0 cpus: 0 1\nnode 1 cpus: 2 3\n")
     assert [node.cpus for node in numa.nodes] == [(0, 1), (2, 3)]
-    assert numa.notes == ("Distances between NUMA nodes are not told.",)
+    assert numa.notes == ("Distances between NUMA nodes are not given.",)
 
 
 def test_a_machine_without_a_table_of_distances() -> None:
     numa = numactl.parse("available: 1 nodes (0)\nnode 0 cpus: 0 1\nNo distance information available.\n")
     assert numa.nodes == (numactl.NumaNode(0, (0, 1)),)
-    assert numa.notes == ("Distances between NUMA nodes are not told.",)
+    assert numa.notes == ("Distances between NUMA nodes are not given.",)
 
 
 def test_recognised(text: str) -> None:

@@ -78,7 +78,7 @@ def test_pcie_speeds_as_written_or_assumed() -> None:
     assert topology.link(0, 3) == Link(LinkKind.SYSTEM, 1, 10.0)
     assert topology.notes == (
         "Elements that were not read: 'wire', 8 times.",
-        "No speed is told of 2 of 7 PCIe links: 10 GB/s is assumed.",
+        "No speed is given for 2 of 7 PCIe links: 10 GB/s is assumed.",
     )
     told = plain.replace('link_speed=""', 'link_speed="64.0 GT/s PCIe"').replace('width="0"', 'width="16"')
     told = told.replace('"Unknown speed" link_width="255"', '"2.5 GT/s" link_width="16"')

@@ -28,7 +28,7 @@ def test_links_are_not_told() -> None:
     topology = gpu_list.parse(MIG.encode(), pcie_gb_per_s=24.0)
     assert topology.link(4, 5) == tp.Link(tp.LinkKind.UNKNOWN, 1, 24.0)
     assert topology.link(0, 1) == topology.link(0, 4) == tp.Link(tp.LinkKind.HOST, 1, 24.0)
-    assert topology.notes == ("How the GPUs are connected is not told: 24 GB/s is assumed.",)
+    assert topology.notes == ("How the GPUs are connected is not given: 24 GB/s is assumed.",)
 
 
 @pytest.mark.parametrize(

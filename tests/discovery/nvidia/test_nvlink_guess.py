@@ -73,7 +73,9 @@ def test_the_speed_is_guessed_and_marked(name: str) -> None:
     }
     assert found == {gb_per_s}
     assert set(topology.assumed) & {link.kind for _, _, link in topology.links}
-    assert topology.notes[0].startswith(f"The GPU model is not told: {gb_per_s:g} GB/s per NVLink is assumed")
+    assert topology.notes[0].startswith(
+        f"The GPU model is not given: {gb_per_s:g} GB/s per NVLink is assumed"
+    )
 
 
 def test_two_gpus_near_each_of_two_cpus_are_a_tray() -> None:

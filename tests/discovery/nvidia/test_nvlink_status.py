@@ -42,7 +42,7 @@ def test_states_and_ends_together() -> None:
         "GPU1 has inactive links: 2.",
         "GPU2 has no active link.",
         "Bus ids are taken to be those of the GPUs in the order of their numbers, as nvidia-smi numbers them.",
-        "The speed of PCIe is not told: 12 GB/s is assumed.",
+        "The speed of PCIe is not given: 12 GB/s is assumed.",
     )
 
 
@@ -72,7 +72,7 @@ def test_states_alone_do_not_tell_who_is_joined() -> None:
         "Active links of GPU0, GPU1: 3 of 25 GB/s each.",
         "Active links of GPU2: 2 of 25 GB/s each.",
     )
-    assert "`nvidia-smi nvlink -R` tells it." in topology.notes[-2]
+    assert "`nvidia-smi nvlink -R` shows it." in topology.notes[-2]
 
 
 def test_states_of_two_gpus_alone_tell_that_they_are_joined() -> None:

@@ -98,7 +98,7 @@ def test_direct_links_and_pcie_paths() -> None:
 def test_pcie_switches_without_nvlink() -> None:
     topo = nvml_objects.topology_of(FakeLibrary("Tesla T4", {}, count=4))
     assert topo.link(0, 1) == Link(LinkKind.PCIE_BRIDGES, 1, 11.0)
-    assert topo.notes == ("The PCIe speed of some GPUs is not told: 12 GB/s is assumed.",)
+    assert topo.notes == ("The PCIe speed of some GPUs is not given: 12 GB/s is assumed.",)
 
 
 def test_switches_join_all_pairs_at_full_speed() -> None:

@@ -347,7 +347,7 @@ def test_drivers_older_than_nvlink_have_none_to_hide() -> None:
     old = "  PHB = Path traverses a PCIe host bridge"
     topology = parse(PCI_ONLY.split("  PHB ")[0].replace("0-15\t0", "0-15") + old)
     assert topology.link(0, 1).kind is LinkKind.HOST
-    assert topology.notes == ("The speed of PCIe is not told: 10 (PHB) GB/s is assumed.",)
+    assert topology.notes == ("The speed of PCIe is not given: 10 (PHB) GB/s is assumed.",)
 
 
 def test_an_underlined_header_may_have_lost_its_escape_characters() -> None:
@@ -393,9 +393,9 @@ def test_a_lost_gpu_is_said_in_a_list() -> None:
 
 def test_what_is_assumed_is_noted() -> None:
     assert parse(MODERN).notes == (
-        "The GPU model is not told: 14.0625 GB/s per NVLink is assumed, as of A6000, A40, A5000 or RTX 3090, "
+        "The GPU model is not given: 14.0625 GB/s per NVLink is assumed, as of A6000, A40, A5000 or RTX 3090, "
         "by pairs with 4 NVLinks.",
-        "The speed of PCIe is not told: 8 (NODE) and 6 (SYS) GB/s are assumed.",
+        "The speed of PCIe is not given: 8 (NODE) and 6 (SYS) GB/s are assumed.",
     )
     assert parse(SWITCHED, "A100").notes == ()
 

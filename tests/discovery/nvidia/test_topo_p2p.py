@@ -29,7 +29,7 @@ def test_direct_pairs_have_an_unknown_kind_and_others_go_through_the_host() -> N
         "Direct access is supported for 1 of 3 pairs, the first is GPU0 and GPU1.",
         "Direct access is not supported by the chipset for 1 of 3 pairs, the first is GPU0 and GPU2.",
         "Direct access is not supported in this topology for 1 of 3 pairs, the first is GPU1 and GPU2.",
-        "What connects the pairs, and how fast, is not told: 20 GB/s is assumed.",
+        "What connects the pairs, and how fast, is not given: 20 GB/s is assumed.",
     )
 
 

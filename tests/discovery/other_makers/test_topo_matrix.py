@@ -46,7 +46,7 @@ def test_npus_have_two_sockets_and_unknown_links(repository: Path) -> None:
         ("NPU2", 1, "24-47"),
     ]
     assert kinds(read) == {LinkKind.UNKNOWN: 2, LinkKind.HOST: 2, LinkKind.SYSTEM: 2}
-    assert any("2 pairs have HCCS, whose speed is not told" in note for note in read.notes)
+    assert any("2 pairs have HCCS, whose speed is not given" in note for note in read.notes)
     assert read.bandwidth(0, 1) > read.bandwidth(0, 2) > read.bandwidth(0, 3)
 
 

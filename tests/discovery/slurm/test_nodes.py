@@ -187,7 +187,7 @@ NodeName=g1 Arch=x86_64 CoresPerSocket=48
     "said",
     [
         "GPUs that jobs hold are free here: g1 (3); `scontrol show node -d` tells which",
-        "Nodes with several sockets, and which GPU is near which is not told: g1",
+        "Nodes with several sockets, and which GPU is near which is not given: g1",
         "Other entries of Gres, which are left out: shard",
         "Nodes in a reservation, which only its jobs get: g1",
     ],

@@ -174,14 +174,14 @@ def test_only_decisions_in_flight_hold_their_gpus() -> None:
     told = job(tres="gres:gpu:g6:1,gres:gpu:g3:1", required_nodes="n1")
     gpus = (14, 11)
     entry = Entry("7", Stage.INTENT, named(TWO, gpus))
-    assert truth_of([told], TWO, {}, {"7": entry}).told == {"7": gpus}
-    assert truth_of([told], TWO, {}, {}).told == {}
+    assert truth_of([told], TWO, {}, {"7": entry}).starting == {"7": gpus}
+    assert truth_of([told], TWO, {}, {}).starting == {}
     assert truth_of([told], TWO, {}, {}).stranded == ()  # it is held: it will be decided again
     released = told._replace(priority=1)
     assert truth_of([released], TWO, {}, {}).stranded == (released,)
     other = job("8", state="R", nodes="n1", tres="gres:gpu:g3:1")
     both = truth_of([released, other], TWO, {}, {"7": entry})
-    assert (both.running, both.told, both.stranded) == ({"8": (11,)}, {}, (released,))
+    assert (both.running, both.starting, both.stranded) == ({"8": (11,)}, {}, (released,))
 
 
 # ---- decisions -----------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_devices_that_an_old_slurm_still_asks_for() -> None:
     policy = policies.get("topo-aware")
     refused = decide(policy, cluster, SlurmRequest(2), {"n0", "n1"}, kept=(0,))
     assert isinstance(refused, Refusal)
-    assert "told before" in refused.reason
+    assert "of an earlier order" in refused.reason
     cluster.release("other")
     cluster.allocate("other", [0])
     found = decide(policy, cluster, SlurmRequest(2), {"n0", "n1"}, kept=(0,))

@@ -313,7 +313,7 @@ def test_drained_nodes_get_no_jobs(placing: Placing) -> None:
 
 
 def test_a_clock_that_is_set_back_delays_nothing(placing: Placing) -> None:
-    """Nodes are read again, and a job that does not start where it was told is decided again, within seconds."""
+    """Nodes are read again, and a job that does not start where it was ordered to is decided again, within seconds."""
     slurm = placing.slurm
     placing.placer.cycle()
     placing.set_back_s = 3600.0

@@ -178,7 +178,7 @@ def told(cluster: SlurmCluster, job: str, numbers: tuple[int, ...], *more: str) 
         (
             "0,1,2",
             "0,1,2",
-            "print topoplace: this job was told to use GPUs 3,4,6, and Slurm has given it 0,1,2",
+            "print topoplace: this job was assigned GPUs 3,4,6, and Slurm has given it 0,1,2",
         ),
     ],
     ids=["numbers of the machine", "numbers of a cgroup", "unknown numbers", "other devices"],

@@ -73,7 +73,7 @@ def mi250_numa(data: bytes) -> None:
     assert [gpu.numa_node for gpu in topology.gpus] == [0, 0, 0, 0, 1, 1, 1, 1]
     kinds = [link.kind for link in direct(topology).values()]
     assert (kinds.count(UNKNOWN), kinds.count(SYSTEM)) == (12, 16)
-    assert "xGMI is not told" in topology.notes[0]
+    assert "xGMI is not given" in topology.notes[0]
 
 
 def mi210_tree(data: bytes) -> None:
@@ -139,7 +139,7 @@ def dgx2(data: bytes) -> None:
     switch = len(topology.gpus) + len(topology.components) - 12
     ports = [link for a, b, link in topology.component_links if a < 16 and b >= switch]
     assert ports == [Link(LinkKind.NVLINK2, 1, 25.0)] * 96
-    assert "links between those are not told" in topology.notes[0]
+    assert "links between those are not given" in topology.notes[0]
 
 
 def minsky(data: bytes) -> None:

@@ -33,7 +33,7 @@ def read(
     if columns.keys().isdisjoint(_SUBJECTS):
         link = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
         note = (
-            f"Neither weights nor types nor bandwidths: xGMI is not told, {pcie_gb_per_s:g} GB/s is assumed."
+            f"Neither weights nor types nor bandwidths: xGMI is not given, {pcie_gb_per_s:g} GB/s is assumed."
         )
         return [(u, v, link) for u, v in pairs], [note] if pairs else []
     cells = dict(zip(pairs, _cells(columns, len(pairs)), strict=True))
@@ -48,7 +48,7 @@ def read(
         *_more_notes(columns),
     ]
     if paths := [kind for kind in PATH_KINDS if kind in kinds]:
-        notes.append(f"The speed of PCIe is not told: {assumed_paths(pcie_gb_per_s, paths)}.")
+        notes.append(f"The speed of PCIe is not given: {assumed_paths(pcie_gb_per_s, paths)}.")
     return [*direct, *others], notes
 
 
@@ -72,7 +72,7 @@ def _others(
 
 
 def assumed(links: Sequence[Entry], columns: Columns, speed: LinkSpeed | None) -> tuple[LinkKind, ...]:
-    """Return the kinds of xGMI links in `links` whose speed is a guess, as no bandwidth and no model is told."""
+    """Return the kinds of xGMI links in `links` whose speed is a guess, as no bandwidth and no model is given."""
     silent = speed is None and any(map(_is_silent, _cells(columns, len(next(iter(columns.values()), ())))))
     found = {link.kind for _, _, link in links}
     return tuple(kind for kind in (LinkKind.XGMI, LinkKind.XGMI_RELAYED) if silent and kind in found)
@@ -144,10 +144,10 @@ def _notes(cells: Collection[Cell], speed: LinkSpeed | None) -> Iterator[str]:
 
 
 def _more_notes(columns: Columns) -> Iterator[str]:
-    told = {*_SUBJECTS} & columns.keys()
-    if "XGMI" in columns.get("type", ()) and told <= {"type", "hops"}:
+    given = {*_SUBJECTS} & columns.keys()
+    if "XGMI" in columns.get("type", ()) and given <= {"type", "hops"}:
         yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
-    if told == {"hops"} and "1" in columns["hops"]:
+    if given == {"hops"} and "1" in columns["hops"]:
         yield "Hops alone do not tell direct links: every pair of one hop is taken as one xGMI link."
     access = columns.get("access", ())
     if closed := sum(cell in ("DISABLED", "False") for cell in access):

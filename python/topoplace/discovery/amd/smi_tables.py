@@ -242,7 +242,7 @@ class _Found:
     numa: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
     """The NUMA node of each GPU, by the GPU's name."""
     facts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    """What is told of a GPU: model, memory in bytes, unique number, PCI address; by the GPU's name."""
+    """What is known of a GPU: model, memory in bytes, unique number, PCI address; by the GPU's name."""
     broken: dict[str, str] = field(default_factory=dict[str, str])
     """Why a table is left out, by subject."""
 

@@ -131,13 +131,13 @@ def _strangers(nodes: Sequence[NodeRecord], tiers: Fabric) -> Iterator[str]:
 
 
 def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
-    """Yield notes on what is told of nodes with GPUs and not kept: other devices, and types of instances."""
+    """Yield notes on what is said of nodes with GPUs and not kept: other devices, and types of instances."""
     if others := sorted({one for node in nodes for one in node_devices.others(node)}):
         yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
     unnamed = (node for node in nodes if all(one.model is None for one in node_devices.of(node, 0)))
     types = {key: None for node in unnamed if (key := node.labels.get(_INSTANCE_TYPE))}
     if types:
-        yield f"The model of GPUs is not told, but types of instances: {switch_tree.some(types)}; give a template."
+        yield f"The model of GPUs is not given, but types of instances: {switch_tree.some(types)}; give a template."
 
 
 def _closed(nodes: Sequence[NodeRecord]) -> Iterator[str]:
@@ -160,13 +160,13 @@ def _held(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on the nodes some of whose GPUs are requested by pods."""
     held = [f"{node.name} ({used})" for node in nodes if (used := _requested(node))]
     if held:
-        yield f"GPUs that pods request are free here, as which they are is not told: {switch_tree.some(held)}."
+        yield f"GPUs that pods request are free here, as which they are is not given: {switch_tree.some(held)}."
 
 
 def _slice_shapes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on shapes of TPU slices, which say nothing of which chip is where."""
     if shapes := dict.fromkeys(node.labels[_TPU_SHAPE] for node in nodes if node.labels.get(_TPU_SHAPE)):
-        yield f"TPU slices of shape {', '.join(shapes)}: which chip is at which place is not told, and so no ICI link."
+        yield f"TPU slices of shape {', '.join(shapes)}: which chip is at which place is not given, and so no ICI link."
 
 
 def _requested(node: NodeRecord) -> int:
@@ -176,7 +176,7 @@ def _requested(node: NodeRecord) -> int:
 def in_use(data: str | bytes) -> tuple[InUse, ...]:
     """Return the GPUs of nodes all of whose GPUs are requested, as `kubectl describe nodes` shows.
 
-    TopologyError names a node some of whose GPUs are requested: which they are is not told.
+    TopologyError names a node some of whose GPUs are requested: which they are is not given.
     """
     found: list[InUse] = []
     nodes = list(node_objects.read(decode.decoded(data, "nodes"), [], []))
@@ -323,10 +323,10 @@ class _Templates:
         if self._shared:
             yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
         if self._short:
-            yield f"Nodes that cannot give away all GPUs, which of them is not told: {switch_tree.some(self._short)}."
+            yield f"Nodes that cannot give away all GPUs, which of them is not given: {switch_tree.some(self._short)}."
         if self._ready_only:
             some = switch_tree.some(self._ready_only)
-            yield f"Only the allocatable GPUs are told, there may be more: those of {some}."
+            yield f"Only the allocatable GPUs are given, there may be more: those of {some}."
         if self._other_count:
             yield (
                 f"Nodes whose label {GPU}.count, which is read, differs from the capacity: "
@@ -368,7 +368,7 @@ def _network(
     name: str,
     notes: list[str],
 ) -> Fabric | None:
-    """Return the network of nodes whose numbers of GPUs are unknown; None if they are known, or no network is told."""
+    """Return the network of nodes whose numbers of GPUs are unknown; None if they are known, or no network is given."""
     if not nodes or not all(map(_uncounted, nodes)):
         return None
     if tiers is not None or not (keys or any(map(_clique, nodes))):
@@ -377,7 +377,7 @@ def _network(
     levels = _levels(kept, gb_per_s, keys, notes)
     if left := [node.name for node in nodes if node not in kept]:
         notes.append(f"Without a clique or a level, and left out: {switch_tree.some(left)}.")
-    notes.append("The number of GPUs of a node is not told.")
+    notes.append("The number of GPUs of a node is not given.")
     return Fabric(tuple(node.name for node in kept), levels, name, tuple(notes))
 
 

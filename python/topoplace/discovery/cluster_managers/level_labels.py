@@ -1,6 +1,6 @@
 """Node labels that name domains of the network: those of managed clouds and of Topograph, and levels by their names.
 
-Keys are told apart by what follows their last slash, because the tables of kubectl show no more of them. A family of
+Keys are distinguished by what follows their last slash, because the tables of kubectl show no more of them. A family of
 numbered keys, such as `network-node-layer-1` to `-3` of AWS, is several levels.
 """
 

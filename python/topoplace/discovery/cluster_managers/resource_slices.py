@@ -4,7 +4,7 @@ The text is ResourceSlice objects, or a list of them, in YAML or JSON (`kubectl 
 drivers of NVIDIA, AMD, Intel, TPUs and others with GPUs, and of network drivers such as dra.net. These attributes are
 read: type, product or model, UUID, PCI address, PCIe root, NUMA node, compute capability, health, and memory. Adapters
 and GPUs at one PCIe root are PHB to each other, those of one NUMA node NODE, and all others SYS. How GPUs are connected
-with each other is not told: their links are of kind UNKNOWN, unless the caller gives a template. Slices of a GPU, such
+with each other is not given: their links are of kind UNKNOWN, unless the caller gives a template. Slices of a GPU, such
 as type `mig`, are left out with a note.
 """
 
@@ -154,7 +154,7 @@ def _gpu(index: int, device: _SliceDevice, socket: int | None) -> Gpu:
 
 
 def _sockets(devices: Sequence[_SliceDevice]) -> list[int | None]:
-    """Return the number of each device's NUMA node, or of its PCIe root where NUMA nodes are not told."""
+    """Return the number of each device's NUMA node, or of its PCIe root where NUMA nodes are not given."""
     if all(device.numa_node is not None for device in devices):
         return [device.numa_node for device in devices]
     roots = {root: i for i, root in enumerate(dict.fromkeys(device.root for device in devices))}

@@ -251,10 +251,10 @@ class _Builder:
                 break
             way.append(above)
         if target is not None:
-            told = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            given = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
             device = self._fastest if thing.is_port else thing.gb_per_s
-            known = [gb_per_s if not _is_idle(gb_per_s, device) else device for gb_per_s in told]
-            self._idle += sum(_is_idle(gb_per_s, device) for gb_per_s in told)
+            known = [gb_per_s if not _is_idle(gb_per_s, device) else device for gb_per_s in given]
+            self._idle += sum(_is_idle(gb_per_s, device) for gb_per_s in given)
             self._silent += not known
             gb_per_s = min(known, default=self._assumed.pcie_gb_per_s)
             below_a_port = target.is_port and len(way) > _PORTS_OF_A_SWITCH
@@ -279,7 +279,7 @@ class _Builder:
         gb_per_s = self._assumed.socket_gb_per_s or _socket_gb_per_s(self._packages[0])
         if gb_per_s is None:
             gb_per_s = _SLOWEST_SOCKETS.gb_per_s
-            yield f"The speed between sockets is not told: {gb_per_s:g} GB/s is assumed; see socket_gb_per_s."
+            yield f"The speed between sockets is not given: {gb_per_s:g} GB/s is assumed; see socket_gb_per_s."
         link = Link(LinkKind.SYSTEM, 1, gb_per_s)
         for a, b in combinations(self._packages, 2):
             self._link(a, b, link)
@@ -322,7 +322,7 @@ class _Builder:
                 self._links[pair[0], pair[1]] = _trunk([attached[switch] for switch in pair])
         if len(groups) > 1:
             yield (
-                f"The NVSwitches are in {len(groups)} groups, and links between those are not told: "
+                f"The NVSwitches are in {len(groups)} groups, and links between those are not given: "
                 "they are taken as wide enough for all GPUs."
             )
 
@@ -336,7 +336,7 @@ class _Builder:
     def _silence(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
         if self._silent:
             speed = self._assumed.pcie_gb_per_s
-            yield f"The speed of {self._silent} PCIe links is not told: {speed:g} GB/s is assumed."
+            yield f"The speed of {self._silent} PCIe links is not given: {speed:g} GB/s is assumed."
         if self._idle:
             yield (
                 f"{self._idle} PCIe bridges show a speed of PCIe 1, as idle ones do, and accelerators a faster one: "
@@ -345,7 +345,7 @@ class _Builder:
         if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
             yield f"{nameless} display devices of no known vendor are taken as GPUs."
         if not matrices:
-            yield "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told."
+            yield "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not given."
 
     # ---- vertices ----------------------------------------------------------------------------------------------
 

@@ -206,12 +206,12 @@ class _NodeReader:
 
     def _distances(self, ids: list[int]) -> tuple[tuple[tuple[int | None, ...], ...], tuple[str, ...]]:
         if not self._rows:
-            return (), ("Distances between NUMA nodes are not told.",)
+            return (), ("Distances between NUMA nodes are not given.",)
         missing = [node for node in ids if node not in self._rows]
         if missing != ids[len(ids) - len(missing) :]:
             raise TopologyError(f"row {missing[0]} of the distances is missing")
         rows = tuple(tuple(self._rows.get(node, [None] * len(ids))) for node in ids)
-        note = f"The distances from NUMA nodes {', '.join(map(str, missing))} are not told."
+        note = f"The distances from NUMA nodes {', '.join(map(str, missing))} are not given."
         return rows, (note,) if missing else ()
 
 
@@ -267,7 +267,7 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
             gpus[gpu.index] = replace(gpu, socket=sockets[place], cpus=cpus or gpu.cpus)
     known = sum(gpu.numa_node is not None for gpu in topology.gpus)
     missing = topology.num_gpus - known
-    note = f"The NUMA nodes of {missing} GPUs are not told: their sockets and CPUs are as they were."
+    note = f"The NUMA nodes of {missing} GPUs are not given: their sockets and CPUs are as they were."
     notes = (*topology.notes, *numa.notes, *([note] if missing else []))
     return with_host_paths(replace(topology, gpus=tuple(gpus), notes=notes))
 

@@ -37,7 +37,7 @@ class CounterTraffic:
     sent: Bytes
     """(k, k): from the GPU of the row to the GPU of the column, over NVLinks that join the two."""
     elsewhere: Bytes
-    """(k,): over NVLinks whose other end is none of these GPUs, such as an NVSwitch, or is not told."""
+    """(k,): over NVLinks whose other end is none of these GPUs, such as an NVSwitch, or is not given."""
     pcie: Bytes
     """(k,): over PCIe, to other GPUs or to the host, from rates measured now and then."""
 

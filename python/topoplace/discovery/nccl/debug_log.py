@@ -211,7 +211,7 @@ def _graph(host: _LogHost) -> SystemGraph | None:
 def _machine(
     host: _LogHost, graph: SystemGraph | None, gpu_model: str | None, name: str, label: str
 ) -> Topology | None:
-    """Return the machine of a host: what its graph shows, or else the GPUs whose fabric is told; None without a GPU."""
+    """Return the machine of a host: by its graph, else by the GPUs with a known fabric; None without a GPU."""
     if graph is None:
         return _fabric_machine(host, gpu_model, name, label) if host.members else None
     only = next(iter(graph.hosts.values()))
@@ -249,10 +249,10 @@ def _fabric_machine(host: _LogHost, gpu_model: str | None, name: str, label: str
     )
     assumed = () if known or switched not in (link for _, _, link in links) else (LinkKind.NVSWITCH,)
     notes = [
-        "The log has no graph of the system (NCCL_DEBUG_SUBSYS=INIT,GRAPH): only NVLink cliques are told."
+        "The log has no graph of the system (NCCL_DEBUG_SUBSYS=INIT,GRAPH): only NVLink cliques are given."
     ]
     if assumed:
-        notes.append(f"The GPU model is not told: {speed.gb_per_s:g} GB/s per NVLink is assumed.")
+        notes.append(f"The GPU model is not given: {speed.gb_per_s:g} GB/s per NVLink is assumed.")
     return Topology(gpus, links, name=name, notes=tuple(notes), assumed=assumed)
 
 
@@ -264,7 +264,7 @@ def _domain_of(graph: SystemGraph, gpu_model: str | None, name: str, notes: list
         for label, host in zip(labels, graph.hosts.values(), strict=True)
         if host.gpus
     }
-    note = "Hosts in one graph of NCCL are taken to be in one NVLink domain; their names are not told."
+    note = "Hosts in one graph of NCCL are taken to be in one NVLink domain; their names are not given."
     shared = Level("nvlink_domain", (name,) * len(hosts), kind=LinkKind.NVSWITCH)
     fabric = Fabric(tuple(hosts), (shared,), notes=(*notes, *graph.notes, note))
     return Topology.cluster(hosts, fabric=fabric, name=name)

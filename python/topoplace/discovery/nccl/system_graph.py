@@ -324,8 +324,8 @@ def _nics(host: Host, gpus: list[_GraphDevice], adapter_names: Mapping[str, str]
             continue
         listed.add(key)
         with_network.add(device.key)
-        told = re.search(r"/([0-9.]{1,16})$", remark)
-        port = float(told[1]) if told else gb_per_s
+        found = re.search(r"/([0-9.]{1,16})$", remark)
+        port = float(found[1]) if found else gb_per_s
         number = int(key, 16)
         paths = tuple(pci_tree.path_class(gpu, device) for gpu in gpus)
         rail = number if number < 1 << 16 else None

@@ -106,7 +106,7 @@ def _joined_hosts(hosts: Mapping[str, Topology], name: str) -> Topology:
         for host in hosts.values()
     )
     shared = Level("nvlink_domain", domains, kind=LinkKind.NVSWITCH)
-    note = "Hosts in one file of NCCL are taken to be in one NVLink domain; their network is not told."
+    note = "Hosts in one file of NCCL are taken to be in one NVLink domain; their network is not given."
     fabric = Fabric(tuple(hosts), (shared,), notes=(note,))
     return Topology.cluster(hosts, fabric=fabric, name=name)
 
@@ -312,7 +312,7 @@ def _pcie_links(
         yield (at, up), Link(LinkKind.PCIE, 1, gb_per_s or assumed_gb_per_s)
     if assumed:
         tree.notes.append(
-            f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gb_per_s:g} GB/s is assumed."
+            f"No speed is given for {assumed} of {len(devices)} PCIe links: {assumed_gb_per_s:g} GB/s is assumed."
         )
 
 
@@ -359,9 +359,11 @@ def _between_cpus(
 ) -> Iterator[tuple[tuple[int, int], Link]]:
     speeds = [_socket_gb_per_s(cpu) for cpu in tree.cpus]
     if len(speeds) > 2:
-        tree.notes.append("Sockets are not told: any two NUMA nodes are taken to be of two sockets.")
+        tree.notes.append("Sockets are not given: any two NUMA nodes are taken to be of two sockets.")
     if len(speeds) > 1 and None in speeds:
-        tree.notes.append(f"The CPUs are not told: {assumed_gb_per_s:g} GB/s between two of them is assumed.")
+        tree.notes.append(
+            f"The CPUs are not given: {assumed_gb_per_s:g} GB/s between two of them is assumed."
+        )
     for a, b in combinations(range(len(speeds)), 2):
         gb_per_s = min(speeds[a] or assumed_gb_per_s, speeds[b] or assumed_gb_per_s)
         yield (first_cpu + a, first_cpu + b), Link(LinkKind.SYSTEM, 1, gb_per_s)

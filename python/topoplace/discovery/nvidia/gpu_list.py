@@ -126,7 +126,7 @@ def parse(
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = tuple((u, v, unknown) for v in whole for u in whole if u < v)
     if len(gpus) > 1:
-        notes = (f"How the GPUs are connected is not told: {pcie_gb_per_s:g} GB/s is assumed.", *notes)
+        notes = (f"How the GPUs are connected is not given: {pcie_gb_per_s:g} GB/s is assumed.", *notes)
     notes = (*notes, *_notes(data, listed))
     return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=notes)
 
@@ -135,7 +135,7 @@ def _notes(data: str | bytes, listed: Sequence[ListedGpu]) -> Iterator[str]:
     """Yield notes on UUIDs that only some GPUs have, and on lines that are not of the list."""
     without = [entry.gpu.name for entry in listed if entry.gpu.uuid is None]
     if 0 < len(without) < len(listed):
-        yield f"No UUID is told for {', '.join(without)}."
+        yield f"No UUID is given for {', '.join(without)}."
     read_lines = {
         line for entry in listed for line in (entry.gpu.line, *(part.line for part in entry.slices))
     }

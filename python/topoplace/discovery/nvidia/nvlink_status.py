@@ -156,7 +156,7 @@ def parse(
         *_unknown_ends(links, speeds, [bus_id for bus_id in sorted(leading) if bus_id not in switches]),
         *_notes(links, inferred=bool(numbered) and not bus_ids),
         *_only_states(links, speeds, paired=bool(only)),
-        f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
+        f"The speed of PCIe is not given: {pcie_gb_per_s:g} GB/s is assumed.",
         *repeated,
         *_unread(data, links),
     ]
@@ -394,7 +394,7 @@ def _only_states(links: Sequence[GpuLinks], speeds: Sequence[LinkSpeed], *, pair
     if paired:
         yield "No other GPU has links, so these are taken to lead from one of the two to the other."
     else:
-        yield "Where the links lead is not told; `nvidia-smi nvlink -R` tells it."
+        yield "Where the links lead is not given; `nvidia-smi nvlink -R` shows it."
 
 
 def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:

@@ -69,7 +69,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     gpus, first = _placed(devices)
     speeds = [device.pcie_gb_per_s for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GB_PER_S)
-    notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
+    notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not given: {default:g} GB/s is assumed."]
     assumed = tuple(_assumed(devices, notes))
     switches, uplinks = _switches(devices, first, len(gpus))
     switched = {gpu for gpu, _, _ in uplinks}

@@ -1,7 +1,7 @@
 """Reader of `nvidia-smi -q`, as text or, with -x, as XML: what the driver knows of each GPU of a machine.
 
 These are read: model, UUID, PCI address, PCIe generation and width, memory, MIG slices, processes, and the state of the
-NVLink fabric. GPUs that have joined one fabric meet in its switches. How others are connected is not told: their links
+NVLink fabric. GPUs that have joined one fabric meet in its switches. How others are connected is not given: their links
 are of kind UNKNOWN. Both forms become one list of paths and values for each GPU.
 """
 
@@ -64,13 +64,13 @@ class _Block:
     values: Sequence[tuple[tuple[str, ...], str]]
 
     def get(self, *path: str) -> str | None:
-        """Return the first value whose path ends like this; None for one that is not told."""
+        """Return the first value whose path ends like this; None for one that is not given."""
         found = (value for at, value in self.values if at[-len(path) :] == path)
         value = next(found, "")
         return None if value in _NONE else value
 
     def number(self, *path: str) -> int | None:
-        """Return the first number whose path ends like this, without its unit; None for one that is not told."""
+        """Return the first number whose path ends like this, without its unit; None for one that is not given."""
         match = _NUMBER.fullmatch(self.get(*path) or "")
         return int(match[1]) if match else None
 
@@ -123,7 +123,7 @@ def parse(
 ) -> Topology:
     """Read the GPUs and MIG slices of a machine.
 
-    pcie_gb_per_s: GB/s of every pair without NVLinks; by default that of the slowest GPU's PCIe link, if it is told.
+    pcie_gb_per_s: GB/s of every pair without NVLinks; by default that of the slowest GPU's PCIe link, if it is given.
     Raises TopologyError if there is no GPU, or one appears twice.
     """
     text = decode.decoded(data, "the log")
@@ -181,7 +181,7 @@ def _gpus(blocks: Sequence[_Block], machine: str) -> Iterator[Gpu]:
 
 
 def _pcie(block: _Block) -> float | None:
-    """Return nominal GB/s of a GPU's PCIe link at its highest rate; None if it is not told."""
+    """Return nominal GB/s of a GPU's PCIe link at its highest rate; None if it is not given."""
     generation = block.number("pciegeneration", "max")
     width = block.number("linkwidth", "max")
     speed = SPEEDS.get(f"pcie{generation}")
@@ -222,7 +222,7 @@ def _troubles(blocks: Sequence[_Block]) -> Iterator[str]:
     for number, block in enumerate(blocks):
         state, status = block.get("fabric", "state"), block.get("fabric", "status")
         if state is not None and block.clique is None:
-            yield f"GPU{number} has not joined its NVLink fabric: state {state}, status {status or 'not told'}."
+            yield f"GPU{number} has not joined its NVLink fabric: state {state}, status {status or 'not given'}."
         action = block.get("gpurecoveryaction")
         if action is not None:
             yield f"GPU{number} asks for a recovery: {_checks.shown(action)}."

@@ -228,13 +228,13 @@ def _ports(
 
 
 def _guess_notes(guess: Guess | None, models: Sequence[str | None]) -> Iterator[str]:
-    """Yield a note if the speed of NVLinks is a guess, because models are not told, or are not known."""
+    """Yield a note if the speed of NVLinks is a guess, because models are not given, or are not known."""
     if guess is None:
         return
     unknown = {model for model in models if model and nvlink_of(model) is None}
-    told = f"NVLinks of {_checks.shown(', '.join(sorted(unknown)))} are not known" if all(models) else ""
+    known = f"NVLinks of {_checks.shown(', '.join(sorted(unknown)))} are not known" if all(models) else ""
     why = f", as of {guess.why}" if guess.why else ""
-    yield f"{told or 'The GPU model is not told'}: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}."
+    yield f"{known or 'The GPU model is not given'}: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}."
 
 
 def _notes(header: Header, rows: Mapping[str, MatrixRow], pcie_gb_per_s: float) -> list[str]:
@@ -242,7 +242,7 @@ def _notes(header: Header, rows: Mapping[str, MatrixRow], pcie_gb_per_s: float) 
     labels = {rows[gpu].labels[column] for gpu in header.gpus for column in columns}
     notes: list[str] = []
     if kinds := [kind for label, kind in PATHS.items() if label in labels]:
-        notes.append(f"The speed of PCIe is not told: {assumed_paths(pcie_gb_per_s, kinds)}.")
+        notes.append(f"The speed of PCIe is not given: {assumed_paths(pcie_gb_per_s, kinds)}.")
     if missing := [nic for nic in header.nics if nic not in rows]:
         notes.append(f"Network adapters with a column and no row: {', '.join(missing)}.")
     return notes
@@ -349,8 +349,8 @@ def _sockets_of_paths(header: Header, rows: Mapping[str, MatrixRow]) -> Sequence
     number: dict[frozenset[int], int] = {}
     sockets = [number.setdefault(frozenset(group), len(number)) for group in near]
     alike = all(sockets[i] == sockets[j] for i, group in enumerate(near) for j in group)
-    told = alike and 1 < len(number) < len(near) and not any(map(_lanes, chain(*labels)))
-    return sockets if told else [None] * len(near)
+    known = alike and 1 < len(number) < len(near) and not any(map(_lanes, chain(*labels)))
+    return sockets if known else [None] * len(near)
 
 
 def _links(

@@ -128,7 +128,7 @@ def _notes(access: PeerAccess, pcie_gb_per_s: float) -> Iterator[str]:
             u, v = (access.gpus[i] for i in found[0])
             yield f"Direct access is {meaning} for {len(found)} of {len(pairs)} pairs, the first is {u} and {v}."
     if pairs:
-        yield f"What connects the pairs, and how fast, is not told: {pcie_gb_per_s:g} GB/s is assumed."
+        yield f"What connects the pairs, and how fast, is not given: {pcie_gb_per_s:g} GB/s is assumed."
 
 
 def _as_header(words: Sequence[str]) -> tuple[str, ...]:

@@ -160,7 +160,7 @@ def _notes(
 ) -> Iterator[str]:
     count = Counter(labels.values())
     if kinds := [kind for label, kind in PATHS.items() if label in count]:
-        yield f"The speed of PCIe is not told: {assumed_paths(pcie_gb_per_s, kinds)}."
+        yield f"The speed of PCIe is not given: {assumed_paths(pcie_gb_per_s, kinds)}."
     for label, pairs in count.items():
         if label in PATHS:
             continue
@@ -170,7 +170,7 @@ def _notes(
                 f"line {line}: {_checks.shown(label)} is no known label, and no legend explains it"
             )
         yield (
-            f"{pairs // 2} pairs have {label}, whose speed is not told: kind UNKNOWN, {pcie_gb_per_s:g} GB/s is "
+            f"{pairs // 2} pairs have {label}, whose speed is not given: kind UNKNOWN, {pcie_gb_per_s:g} GB/s is "
             "assumed."
         )
     yield f"The accelerators are {matrix.devices[0]} to {matrix.devices[-1]} of the tool, counted from 0 here."

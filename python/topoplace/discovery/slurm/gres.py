@@ -365,7 +365,7 @@ def _unknown_links(
         return []
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     notes.append(
-        "The file has no Links: whether GPUs are joined by NVLink is not told; Cores alone tell what is near."
+        "The file has no Links: whether GPUs are joined by NVLink is not given; Cores alone tell what is near."
     )
     return [(u, v, unknown) for v in whole for u in whole if u < v]
 

@@ -143,10 +143,10 @@ def _machine(
             raise TopologyError(f"{node.where}{total} GPUs, but its template has {template.num_gpus}")
         return template.with_unhealthy(range(total)) if node.closed else template
     each = [(kind, socket) for kind, count, socket in kinds for _ in range(count)]
-    told = all(socket is not None for _, socket in each)
+    complete = all(socket is not None for _, socket in each)
     gpus = [
         gres.of_type(
-            Gpu(i, f"GPU{i}", gpu_model, socket=socket if told else None, healthy=not node.closed),
+            Gpu(i, f"GPU{i}", gpu_model, socket=socket if complete else None, healthy=not node.closed),
             kind,
             node.where,
         )
@@ -196,7 +196,7 @@ def _left_out(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
     if held:
         yield f"GPUs that jobs hold are free here: {switch_tree.some(held)}; {_WHICH}."
     if sockets := [node.name for node in nodes if _is_split(node)]:
-        yield f"Nodes with several sockets, and which GPU is near which is not told: {switch_tree.some(sockets)}."
+        yield f"Nodes with several sockets, and which GPU is near which is not given: {switch_tree.some(sockets)}."
     if others := sorted({kind for node in nodes for kind in _other_kinds(node)}):
         yield f"Other entries of Gres, which are left out: {', '.join(others)}."
     if reserved := [node.name for node in nodes if "RESERVED" in node.state.upper()]:
@@ -211,7 +211,7 @@ def _other_kinds(node: _SlurmNode) -> Iterator[str]:
 
 
 def _is_split(node: _SlurmNode) -> bool:
-    """Return True if a node has several sockets, and a GPU whose socket is not told."""
+    """Return True if a node has several sockets, and a GPU whose socket is not given."""
     several = node.sockets not in ("", "0", "1") or "(S:" in (node.gres or "")
     return several and any(socket is None for _, _, socket in _kinds(node))
 

@@ -206,7 +206,7 @@ def _speed_notes(named: Sequence[ConfRecord]) -> list[str]:
     speeds = Counter(speed for record in named if (speed := record.get("linkspeed")))
     if not speeds:
         return []
-    told = ", ".join(
+    unused = ", ".join(
         f"{_checks.shown(speed, 20)} ({count} times)" for speed, count in list(speeds.items())[:5]
     )
-    return [f"LinkSpeed, whose unit is arbitrary, is not used: {told}."]
+    return [f"LinkSpeed, whose unit is arbitrary, is not used: {unused}."]

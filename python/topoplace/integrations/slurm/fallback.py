@@ -20,7 +20,7 @@ def release_waiting(
     """Let Slurm choose for every job that waits for topoplace; return how many these are.
 
     Nothing is done while a placer is alive: `alive` is the file that it touches, at least every `patience_s` seconds.
-    Jobs that were told where to start already are released there.
+    Jobs that already have their orders are released there.
     """
     last = alive.stat().st_mtime if alive.exists() else 0.0
     if 0 <= now - last <= patience_s:  # a touch in the future was before the clock was set back

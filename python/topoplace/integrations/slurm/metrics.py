@@ -14,7 +14,7 @@ TEXTS: Final = MetricTexts(
         "cycles": "Cycles",
         "decided": "Jobs decided",
         "confirmed": "Jobs seen on the GPUs that were decided",
-        "recalled": "Jobs that did not start where they were told",
+        "recalled": "Jobs that did not start where they were ordered to",
     },
     counted={
         "deferred": ("Decisions to wait", "reason"),

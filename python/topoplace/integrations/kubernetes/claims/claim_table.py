@@ -163,11 +163,11 @@ class ClaimTable:
         What was decided of it stays until the API server has it, or `settle` says how it ended.
         """
         if claim.uid in self._gone:
-            return  # what was written for a pod is told later than that it is gone
+            return  # what was written for a pod arrives later than that it is gone
         known = self.claims.get(claim.key)
         assumed = self._assumed.get(claim.uid)
-        told = assumed[1] if assumed else known
-        if told is not None and told.uid == claim.uid and _is_older(claim.version, told.version):
+        seen = assumed[1] if assumed else known
+        if seen is not None and seen.uid == claim.uid and _is_older(claim.version, seen.version):
             return
         if assumed is not None and claim.allocation is None:
             self._assumed[claim.uid] = (assumed[0], claim)
@@ -216,8 +216,8 @@ class ClaimTable:
 
     def settle(self, claim: Claim) -> None:
         """Take back what was assumed of a claim."""
-        _, told = self._assumed.pop(claim.uid)
-        self._replace(claim, told)
+        _, seen = self._assumed.pop(claim.uid)
+        self._replace(claim, seen)
 
     def assumed_for(self, pod_uid: str) -> list[Claim]:
         """Return the claims of which something is assumed for a pod."""

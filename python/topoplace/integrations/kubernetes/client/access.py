@@ -119,11 +119,11 @@ def _plugin(
     if not isinstance(given, yaml_tree.Fields) or tls is None:
         raise KubernetesError(f"{file}: exec of a user needs a command, and a server that is encrypted")
     authority = _data(cluster, "certificate-authority", file)
-    told = {"server": str(cluster.get("server"))} | (
+    described = {"server": str(cluster.get("server"))} | (
         {"certificate-authority-data": base64.b64encode(authority.encode()).decode()} if authority else {}
     )
     try:
-        return ExecPlugin(given, told, file.parent)
+        return ExecPlugin(given, described, file.parent)
     except KubernetesError as error:
         raise KubernetesError(f"{file}: {error}") from None
 

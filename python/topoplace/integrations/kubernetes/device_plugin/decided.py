@@ -82,7 +82,7 @@ class DecidedPods:
 
 
 def _bound_at(value: Any) -> str:
-    """Return the time at which a pod was bound, "" if it is not told."""
+    """Return the time at which a pod was bound, "" if it is not given."""
     for one in items(mapping(value.get("status"), "status").get("conditions"), "status.conditions"):
         condition = mapping(one, "status.conditions")
         if condition.get("type") == "PodScheduled":

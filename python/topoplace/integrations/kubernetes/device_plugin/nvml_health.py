@@ -42,7 +42,7 @@ class NvmlHealth:
         return frozenset(self._unhealthy)
 
     def _uuids(self, gpu: Any) -> list[str]:
-        """Return the UUID of a GPU; those of all GPUs if the driver no longer tells it."""
+        """Return the UUID of a GPU; those of all GPUs if the driver no longer shows it."""
         try:
             return [_text(self._library.nvmlDeviceGetUUID(gpu))]
         except self._library.NVMLError:

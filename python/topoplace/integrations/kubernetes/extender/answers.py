@@ -100,7 +100,7 @@ class Extender:
         if outcome.result == "bound":
             return ""
         with self.lock:
-            if not self.state.is_confirmed(bound.uid):  # else a watch has told the truth meanwhile
+            if not self.state.is_confirmed(bound.uid):  # else a watch has shown the truth meanwhile
                 self.state.remove_pod(bound.uid)
                 if outcome.result == "refused":
                     self.state.set_pod(read_pod(outcome.truth, self.state.gpu_resource))
@@ -108,7 +108,7 @@ class Extender:
         return "" if now and (now.node, now.gpus) == (bound.node, bound.gpus) else outcome.error
 
     def _question(self, arguments: Any) -> tuple[Pod, list[str], dict[str, Any]]:
-        """Return the pod, the names of the nodes, and the nodes themselves where they are told."""
+        """Return the pod, the names of the nodes, and the nodes themselves if they are given."""
         found = mapping(arguments, "arguments")
         pod = read_pod(found.get("Pod"), self.state.gpu_resource)
         if (names := found.get("NodeNames")) is not None:

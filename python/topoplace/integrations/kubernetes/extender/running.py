@@ -119,9 +119,9 @@ class RunningExtender:
             return read_pod(api.read_pod(connection, namespace, name), self.extender.state.gpu_resource)
 
     def _bound(self, pod: Pod) -> RequestOutcome | None:
-        told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
+        annotations = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
         with self._counted(), closing(Connection(self._access)) as connection:
-            outcome = None if self._stopped.is_set() else bind(connection, pod, told, self._stopped)
+            outcome = None if self._stopped.is_set() else bind(connection, pod, annotations, self._stopped)
         is_bound = outcome is not None and outcome.result == "bound"
         with self._counting:
             self._figures.decided += 1
@@ -130,7 +130,7 @@ class RunningExtender:
         event = "bound" if is_bound else "not_bound"
         error = outcome.error if outcome else "stopped"
         name = f"{pod.namespace}/{pod.name}"
-        self._log(event, pod=name, node=pod.node, gpus=told.get(GPUS, ""), error=error)
+        self._log(event, pod=name, node=pod.node, gpus=annotations.get(GPUS, ""), error=error)
         return outcome
 
     @contextmanager

@@ -16,7 +16,7 @@ from topoplace.topology.links.distance import DISTANCES
 from topoplace.topology.topology import Topology
 
 NAMESPACE: Final = "topoplace"
-"""Where nodes describe their machines, unless told otherwise."""
+"""Where nodes describe their machines, unless stated otherwise."""
 LABELS: Final = {"topoplace.io/holds": "machine"}
 """The labels by which these ConfigMaps are found."""
 KEY: Final = "machine.json"

@@ -29,7 +29,7 @@ from topoplace.integrations.kubernetes.objects.selectors import (
 from topoplace.integrations.kubernetes.objects.taints import Toleration, tolerations
 
 GPU = "nvidia.com/gpu"
-"""The resource that counts GPUs, unless told otherwise."""
+"""The resource that counts GPUs, unless stated otherwise."""
 
 
 class HostPort(NamedTuple):

@@ -226,7 +226,7 @@ class ClusterState:
         node = self.table.nodes[row]
         return node is not None and node.allocatable.get(self.gpu_resource, 0) > 0
 
-    def with_told_gpus(self, mask: Mask) -> MachineMask:
+    def only_accounted_nodes(self, mask: Mask) -> MachineMask:
         """Return the rows of a mask that are machines of which it is known who holds which GPU."""
         machines = MachineMask(mask[: len(self._gpus)].copy())
         machines[[row for row, keys in self._untold.items() if keys and row < len(machines)]] = False
@@ -239,11 +239,11 @@ class ClusterState:
 
         gpus: of the topology; what claims have of them is held for these.
         """
-        told = {}
+        annotations = {}
         if pod.requests.gpus:
             numbers = [self.topology.gpus_of[node].index(gpu) for gpu in gpus]
-            told = {GPUS: written(pod.requests, numbers)}
-        bound = replace(pod, node=node, annotations={**pod.annotations, **told})
+            annotations = {GPUS: written(pod.requests, numbers)}
+        bound = replace(pod, node=node, annotations={**pod.annotations, **annotations})
         self.remove_pod(pod.uid)
         self._hold(bound)
         self._assumed.add(pod.uid)
@@ -286,7 +286,7 @@ class ClusterState:
         return self._with_known_gpus(np.ones(len(self.table.nodes), np.bool_))
 
     def _with_known_gpus(self, mask: Mask) -> MachineMask:
-        return self.with_told_gpus(
+        return self.only_accounted_nodes(
             mask[: len(self._gpus)] & self._offers_all
         )  # else it is unknown which are broken
 

@@ -72,8 +72,8 @@ class Intake:
         if pod.node:
             self._waiting.note_started(pod)
             if uid not in self._state.pods:
-                told, pod = pod, self._decisions.as_bound(pod)
-                if told is not pod:
+                reported, pod = pod, self._decisions.as_bound(pod)
+                if reported is not pod:
                     self._log("annotation_edited", pod=name, node=pod.node, gpus=pod.annotations[GPUS])
         known = None if self._state.is_confirmed(uid) else self._state.pods.get(uid)
         self._state.set_pod(pod)

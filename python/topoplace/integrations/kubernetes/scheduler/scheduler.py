@@ -240,9 +240,9 @@ class Scheduler:
             self._binders.add(partial(self._bind, pod, seat.claims))
 
     def _bind(self, pod: Pod, claims: Sequence[Planned], connection: Connection) -> None:
-        told = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
+        annotations = {GPUS: pod.annotations[GPUS]} if pod.requests.gpus else {}
         try:
-            outcome = bind_with_claims(connection, pod, claims, told, self._binders.stopped)
+            outcome = bind_with_claims(connection, pod, claims, annotations, self._binders.stopped)
         except Exception as error:  # else the pod would wait for an outcome, and its GPUs with it
             outcome = settled(connection, pod, why(error), self._binders.stopped)
         if outcome is not None:
@@ -266,7 +266,7 @@ class Scheduler:
             self._report(pod, "Scheduled", f"on {pod.node}, {self._gets(pod)}", warning=False)
         elif outcome.result == "gone":
             self._intake.forget(pod.uid)
-        elif not self.state.is_confirmed(pod.uid):  # else a watch has told the truth meanwhile
+        elif not self.state.is_confirmed(pod.uid):  # else a watch has shown the truth meanwhile
             self._decisions.end(pod.uid)
             self.state.remove_pod(pod.uid)
             self._later[pod.uid] = time.monotonic() + _LATER_S

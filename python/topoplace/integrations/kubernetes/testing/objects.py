@@ -38,7 +38,7 @@ class ObjectChange(NamedTuple):
     version: int
     kind: str
     line: bytes
-    """The event as a watch tells it."""
+    """The event as a watch shows it."""
 
 
 class StoreError(Exception):

@@ -20,7 +20,7 @@ if [ -z "$SLURM_STEP_GPUS" ] && [ -n "$SLURM_JOB_GPUS" ] && [ "$SLURM_JOB_GPUS" 
     if [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ] && scontrol requeue "$job" 2>/dev/null; then
         sleep 60 # the job is ended meanwhile
     fi
-    echo "print topoplace: this job was told to use GPUs $sorted, and Slurm has given it $SLURM_JOB_GPUS"
+    echo "print topoplace: this job was assigned GPUs $sorted, and Slurm has given it $SLURM_JOB_GPUS"
     exit 0
 fi
 

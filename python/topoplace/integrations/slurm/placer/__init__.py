@@ -3,12 +3,12 @@
 One cycle of `Placer` is a row of small parts:
 
     client.jobs, client.nodes   what Slurm says
-    truth                       the devices that jobs hold, and those that jobs were told to start on
+    truth                       the devices that jobs hold, and those on which jobs are ordered to start
     topoplace.integrations.state             the cluster and the journal follow; differences are counted
     waiting                     which jobs Slurm itself would start, and on which nodes
     deciding, fairness          whose turn it is, and who is given back to Slurm
     decision                    a policy decides; its answer as nodes and exact devices, or why Slurm cannot express it
-    orders                      what scontrol is told
+    orders                      the orders for scontrol
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class _Wait:
     """When there were enough GPUs for it, and it was not decided, on the monotonic clock."""
     not_before: float = -math.inf
     set_back: int = 0
-    """How often it did not start where it was told."""
+    """How often it did not start where it was ordered to."""
     given_back: int = 0
     """How often Slurm was asked to choose for it."""
 
@@ -85,17 +85,17 @@ class Deciding:
     def orders_for(
         self,
         waiting: Sequence[SlurmJob],
-        told: Sequence[SlurmJob],
+        starting: Sequence[SlurmJob],
         present: Collection[str],
         nodes: SlurmNodes,
         now: float,
     ) -> list[str]:
-        """Decide about `waiting` jobs, and return what scontrol must be told; the journal has the decisions before.
+        """Decide about `waiting` jobs, and return the orders for scontrol; the journal has the decisions before.
 
-        told: jobs whose CPUs are taken though `nodes` does not show it. present: ids of all jobs; see `main_ids`.
+        starting: jobs whose CPUs are taken though `nodes` does not show it. present: ids of all jobs; see `main_ids`.
         """
-        self._forget([*waiting, *told])
-        cycle = _Cycle(nodes, _cpus_of(told), present, now, self._monotonic())
+        self._forget([*waiting, *starting])
+        cycle = _Cycle(nodes, _cpus_of(starting), present, now, self._monotonic())
         lines: list[str] = []
         entries: list[Entry] = []
         start = last = time.process_time()
@@ -202,7 +202,7 @@ class Deciding:
     def _given_back(self, job: SlurmJob, gpus: int, kind: str, reason: str, cycle: _Cycle) -> Sequence[str]:
         """Return the lines after which Slurm chooses the job's GPUs.
 
-        The job is released a cycle later than it could be, behind jobs that were told where to start: Slurm would
+        The job is released a cycle later than it could be, behind jobs that have their orders: Slurm would
         otherwise choose their GPUs for it. An old Slurm refuses to forget devices; then the job is decided on.
         """
         wait = self._waits[job.job_id]
@@ -292,9 +292,9 @@ class _Cycle:
         self._known.clear()
 
 
-def _cpus_of(told: Sequence[SlurmJob]) -> dict[str, int]:
+def _cpus_of(starting: Sequence[SlurmJob]) -> dict[str, int]:
     taken: dict[str, int] = {}
-    for job in told:
+    for job in starting:
         _add_cpus(taken, node_names(job.nodes if job.runs else job.required_nodes), job)
     return taken
 

@@ -15,7 +15,7 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Placement, Refusal
 
 _CANDIDATES = 20
-_STILL_ASKED = Refusal("Slurm still asks for GPUs that it was told before, and they are busy")
+_STILL_ASKED = Refusal("Slurm still asks for GPUs of an earlier order, and they are busy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def decide(
     """Return where a job starts, or why it waits or cannot be expressed.
 
     nodes: those on which Slurm would start it. kept: device numbers that must be free, or the job's, on each of its
-    nodes: versions of Slurm before 23.02.6 go on to ask for devices that were once told. The cluster is not changed.
+    nodes: versions of Slurm before 23.02.6 go on to ask for devices that were once ordered. The cluster is not changed.
     """
     gangs = request.nodes > 1
     graph = request.job_graph(same_gpus=gangs and _honours_same_gpus(policy, cluster))

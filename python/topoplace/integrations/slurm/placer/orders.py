@@ -1,4 +1,4 @@
-"""What scontrol is told, as lines of its standard input; every word is ours or a number, and none is a user's."""
+"""The orders for scontrol, as lines of its standard input; every word is ours or a number, and none is a user's."""
 
 from __future__ import annotations
 

@@ -95,30 +95,30 @@ class Placer:
         present = self._present()
         truth = self._synchronised(listed, present, now)
         recalled = {job.job_id for job in self._recalled(truth, listed, present, now)}
-        told = [job for job in listed if job.job_id in truth.told and job.job_id not in recalled]
-        waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.told]
+        starting = [job for job in listed if job.job_id in truth.starting and job.job_id not in recalled]
+        waiting = [job for job in listed if job.waits_for_us and job.job_id not in truth.starting]
         self._deciding.requests.read(self._commands, waiting)
-        taking = [*told, *self._just_started(listed)]
+        taking = [*starting, *self._just_started(listed)]
         lines = self._deciding.orders_for(waiting, taking, jobs.main_ids(listed), present, now)
         self._commands.change([*(orders.hold(job_id) for job_id in recalled), *lines])
         self.figures.waiting = len(waiting)
         self.figures.cycles += 1
         if self.figures.cycles % _PRUNE_CYCLES == 0:
             self._journal.prune(before=now - _KEPT_S)
-        if self.figures.decided > decided or any(job.is_held for job in told):
+        if self.figures.decided > decided or any(job.is_held for job in starting):
             self._release()
 
     def _release(self) -> None:
-        """Let jobs start that were told where; not on nodes that slurmctld has yet to meet."""
+        """Let jobs start that have their orders; not on nodes that slurmctld has yet to meet."""
         listed = jobs.listed(self._commands)
-        told = truth_of(listed, self._topology, self._chosen, self._journal.latest()).told
+        starting = truth_of(listed, self._topology, self._chosen, self._journal.latest()).starting
         registered = nodes.registered(self._commands)
         self._commands.change(
             [
                 orders.release(job.job_id)
                 for job in listed
                 if job.is_held
-                and job.job_id in told
+                and job.job_id in starting
                 and registered.issuperset(node_names(job.required_nodes))
             ]
         )
@@ -153,7 +153,9 @@ class Placer:
             job_id in latest and latest[job_id].stage.in_flight for job_id in truth.running
         )
         graphs = self._deciding.graphs
-        differences = reconcile(self.cluster, truth.running, self._journal, pending=truth.told, graphs=graphs)
+        differences = reconcile(
+            self.cluster, truth.running, self._journal, pending=truth.starting, graphs=graphs
+        )
         decided = {job.job_id for job in listed if job.is_ours and job.devices is not None}
         for one in differences:
             if one.kind == "unknown" and one.job_id not in decided:
@@ -199,10 +201,10 @@ class Placer:
     ) -> list[SlurmJob]:
         """Return the jobs to hold again, and withdraw the decisions about them."""
         found: dict[str, SlurmJob] = {job.job_id: job for job in truth.stranded}
-        why = dict.fromkeys(found, "it cannot start where it was told")
-        late = self._late([job.job_id for job in listed if job.job_id in truth.told and not job.is_held])
+        why = dict.fromkeys(found, "it cannot start where it was ordered to")
+        late = self._late([job.job_id for job in listed if job.job_id in truth.starting and not job.is_held])
         for job in listed:
-            if job.job_id not in truth.told:
+            if job.job_id not in truth.starting:
                 continue
             if not all(
                 node in present.nodes and present.nodes[node].usable
@@ -216,7 +218,7 @@ class Placer:
             entries.append(Entry(job_id, Stage.WITHDRAWN, (), why[job_id], now))
             self._deciding.set_back(job_id)
             self._log("recalled", job=job_id, reason=why[job_id], slurm=job.reason)
-            if job_id in truth.told:
+            if job_id in truth.starting:
                 self.cluster.release(job_id)
         self._journal.append(*entries)
         self.figures.recalled += len(found)

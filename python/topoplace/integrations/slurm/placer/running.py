@@ -1,4 +1,4 @@
-"""The placer as a service: cycle after cycle until it is told to end; failures of Slurm are logged and retried."""
+"""The placer as a service: cycle after cycle until it is asked to end; failures of Slurm are logged and retried."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class PlacerSettings:
     patience: float = 300.0
     """How long a job may wait although there are enough GPUs for it; after that, Slurm chooses."""
     grace: float = 15.0
-    """How long a job may take to start after it was told where; after that, it is decided again."""
+    """How long a job may take to start after its order; after that, it is decided again."""
     decision_s: float = 0.5
     """CPU time for the decisions of one cycle; the jobs that are left come first in the next."""
 

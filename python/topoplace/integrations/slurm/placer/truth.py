@@ -1,4 +1,4 @@
-"""What Slurm has: the GPUs that jobs hold, and those of jobs that were told where to start."""
+"""What Slurm has: the GPUs that jobs hold, and those of jobs that have their orders."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Truth:
 
     running: Mapping[str, tuple[int, ...]]
     """GPUs that jobs hold, by job id."""
-    told: Mapping[str, tuple[int, ...]]
+    starting: Mapping[str, tuple[int, ...]]
     """GPUs on which jobs are about to start; no GPU is in two of these lists."""
     stranded: tuple[SlurmJob, ...]
-    """Jobs that were told to start where they cannot, or have left their GPUs to start again: to be decided again."""
+    """Jobs that are ordered to start where they cannot, or have left their GPUs to start again: to decide again."""
 
 
 def unknown_devices(jobs: Iterable[SlurmJob], known: Collection[int]) -> list[int]:
@@ -44,18 +44,18 @@ def truth_of(
     holding = {job.job_id: _held(job, topology, chosen) for job in listed if job.runs}
     running = {job_id: gpus for job_id, gpus in holding.items() if gpus}
     taken = {gpu for gpus in running.values() for gpu in gpus}
-    told: dict[str, tuple[int, ...]] = {}
+    starting: dict[str, tuple[int, ...]] = {}
     stranded: list[SlurmJob] = []
     for job in listed:
         if not _is_told(job):
             continue
         gpus = gpus_at(topology, node_names(job.required_nodes), job.devices or ())
         if gpus and _decided(latest.get(job.job_id), named(topology, gpus)) and taken.isdisjoint(gpus):
-            told[job.job_id] = gpus
+            starting[job.job_id] = gpus
             taken.update(gpus)
         elif not job.is_held:
             stranded.append(job)
-    return Truth(running, told, tuple(stranded))
+    return Truth(running, starting, tuple(stranded))
 
 
 def _is_told(job: SlurmJob) -> bool:

@@ -168,8 +168,8 @@ def _tried(
 
 def _told(state: ClusterState, offers: DeviceOffers) -> list[DeviceOffer]:
     """Return the nodes without those where the holders of GPUs are unknown, if GPUs are needed; count these."""
-    told = state.with_told_gpus(np.ones(len(state.table.nodes), np.bool_))
-    usable = [one for one in offers if not one.num_gpus or (one.row < len(told) and told[one.row])]
+    accounted = state.only_accounted_nodes(np.ones(len(state.table.nodes), np.bool_))
+    usable = [one for one in offers if not one.num_gpus or (one.row < len(accounted) and accounted[one.row])]
     if len(usable) < len(offers):
         offers.reasons["GPUs not known"] = len(offers) - len(usable)
     return usable
