@@ -227,4 +227,4 @@ def test_other_devices_and_types_of_instances_are_noted() -> None:
         "status: {capacity: {nvidia.com/gpu: 2, example.com/efa: 17, example.com/none: 0, cpu: 4}}\n"
     )
     assert "Other devices of nodes, which are left out: example.com/efa (17)." in found.notes
-    assert any("not told, but types of instances: p6.x" in note for note in found.notes)
+    assert any("not given, but types of instances: p6.x" in note for note in found.notes)
