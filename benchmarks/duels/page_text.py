@@ -36,7 +36,7 @@ HEAD = """# Benchmarks
 `make bench` wrote this page. One process runs our kernels and other libraries in turn, so that a busy machine slows all
 of them alike. Times are CPU times through the Python interfaces, threads of a library included; graphs are built
 beforehand. Brackets hold the quartiles over up to 15 rounds; over several cases, geometric means are taken.
-[Performance](performance.md) has more cases, each with its own command.
+[Measuring](measuring.md) has more cases, each with its own command.
 """
 ALONE = "No library that we know answers these, or none was installed:"
 POLICIES = """## Policies

@@ -2,6 +2,12 @@
 
 Every public name is an attribute of this package and is loaded on first use. Importing the package takes
 milliseconds and loads neither plotting, networkx nor the simulator.
+
+To change:
+
+- Public names: `_HOME` and `_MODULES` here, and `CONTRACT` in `tests/house/test_house.py`.
+- How a placed job starts, GPU numbers, remote GPUs' servers: `launch.py`.
+- How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`.
 """
 
 from __future__ import annotations

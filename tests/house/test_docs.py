@@ -5,6 +5,7 @@ A line `# -> text` in a block is what the code before it prints.
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -13,7 +14,10 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 DOCUMENTS = [
-    *(REPOSITORY / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *(
+        REPOSITORY / name
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpp/README.md")
+    ),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -67,18 +71,55 @@ def test_named_paths_exist(document: Path) -> None:
     assert [path for path, pattern in globs.items() if not list(REPOSITORY.glob(pattern))] == []
 
 
-def test_rows_of_architecture_name_files() -> None:
-    """A name in a row begins at the repository or the package, or is a file beside the one named before it."""
+NAME = re.compile(r"`([\w./*<>-]+(?:/|\.(?:[ch]pp|py|md|sh|h|lua|html|css|js|proto)))`")
+
+
+def missing_files(text: str, folders: list[Path]) -> list[str]:
+    """Return the names in `text` that are no file or folder.
+
+    A name begins at one of `folders`, or in the folder of one named before it in the text.
+    """
     wrong: list[str] = []
-    for row in (REPOSITORY / "ARCHITECTURE.md").read_text("utf-8").splitlines():
-        folders = [REPOSITORY, REPOSITORY / "python/topoplace"]
-        for name in re.findall(
-            r"`([\w./*<>-]+(?:/|\.[ch]pp|\.py|\.md))`", row if row.startswith("|") else ""
-        ):
-            pattern = re.sub(r"<\w+>", "*", name.rstrip("/"))
-            found = next((path for folder in folders for path in folder.glob(pattern)), None)
-            if found is None:
-                wrong.append(name)
-            elif "/" in name:
-                folders[2:] = [found if found.is_dir() else found.parent]
-    assert wrong == []
+    near: list[Path] = []
+    for name in NAME.findall(text):
+        pattern = re.sub(r"<\w+>", "*", name.rstrip("/"))
+        found = next((path for folder in [*folders, *near] for path in folder.glob(pattern)), None)
+        if found is None:
+            wrong.append(name)
+        elif "/" in name:
+            near += [found, found.parent] if found.is_dir() else [found.parent]
+    return wrong
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "cpp/README.md"])
+def test_maps_of_the_code_name_files(document: str) -> None:
+    items = re.split(r"^(?=[|-] )", (REPOSITORY / document).read_text("utf-8"), flags=re.MULTILINE)
+    folders = [REPOSITORY, REPOSITORY / "python/topoplace"]
+    assert [name for item in items[1:] for name in missing_files(item, folders)] == []
+
+
+def packages_with_a_guide() -> list[Path]:
+    """Return the `__init__.py` of packages whose docstring says which file to change."""
+    files = sorted((REPOSITORY / "python/topoplace").rglob("__init__.py"))
+    return [path for path in files if "\nTo change:\n" in path.read_text("utf-8")]
+
+
+def test_packages_of_many_files_have_a_guide() -> None:
+    """A list of what to change is in the docstring of each package with more than ten modules, the commands aside."""
+    folders = [path.parent for path in (REPOSITORY / "python/topoplace").rglob("__init__.py")]
+    large = {folder for folder in folders if len([*folder.glob("*.py")]) > 10 and folder.name != "commands"}
+    assert large - {path.parent for path in packages_with_a_guide()} == {
+        REPOSITORY / "python/topoplace/experiments/capacity/planners",  # in that of `capacity`
+    }
+
+
+@pytest.mark.parametrize(
+    "package",
+    packages_with_a_guide(),
+    ids=lambda path: path.parent.relative_to(REPOSITORY / "python").as_posix(),
+)
+def test_guides_of_packages_name_files(package: Path) -> None:
+    guide = (ast.get_docstring(ast.parse(package.read_text("utf-8"))) or "").partition("\nTo change:\n")[2]
+    assert guide.strip()
+    folders = [package.parent, REPOSITORY / "python/topoplace", REPOSITORY]
+    assert missing_files(guide, folders) == []

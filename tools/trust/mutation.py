@@ -151,7 +151,7 @@ def section(kept: Kept) -> str:
     return f"""## Mutants
 
 `make mutants` plants a small fault (`<` for `<=`, a number that is one more, a statement left out) and runs the tests
-that execute its line; [Testing](testing.md#mutants-of-the-library) describes the tool, and has figures for C++. A
+that execute its line; [Measuring](measuring.md#mutants) describes the tool, and has figures for C++. A
 mutant is detected if a test fails or runs for too long. The mutants were drawn at random (seed {seeds}). Tests were
 then added for survivors. `detected now` is what the tests find of these faults; of faults that nobody has looked at,
 expect the share that was `detected at first`.

@@ -40,5 +40,5 @@ def section(kept: Kept) -> str:
 
 `make thread-sanitizer` builds the library with ThreadSanitizer and asks every kernel from several threads at once
 (`cpp/tests/test_threads.cpp`): {kept["tests"]} tests, {kept["reports"]} reports.
-[Mutants of the library](testing.md#mutants-of-the-library) says what happens if a lock is left out.
+[Measuring](measuring.md#threads) says what happens if a lock is left out.
 """

@@ -3,6 +3,16 @@
 Each command is in a module of `commands`: `add` declares its arguments and the function that executes it. Only this
 function imports the library, so that `--help` stays quick. Commands share
 `options` (arguments), `reading`, `writing`, `flags` (messages that name options) and `study` (simulations).
+
+To change:
+
+- An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
+  `kubernetes`: `kubernetes/`.
+- A job from options: `job_options.py`; lists of GPUs: `gpu_list.py`; running jobs: `running_jobs.py`; files of jobs:
+  `job_files.py`; simulations: `study.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
+- Options named in errors: `flags.py`; fields of a command's JSON: the command, and its schema in `docs/schemas/`.
+- Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`; the progress of
+  waiting: `terminal/waiting.py`.
 """
 
 from __future__ import annotations

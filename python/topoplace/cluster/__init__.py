@@ -1,1 +1,10 @@
-"""The state of a cluster: the GPUs, CPUs, memory and drives that each job holds."""
+"""The state of a cluster: the GPUs, CPUs, memory and drives that each job holds.
+
+To change:
+
+- Allocation, draining, holding, rollback: `cluster.py`, `cpp/src/cluster/cluster_state.cpp`.
+- CPUs and memory of each process: `host_shares.py`; of machines: `hosts.py`, `cpp/src/cluster/host_state.cpp`.
+- What a cluster remembers of running jobs: `job_notes.py`; how other jobs see them: `job_kinds.py`.
+- Machines that come and go: `new_topology.py`.
+- Snapshots: `snapshots.py` (topology, jobs), `hosts.py`, `cpp/src/cluster/cluster_snapshot.cpp` (GPUs).
+"""

@@ -2,6 +2,14 @@
 
 Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes. The
 subpackage `measuring` compares them with nccl-tests, and corrects the rates where that is asked for.
+
+To change:
+
+- How NCCL looks for channels, and what is prepared for a topology: `prepared.py`; rates of links by version of a
+  library: `rates.py`.
+- The graph of a machine that a library sees: `machine_graph.py`; paths in it: `routes.py`.
+- Bandwidths: `bandwidth.py`; of all sets of a size: `survey.py`; over machines: `several_machines.py`.
+- Which free GPUs have the best rings: `choice.py`; rates kept for sets, and ties: `rated_sets.py`.
 """
 
 from __future__ import annotations

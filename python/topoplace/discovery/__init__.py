@@ -2,6 +2,12 @@
 
 One module per format, each with `recognised` and `parse`; `read` chooses the format by content, and opens the file if
 it gets a path. Only `live` queries the machine it runs on.
+
+To change:
+
+- A format: its module, and its line in `registry.py`; texts that no reader reads: `unread_tools.py`.
+- GPUs that a text shows in use: the format's `in_use`, and `in_use.py`.
+- Encodings, size limits, XML, YAML, archives, lists of hosts: `text/`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,15 @@
-"""The parts that all policies share: requests, admission, machine classes and queues, without any paper's rules."""
+"""The parts that all policies share: requests, admission, machine classes and queues, without any paper's rules.
+
+To change:
+
+- What every policy shares, and how a decision flows: `driver.py`; the protocol, and policies of one search:
+  `policy.py`, on several machines `cluster_search.py`; policies of machines: `machine_policy.py`.
+- What a plan or explanation says: `plan.py`; the walk along a queue: `queueing.py`; in a simulation:
+  `queues/live_queue.py`.
+- Which GPUs may serve a job, why it is refused: `admission.py`; requirements that a policy does not honour:
+  `requirements.py`.
+- Whether two jobs are interchangeable: `request.py`; what is derived from a cluster: `machine_state.py`; sizes of
+  caches: `memo.py`.
+- The work that `explain` may take: `effort.py`; what observers of a simulation see: `telemetry.py`; MIG slices of a
+  placement: `slices.py`.
+"""

@@ -1,1 +1,12 @@
-"""Jobs: the graph of communicating tasks (`JobGraph`), and measured profiles that predict run times."""
+"""Jobs: the graph of communicating tasks (`JobGraph`), and measured profiles that predict run times.
+
+To change:
+
+- A pattern: edges in `patterns.py`; its constructor and `PATTERNS` in `job_graph.py`.
+- What a job may require: `requirements.py`, `job_json.py`; whether jobs are interchangeable: `engine/request.py`; who
+  may serve it: `engine/admission.py`; who refuses it: `engine/requirements.py`; its check and test cases:
+  `testing/placements.py`, `testing/strategies.py`, `testing/default_cases.py`.
+- Slowdowns of pairs of jobs: measured `performance_profile.py` (as text `profile_text.py`), predicted
+  `interference_model.py`.
+- A job's graph from NCCL's log: `nccl_log.py`.
+"""

@@ -7,6 +7,16 @@ the lexicographically smallest side vector.
 
 A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph. A `Graph`
 caches data that searches prepare (search plans, automorphisms, weight levels), so pass the same object to all calls.
+
+To change:
+
+- A parameter: its `Params` in `cpp/include/topoplace/`, its line in `cpp/bindings/`, its argument here; then `make
+  stubs`.
+- What is accepted as a graph: `graph.py`, `cpp/src/graph/graph.cpp`; checks of arguments: `arguments.py`,
+  `cpp/bindings/convert.hpp` (also Ctrl-C).
+- When a search ends: `cpp/include/topoplace/stop_condition.hpp`; several searches together: `work_budget.py`; all of
+  a thread: `deadline.py`.
+- The searches themselves: `cpp/README.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The catalogue of built-in machines: `machines.get("dgx1-v100")` returns one by name."""
+"""The catalogue of built-in machines: `machines.get("dgx1-v100")` returns one by name.
+
+To change:
+
+- A built-in machine: `catalogue.py`; tori of TPUs: `torus.py`.
+"""
 
 from __future__ import annotations
 

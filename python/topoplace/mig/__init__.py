@@ -1,4 +1,9 @@
-"""MIG: the profiles of slices into which NVIDIA's GPUs can be cut, and where on a GPU a slice may start."""
+"""MIG: the profiles of slices into which NVIDIA's GPUs can be cut, and where on a GPU a slice may start.
+
+To change:
+
+- Where a slice may start, for each GPU model: `profiles.py`; which start is chosen, and packing: `slicing.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Functions that score a placement, mostly from a `Topology`, a `JobGraph`, and the GPU of each task."""
+"""Functions that score a placement, mostly from a `Topology`, a `JobGraph`, and the GPU of each task.
+
+To change:
+
+- MAPA's scores: `links.py`, for many pairs at once `pair_links.py`; the predicted bandwidth:
+  `effective_bandwidth.py`.
+- SC'17's utility: `utility.py`; as the authors' code has it `authors_utility.py`; eq. 2 as printed
+  `printed_utility.py`.
+- What typical jobs could not use of what is left (FGD): `expected_fragmentation.py`,
+  `cpp/src/cluster/fragmentation.cpp`.
+"""
 
 from __future__ import annotations
 

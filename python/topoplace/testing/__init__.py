@@ -3,6 +3,12 @@
 `check_policy` checks the contract that every policy must fulfil, `check_placement` one placement. `reference_place`
 finds the best placement of a small job by brute force. `topoplace.testing.strategies` and
 `topoplace.testing.policy_machine` are for hypothesis.
+
+To change:
+
+- What `check_policy` checks: over all cases `invariants.py`; answers and plans `decisions.py`; one placement
+  `placements.py`; claims of proofs `reference.py`; another hash seed `second_process.py`. Then add a faulty policy
+  for the clause to `tests/support/policy_mutants.py`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,11 @@
-"""Graphs of connected devices: immutable, without jobs or state. `Topology` is in `topology.py`."""
+"""Graphs of connected devices: immutable, without jobs or state. `Topology` is in `topology.py`.
+
+To change:
+
+- What a topology answers: `topology.py`; how machines become a cluster: `assemble.py`.
+- Speeds of links and PCIe paths: `links/link_catalogue.py`; other speeds for a topology: `speed_overrides.py`;
+  between GPUs of two machines: `level_ports.py`.
+- The best path through switches and sockets: `routing.py`; levels of a network: `fabric.py`.
+- GPUs, network adapters, other components: `devices.py`; GPU numbers: `device_numbers.py`; makers: `makers.py`.
+- What `diff` counts as a difference and `check` as suspicious: `compare.py`; checks of lists of links: `validate.py`.
+"""

@@ -1,4 +1,10 @@
-"""What collectives among GPUs reached on a machine, beside what is planned; rates that are corrected by it."""
+"""What collectives among GPUs reached on a machine, beside what is planned; rates that are corrected by it.
+
+To change:
+
+- Which sets are measured: `choice_of_sets.py`; runs: `runs.py`; factors for path types: `measurements.py`; how
+  nccl-tests is started: `discovery/live/nccl_tests.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,6 @@
-"""Readers of Slurm's configuration files: gres.conf, topology.conf and topology.yaml."""
+"""Readers of Slurm's configuration files: gres.conf, topology.conf and topology.yaml.
+
+To change:
+
+- What sinfo and scontrol print: `nodes.py`; lines of keys and values: `conf_records.py`.
+"""

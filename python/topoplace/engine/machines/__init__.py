@@ -1,1 +1,9 @@
-"""Machines that a policy cannot tell apart: classes of hardware, conditions, and the options of a job on them."""
+"""Machines that a policy cannot tell apart: classes of hardware, conditions, and the options of a job on them.
+
+To change:
+
+- Which machines share an answer: `machine_conditions.py`, `cpp/src/cluster/machine_conditions.cpp`.
+- What a rule says of a condition: `condition_table.py`; the order of machines by their best option:
+  `machine_options.py`, `cpp/src/cluster/machine_ranking.cpp`.
+- Links among the free GPUs of machines: `free_links.py`; what interchangeable machines share: `machine_class.py`.
+"""

@@ -1,1 +1,7 @@
-"""Decisions about jobs that share GPUs, by rules that look at all machines at once."""
+"""Decisions about jobs that share GPUs, by rules that look at all machines at once.
+
+To change:
+
+- What such policies have in common: `sharing_policy.py`; machines ranked for a job: `ranked_machines.py`;
+  fragmentation of a cluster now: `fragments.py`.
+"""

@@ -1,6 +1,14 @@
 """Capacity planning for jobs with due dates: which VMs to rent, and which jobs run there on how many GPUs.
 
 Based on Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems". Units are hours and $.
+
+To change:
+
+- Jobs, VM types, costs, plans: `problem/`; random jobs: `problem/generate.py`.
+- A planner: its file in `planners/`; how HiGHS is called: `planners/highs_model.py`; costs of very different size:
+  `planners/conditioning.py`.
+- When a controller plans, and with which jobs: `online/controller.py`; which controller gets a job:
+  `online/dispatch.py`.
 """
 
 from __future__ import annotations

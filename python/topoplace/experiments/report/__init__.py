@@ -1,1 +1,7 @@
-"""Tables and pictures of topologies, schedules and comparisons; matplotlib is imported only to draw a picture."""
+"""Tables and pictures of topologies, schedules and comparisons; matplotlib is imported only to draw a picture.
+
+To change:
+
+- What `show` prints: `topology_text.py`, `fabric_text.py`; every table: `tables.py`; what `trace` says:
+  `trace_figures.py`; labels and units: `measures.py`; colours and files of pictures: `figures.py`.
+"""

@@ -2,6 +2,13 @@
 
 The package itself is callable: calling it calls its function `simulate`. It also contains workloads (lists of jobs with
 submission times), performance models (which compute run times) and results.
+
+To change:
+
+- The clock: `event_loop.py`, at fixed intervals `ticks.py`; how a policy is asked: `scheduling.py`; who ends next:
+  `running_jobs.py`; moved and pre-empted jobs: `interruptions.py`.
+- A column of the summary or of `Result.jobs`: `metrics.py`; what observers see: `monitoring.py`.
+- Many simulations and processes: `processes.py`; means and intervals over seeds: `samples.py`.
 """
 
 from __future__ import annotations

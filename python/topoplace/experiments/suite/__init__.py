@@ -1,6 +1,11 @@
 """The standard suite: how good a policy is, on a fixed set of machines, clusters and workloads.
 
 `plan` is a fixed sweep, whose cells `simulate` runs, and `scores_of` says how the policies did.
+
+To change:
+
+- Machines and workloads: `topologies.py`, `workloads.py`; what a cell measures, and the version: `cells.py`; the
+  table in a document: `document.py`.
 """
 
 from __future__ import annotations

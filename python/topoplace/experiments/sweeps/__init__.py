@@ -1,6 +1,11 @@
 """Sweeps: policies × topologies × workloads × loads × seeds, one simulation a cell, each kept once it is finished.
 
 `run` runs what is missing in a directory; `write_table` and `write_page` write what all cells gave.
+
+To change:
+
+- What a cell is, and the digest of a plan: `plan.py`; digests of code: `code_digests.py`; what ran already:
+  `finished_cells.py`; the others: `running.py`, on clusters `engines.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""topoplace inside Ray: exact GPUs for tasks and actors, gangs all or nothing."""
+"""topoplace inside Ray: exact GPUs for tasks and actors, gangs all or nothing.
+
+To change:
+
+- What is free: `resources.py`; the decision: `placer.py`; a job's GPUs until their release: `gang.py`; Ray Train:
+  `train.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 `Journal` is a file of decisions, each of which goes through the stages intent, told and confirmed. `reconcile` brings a
 `Cluster` and a journal in step with what the scheduler itself says. `keep` and `recall` do for drained and held GPUs
 and for MIG slices what the journal does for jobs. Nothing here knows any particular scheduler.
+
+To change:
+
+- The stages of a decision: `entry.py`; tables of the file: `schema.py`; what the scheduler says against it:
+  `reconciliation.py`, `recording.py`; what is drained, held and sliced: `service.py`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,8 @@
-"""The four policies that MAPA (Ranganath et al., SC'21) compares, for one machine or a small cluster."""
+"""The four policies that MAPA (Ranganath et al., SC'21) compares, for one machine or a small cluster.
+
+To change:
+
+- A choice: `preserve.py`, `greedy.py`, `baseline.py`, `topo_aware.py`; searches, fallbacks and limits: `search.py`;
+  several jobs or machines at once: `gangs.py`.
+- Ties of the published artifact: `artifact_order.py`; choices by rings, also of the policy `collective`: `rings.py`.
+"""

@@ -5,4 +5,9 @@ or waits. A *node* here is the part of a machine that one process of a job gets,
 
 At every event the queue is walked from its head, and each job that fits starts, even if older jobs wait (the loops of
 Figs. 5 and 6). There is no reservation, so a job of many nodes may be overtaken for long.
+
+To change:
+
+- The walk along the queue, and a base for a new one: `node_queue.py`; which nodes: `g_queue.py`, `r_queue.py`; who
+  lends GPUs: `borrowing.py`.
 """

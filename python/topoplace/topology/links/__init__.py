@@ -1,1 +1,7 @@
-"""Links between two GPUs: their kinds, their published speeds, their weight in a distance."""
+"""Links between two GPUs: their kinds, their published speeds, their weight in a distance.
+
+To change:
+
+- A kind of link: `link.py`; its speed, and the links of a GPU model: `link_catalogue.py`; in tables and pictures:
+  `experiments/report/topology_text.py`, `experiments/report/topology_plot.py`.
+"""

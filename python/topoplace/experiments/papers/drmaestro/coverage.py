@@ -87,7 +87,7 @@ PARTS: Final = (
     Part(
         "Table 8",
         "complexities of flow algorithms",
-        note="two rows of the table are swapped; our kernel is timed in docs/performance.md",
+        note="two rows of the table are swapped; our kernel is timed in docs/measuring.md",
     ),
     Part("Fig. 23", "experiment 1", ("experiments/papers/drmaestro/study.py",), ("5.2",)),
     Part("Fig. 24", "its decision times", ("experiments/papers/drmaestro/study.py",), ("5.3",)),

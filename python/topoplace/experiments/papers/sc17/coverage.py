@@ -157,6 +157,6 @@ PARTS: Final = (
     Part(
         "section 4.4",
         "cost of the algorithm",
-        note="a complexity of their data structures; our decisions are timed in docs/performance.md",
+        note="a complexity of their data structures; our decisions are timed in docs/measuring.md",
     ),
 )

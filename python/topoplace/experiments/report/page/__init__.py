@@ -1,6 +1,10 @@
 """One HTML page about simulated results: no server, no network, no script from elsewhere.
 
 The page has the policies side by side, what happened over time on which machine, waits, run times, and every decision.
+
+To change:
+
+- Values: `contents.py`; elements, style, script: `page.html`, `page.css`, `page.js` in this folder.
 """
 
 from __future__ import annotations

@@ -2,6 +2,12 @@
 
 An existing plugin in Python calls `PreferredAllocation.choose`; one in another language forwards its
 GetPreferredAllocation calls to the socket of a `DevicePlugin`.
+
+To change:
+
+- The choice: `preferred.py`; methods: `service.py`; health and NUMA nodes: `device_list.py`, `nvml_health.py`; the
+  socket: `plugin.py`; what the scheduler decided: `decided.py`; messages: `device_plugin.proto` in this folder,
+  `messages.py`, `tools/check_messages.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""An HTTP extender for clusters that keep kube-scheduler: it filters and rates nodes, and binds pods to exact GPUs."""
+"""An HTTP extender for clusters that keep kube-scheduler: it filters and rates nodes, and binds pods to exact GPUs.
+
+To change:
+
+- Answers: `answers.py`; HTTP, TLS and limits: `server.py`; what it follows and binds: `running.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Machines that nodes describe themselves: each writes its own as a ConfigMap, and schedulers read them all."""
+"""Machines that nodes describe themselves: each writes its own as a ConfigMap, and schedulers read them all.
+
+To change:
+
+- The ConfigMaps: `texts.py`; who follows them: `followed.py`; the command: `cli/kubernetes/label.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,7 @@
-"""Pods and nodes as the API server describes them, read strictly and with limits."""
+"""Pods and nodes as the API server describes them, read strictly and with limits.
+
+To change:
+
+- What a pod asks for: `requests.py`, `quantities.py`; labels: `selectors.py`; what topoplace writes on pods:
+  `annotations.py`; limits on values: `fields.py`.
+"""

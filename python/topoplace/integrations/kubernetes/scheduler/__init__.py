@@ -1,4 +1,13 @@
-"""A scheduler for pods that need GPUs: it gives them a node and the GPUs there, and binds them through the API."""
+"""A scheduler for pods that need GPUs: it gives them a node and the GPUs there, and binds them through the API.
+
+To change:
+
+- Which nodes are allowed: `predicates.py`, for all nodes at once `allowed_rows.py`; what is left of them:
+  `node_table.py`; who holds which GPUs: `cluster_state.py`.
+- A policy's answer for a pod or group: `deciding.py`, where it runs: `seats.py`; the order of decisions:
+  `waiting.py`; pre-emption: `preempting.py`.
+- The loop: `scheduler.py`; events: `intake.py`; bindings and retries: `calls.py`; the journal: `decisions.py`.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,11 @@ One cycle of `Placer` is a row of small parts:
     deciding, fairness          whose turn it is, and who is given back to Slurm
     decision                    a policy decides; its answer as nodes and exact devices, or why Slurm cannot express it
     orders                      the orders for scontrol
+
+To change:
+
+- One cycle: `placer.py`; the service: `running.py`; times: `settings.py`; counts: `figures.py`; requests, read once:
+  `requests.py`.
 """
 
 from __future__ import annotations
