@@ -180,6 +180,14 @@ def test_reasons_are_counted() -> None:
     )
 
 
+def test_nodes_whose_gpus_are_not_known_are_counted_with_the_others() -> None:
+    state = state_of(3)
+    state.set_node(node(node_json("elsewhere", 8, labels={"pool": "x"})))
+    reason = refused(state, pod(pod_json("a", 1, nodeSelector={"pool": "x"})))
+    assert reason.endswith("1 GPUs not known")
+    assert "nodeSelector" in reason
+
+
 # ---- groups --------------------------------------------------------------------------------------------------------
 
 

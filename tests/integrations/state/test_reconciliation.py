@@ -108,3 +108,20 @@ def test_a_job_that_comes_back_is_decided_anew(journal: Journal) -> None:
         "told",
         "confirmed",
     ]
+
+
+def test_a_job_that_runs_is_not_where_it_was_ordered_to_start(journal: Journal) -> None:
+    journal.append(told("a", 1))
+    cluster = Cluster(MACHINE)
+    (found,) = reconcile(cluster, {"a": [0]}, journal, pending={"a": [1]})
+    assert (found.kind, found.scheduler) == ("moved", named(MACHINE, [0]))
+    assert dict(cluster.allocations) == {"a": (0,)}
+    assert (journal.latest()["a"].stage, journal.latest()["a"].gpus) == (Stage.CONFIRMED, named(MACHINE, [0]))
+
+
+def test_a_job_that_the_journal_does_not_know_takes_no_gpu_from_one_that_it_knows(journal: Journal) -> None:
+    journal.append(told("known", 0, 1, stage=Stage.CONFIRMED))
+    cluster = Cluster(MACHINE)
+    found = reconcile(cluster, {"stranger": [0, 2], "known": [0, 1]}, journal)
+    assert dict(cluster.allocations) == {"known": (0, 1), "stranger": (2,)}
+    assert [(one.job_id, one.kind) for one in found] == [("stranger", "overlap"), ("stranger", "unknown")]

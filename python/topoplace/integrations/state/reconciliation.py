@@ -57,20 +57,22 @@ def reconcile(
     """Make the jobs of `cluster`, and the last entries of `journal`, those that the scheduler has.
 
     running: the GPUs of each job that runs, by job id, as the scheduler says; a `Placement` also says slices and what
-    is held of hosts. pending: the same for jobs that have been told where to start and have not started. graphs: the
-    job graphs of some of them, which `cluster` keeps. What these do not say of a job is as the journal has it: its
-    graph and its share of GPUs, and, if it is still on the same GPUs, its slices, CPUs, memory and drives.
+    is held of hosts. pending: the same for jobs that have their orders and have not started; of a job in both,
+    `running` counts. graphs: the job graphs of some of them, which `cluster` keeps. What these do not say of a job is
+    as the journal has it: its graph and its share of GPUs, and, if it is still on the same GPUs, its slices, CPUs,
+    memory and drives.
 
     A cluster of a restarted program is rebuilt by calling this function with an empty one; see also `recall`. Whatever
-    runs is recorded, also on GPUs out of service and on those that are no partition. Of jobs that overlap, the later
-    one gets what is left. All new entries of the journal are one transaction. Returns the differences, by job in the
-    order of the scheduler's list; normal progress is none: a decision that started (confirmed), and a confirmed job
-    that has ended, appear as entries only.
+    runs is recorded, also on GPUs out of service and on those that are no partition. Of jobs that overlap, those that
+    are where the journal has them come first, and a later one gets what is left. All new entries of the journal are
+    one transaction. Returns the differences, by job in the order of the scheduler's list; normal progress is none: a
+    decision that started (confirmed), and a confirmed job that has ended, appear as entries only.
 
     JournalError, before anything changes, names a job id or GPU that cannot be one.
     """
     _checks.instance(cluster, Cluster, "cluster", JournalError)
-    given = {**_checked(running, "running", cluster), **_checked(pending, "pending", cluster)}
+    runs, waits = _checked(running, "running", cluster), _checked(pending, "pending", cluster)
+    given = runs | {job_id: where for job_id, where in waits.items() if job_id not in runs}
     latest = journal.latest()
     found = [
         *_match_cluster(cluster, given, graphs, latest),
@@ -119,7 +121,7 @@ def _match_cluster(
             cluster.release(job_id)
     recordings: dict[str, _Recording] = {}
     kinds: dict[str, frozenset[str]] = {}
-    for job_id, where in given.items():
+    for job_id, where in _journalled_first(cluster, given, latest):
         entry = latest.get(job_id)
         if entry is not None and entry.stage.final:
             entry = None
@@ -136,6 +138,19 @@ def _match_cluster(
         for kind in (kind for kind in KINDS if kind in kinds[job_id]):
             has = named(cluster.topology, cluster.gpus_of(job_id))
             yield Difference(job_id, kind, has, named(cluster.topology, _gpus(where))), None
+
+
+def _journalled_first(
+    cluster: Cluster, given: Mapping[str, Placement | tuple[int, ...]], latest: Mapping[str, Entry]
+) -> list[tuple[str, Placement | tuple[int, ...]]]:
+    """Return the given jobs, those first that are where the journal has them; else in the scheduler's order."""
+
+    def is_elsewhere(job: tuple[str, Placement | tuple[int, ...]]) -> bool:
+        entry = latest.get(job[0])
+        in_place = entry is not None and not entry.stage.final
+        return not (in_place and entry and set(entry.gpus) == set(named(cluster.topology, _gpus(job[1]))))
+
+    return sorted(given.items(), key=is_elsewhere)
 
 
 _Recording = Callable[[], frozenset[str]]

@@ -76,6 +76,8 @@ def node_of(state: ClusterState, gpu: int) -> str:
 def no_node(state: ClusterState, pod: Pod, others: Mapping[str, int] = MappingProxyType({})) -> Refusal:
     """Return why no node can run a pod. others: how many nodes there are for each reason of another kind."""
     reasons = {**state.table.reasons(pod), **others}
-    listed = ", ".join(f"{number} {why}" for why, number in list(reasons.items())[:8])
     known = sum(node is not None for node in state.table.nodes)
+    rest = known - sum(reasons.values())
+    shown = [*list(reasons.items())[:8], *([("GPUs not known", rest)] if reasons and rest > 0 else [])]
+    listed = ", ".join(f"{number} {why}" for why, number in shown)
     return Refusal(f"0 of {known} nodes: {listed or 'their GPUs are not known'}")
