@@ -15,10 +15,8 @@
 #include "match/branch_and_bound.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
-#include "match/packing/densest_sets.hpp"
 #include "match/packing/first_mapping.hpp"
-#include "match/packing/machine_pieces.hpp"
-#include "match/packing/nested_bound.hpp"
+#include "match/start_ladder.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -30,19 +28,11 @@ Bits<W> to_bits(std::span<const std::int32_t> vertices) {
     return bits;
 }
 
-std::vector<std::int32_t> all_of(const auto& bits) {
-    std::vector<std::int32_t> vertices;
-    bits.for_each([&](std::int32_t v) { vertices.push_back(v); });
-    return vertices;
-}
-
 // One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set
 // that reaches it, vertex by vertex; the lexicographically smallest mapping onto that set.
 template <int W, Score S>
 class Canonical {
   public:
-    using Search = BranchAndBound<W, S>;
-
     Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, S score,
               const BestParams& params, const Bits<W>& usable, const Bits<W>& required, WorkMeter& meter)
         : pattern_(pattern),
@@ -53,7 +43,8 @@ class Canonical {
           score_(score),
           search_(pattern, adjacency, score, params, meter),
           usable_(usable),
-          required_(required) {}
+          required_(required),
+          ladder_(pattern, target, adjacency, score_, params, usable_, required_, meter) {}
 
     // False where none was found.
     bool best() {
@@ -74,7 +65,7 @@ class Canonical {
     }
 
     // Each search of best() visits no more nodes.
-    void limit(std::uint64_t nodes) { search_.limit(nodes); }
+    void limit(std::uint64_t nodes) { max_nodes_ = nodes; }
     // Whether that kept one from its end.
     bool is_limited() const { return is_limited_; }
 
@@ -83,32 +74,19 @@ class Canonical {
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
 
   private:
-    static constexpr std::int32_t kPackedPattern = 128;  // larger ones need too many machines
-    static constexpr std::size_t kPackedSets = 1024;
-    static constexpr std::uint64_t kStepsPerRow = 4;
-    static constexpr std::uint64_t kStepsPerVertex = 256;  // of the bound by nested components
-    static constexpr std::size_t kSparseDegree = 8;        // mean number of neighbours
-    static constexpr std::uint64_t kNodesPerSet = 1U << 13;
-    static constexpr std::uint64_t kNodesOfSets = 1U << 15;
-    static constexpr std::uint64_t kFewNodesOfSets = 1U << 12;  // where better starts may come
-    static constexpr std::uint64_t kNodesBeforeAnnealing = 1U << 14;
-    static constexpr std::uint64_t kNodesBetweenAnnealing = 1U << 15;  // each time twice as many
-    static constexpr std::uint64_t kMostAnnealed = 8;
-    static constexpr std::uint64_t kMostMapped = 8;  // the last of the mapping kernel's starts
-
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
         if ((required_ - usable_).any()) return false;
         bound_ = search_.root_bound(pattern_.plan(meter_), usable_, kNoScore + 1);
         if (bound_ == kNoScore) return false;
-        const bool found = required_.any() ? anchored(Search::Goal::best, required_.lowest(), usable_,
-                                                      required_, kNoScore + 1)
-                                           : anywhere();
-        if (!found) return false;
-        best_score_ = search_.score();
+        const SearchResult best =
+            required_.any() ? anchored(Goal::best, required_.lowest(), usable_, required_, kNoScore + 1)
+                            : anywhere();
+        if (!best.found) return false;
+        best_score_ = best.score;
         TOPOPLACE_ASSERT(best_score_ <= bound_);
-        if (!meter_.stopped()) bound_ = std::min(bound_, search_.need() - 1);
-        vertices_.assign(search_.found().begin(), search_.found().end());
+        bound_ = std::min(bound_, best.bound);
+        vertices_.assign(best.vertices.begin(), best.vertices.end());
         TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
         return true;
     }
@@ -122,7 +100,7 @@ class Canonical {
         bool knows_homes = false;
         while (taken.count() < pattern_.size() && !meter_.stopped()) {
             if (!knows_homes && meter_.nodes() >= hard_after) {
-                find_homes();
+                homes_ = ladder_.homes(best_score_);
                 knows_homes = true;
             }
             TOPOPLACE_ASSERT(!(taken - set).any() && !(set - usable).any());
@@ -130,8 +108,10 @@ class Canonical {
             undecided.reset(v);
             Bits<W> with = taken;
             with.set(v);
-            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, best_score_))
-                set = to_bits<W>(search_.found());
+            if (!set.test(v)) {
+                const SearchResult other = anchored(Goal::any, v, usable, with, best_score_);
+                if (other.found) set = to_bits<W>(other.vertices);
+            }
             if (set.test(v)) {
                 taken = with;
             } else {
@@ -140,201 +120,33 @@ class Canonical {
         }
         if (meter_.stopped()) return false;
         TOPOPLACE_ASSERT(taken == set);
-        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, best_score_, set))
-            return false;
-        TOPOPLACE_ASSERT(search_.score() == best_score_);
-        vertices_.assign(search_.found().begin(), search_.found().end());
+        const SearchResult first = search_.run({.plan = pattern_.natural(meter_),
+                                                .goal = Goal::first,
+                                                .usable = set,
+                                                .required = set,
+                                                .roots = set,
+                                                .floor = best_score_,
+                                                .max_nodes = max_nodes_});
+        if (!first.found) return false;
+        TOPOPLACE_ASSERT(first.score == best_score_);
+        vertices_.assign(first.vertices.begin(), first.vertices.end());
         return true;
     }
 
-    bool anywhere() {
-        typename Search::OrbitMates mates;
-        if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
-        typename Search::AskStarts ask;
-        if constexpr (!std::same_as<S, Existence>) ask = [this](Fixed need) { return starts(need); };
-        const bool found = search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_,
-                                       kNoScore + 1, usable_, bound_, std::move(mates), std::move(ask));
-        is_limited_ = search_.is_limited();
-        return found;
-    }
-
-    // Good mappings for a search that has proved hard.
-    typename Search::Starts starts(Fixed need) {
-        try {
-            const std::uint64_t asked = num_asked_++;
-            if (asked == 0) return nested_starts();
-            if (asked == 1) return piece_starts(need);
-            if (asked == 2) return packed_starts(need, kFewNodesOfSets);
-            if (asked <= kMostMapped) return mapped_starts(asked);
-            if (asked == kMostMapped + 1) return {.pause = kNodesBeforeAnnealing};
-            if (asked == kMostMapped + 2) return {.annealing = {{0.3, 1}, {0.1, 1}, {0.05, 1}}};
-            if (asked == kMostMapped + 3) return packed_starts(need, kNodesOfSets);
-            const std::uint64_t again = asked - (kMostMapped + 4);
-            return {.annealing = {{0.7, 4}},
-                    .last = again == kMostAnnealed,
-                    .pause = kNodesBetweenAnnealing << again};
-        } catch (const Stopped&) {
-            return {.last = true};
-        }
-    }
-
-    typename Search::Starts nested_starts() {
-        if constexpr (requires { score_.levels(); }) {
-            if (index(usable_.count()) > NestedBound::kMostVertices) return {};
-            auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
-            lower(ceilings);
-            nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
-            bound_ = std::min(bound_, target_.sum_below(nested_->most(), pattern_.num_edges()));
-            return {.mappings = mapped_to(nested_->chosen(), 0), .bound = bound_};
-        } else {
-            return {};
-        }
-    }
-
-    // Of such parts, the bound by nested components looks at every set.
-    static bool all_small(const std::vector<Bits<W>>& parts) {
-        return std::all_of(parts.begin(), parts.end(), [](const Bits<W>& part) {
-            return part.count() <= static_cast<std::int32_t>(NestedBound::kSmall);
-        });
-    }
-    // By what as many vertices as the pattern's can have among them, on levels that join few pairs.
-    void lower(std::span<std::int32_t> ceilings) {
-        const std::vector<std::int32_t> free = all_of(usable_);
-        std::vector<std::int32_t> position(index(target_.size()));
-        for (std::size_t i = 0; i < free.size(); ++i) position[index(free[i])] = static_cast<std::int32_t>(i);
-        for (std::size_t level = 0; level < levels().count(); ++level) {
-            const std::size_t base = level * index(target_.size());
-            if (all_small(components(levels().at_least, base, usable_))) continue;
-            Ragged<std::int32_t> neighbors;
-            std::size_t ends = 0;
-            for (const std::int32_t v : free) {
-                const Bits<W> its = levels().at_least.template get<W>(base + index(v)) & usable_;
-                its.for_each([&](std::int32_t u) { neighbors.push(position[index(u)]); });
-                neighbors.close_row();
-                ends += index(its.count());
-            }
-            if (ends > kSparseDegree * free.size()) return;
-            const auto most = densest_sets(neighbors, usable_.count(), pattern_.size(), meter_).back();
-            ceilings[level] = std::min(ceilings[level], most);
-        }
-    }
-
-    typename Search::Starts mapped_starts(std::uint64_t asked) {
-        if (asked == kMostMapped) return {.mappings = mapped_to(all_of(usable_), 0)};
-        if (!nested_) return {};
-        return {.mappings = mapped_to(asked % 2 == 0 ? nested_->chosen() : nested_->machines(), asked)};
-    }
-
-    // No mapping, but a bound, for patterns that fall into few different pieces.
-    typename Search::Starts piece_starts(Fixed need) {
-        if constexpr (requires { score_.levels(); }) {
-            pieces_.emplace(pattern_, target_, score_.levels(), usable_, meter_);
-            if (pieces_->empty()) {
-                pieces_.reset();
-                return {};
-            }
-            pieces_->improve(need, meter_);
-            bound_ = std::min(bound_, target_.sum_below(pieces_->most(), pattern_.num_edges()));
-            return {.bound = bound_};
-        } else {
-            return {};
-        }
-    }
-
-    // The mapping kernel's.
-    std::vector<std::vector<std::int32_t>> mapped_to(std::span<const std::int32_t> free, std::uint64_t seed) {
-        std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, seed, meter_);
-        if (mapping.empty()) return {};
-        return {std::move(mapping)};
-    }
-
-    // The best embedding that short searches find in a few components each, and whether that settles the
-    // matter: all that could hold a better one were searched to the end.
-    typename Search::Starts packed_starts(Fixed need, std::uint64_t most_nodes) {
-        typename Search::Starts starts;
-        if (pattern_.size() > kPackedPattern) return starts;
-        const Plan& plan = pattern_.plan(meter_);
-        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
-        starts.settled = packed.is_exhaustive();
-        const std::uint64_t last = meter_.nodes() + most_nodes;
-        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
-            if (bound < need) break;
-            if (meter_.nodes() >= last) {
-                starts.settled = false;
-                break;
-            }
-            short_search().limit(std::min(kNodesPerSet, last - meter_.nodes()));
-            if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
-                need = short_search().need();
-                starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});
-            }
-            if (short_search().is_limited()) starts.settled = false;
-            if (need > bound_) break;
-        }
-        starts.settled = starts.settled && (need > bound_ || bound_beyond(packed, plan) < need);
-        starts.settled = starts.settled && !meter_.stopped();
-        return starts;
-    }
-
-    // For searches while the main one waits.
-    Search& short_search() {
-        if (!short_search_) short_search_.emplace(pattern_, adjacency_, score_, params_, meter_);
-        return *short_search_;
-    }
-
-    struct Ranked {
-        Fixed bound;
-        Bits<W> set;
-    };
-    // Sets by descending bound, without those that lack a required vertex.
-    std::vector<Ranked> ranked(const std::vector<Bits<W>>& sets, const Plan& plan) {
-        std::vector<Ranked> found;
-        for (const Bits<W>& set : sets) {
-            if (meter_.spend(kStepsPerRow * W * index(set.count()) * levels().count())) break;
-            if ((required_ - set).any()) continue;
-            Fixed bound = short_search().root_bound(plan, set, kNoScore + 1);
-            if (nested_) {
-                meter_.spend(kStepsPerVertex * index(usable_.count()));
-                bound = std::min(bound, nested_->most_within(all_of(set)));
-            }
-            if (pieces_) bound = std::min(bound, pieces_->most_within(set, meter_));
-            found.push_back({bound, set});
-        }
-        std::stable_sort(found.begin(), found.end(),
-                         [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
-        return found;
-    }
-
-    // No embedding over more components than make up a set scores more.
-    Fixed bound_beyond(const PackedSets<W>& packed, const Plan& plan) {
-        const Fixed most = most_inside_beyond(packed, plan);
-        if (!pieces_ || pieces_->first_crossing() != packed.level()) return most;
-        return std::min(most, pieces_->most_over(packed.fewest() + 1, meter_));
-    }
-    Fixed most_inside_beyond(const PackedSets<W>& packed, const Plan& plan) {
-        if constexpr (requires(typename S::State& state) { score_.limit(state, 0, 0); }) {
-            std::vector<Spread::Part> parts;
-            const std::size_t base = (packed.level() - 1) * index(target_.size());
-            for (const Bits<W>& part : packed.parts())
-                parts.push_back(part_of(pattern_, levels().at_least, base, part));
-            const std::size_t most_ways = index(pattern_.size()) * index(packed.fewest() + 1);
-            if (meter_.spend(most_ways * index(usable_.count()))) return bound_;
-            const std::int32_t most = pattern_.spread().most_inside(parts, packed.fewest() + 1);
-            if (most < 0) return kNoScore;
-            return short_search().root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
-                score_.limit(state, packed.level() - 1, most);
-            });
-        } else {
-            return bound_;
-        }
-    }
-
-    const Levels& levels() const {
-        if constexpr (requires { score_.levels(); }) {
-            return score_.levels();
-        } else {
-            return target_.levels();
-        }
+    SearchResult anywhere() {
+        SearchTask<W> task{.plan = pattern_.plan(meter_),
+                           .usable = usable_,
+                           .required = required_,
+                           .roots = usable_,
+                           .enough = bound_,
+                           .max_nodes = max_nodes_};
+        ladder_.lower_bound_to(bound_);
+        if constexpr (S::kFollowsWeights) task.orbit_mates = [this] { return orbit_mates(); };
+        if constexpr (!std::same_as<S, Existence>)
+            task.ask_starts = [this](Fixed need) { return ladder_.next(need); };
+        const SearchResult result = search_.run(std::move(task));
+        is_limited_ = result.is_limited;
+        return result;
     }
 
     // Every vertex alone where there is no time to tell.
@@ -357,44 +169,41 @@ class Canonical {
         return mates;
     }
 
-    // The sets that hold all embeddings of the best score; none where that is not known.
-    void find_homes() {
-        if (pattern_.size() > kPackedPattern) return;
-        const Plan& plan = pattern_.plan(meter_);
-        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
-        if (!packed.is_exhaustive() || bound_beyond(packed, plan) >= best_score_) return;
-        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
-            if (bound >= best_score_) homes_.push_back(set);
-        }
-        if (meter_.stopped()) homes_.clear();  // some sets may not have been looked at
-    }
-
     // Embeddings that contain v.
-    bool anchored(typename Search::Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
-                  Fixed floor) {
+    SearchResult anchored(Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
+                          Fixed floor) {
         if (homes_.empty()) return anchored_in(usable, goal, v, required, floor);
-        return std::any_of(homes_.begin(), homes_.end(), [&](const Bits<W>& home) {
+        for (const Bits<W>& home : homes_) {
             const Bits<W> here = home & usable;
-            if (here.count() < pattern_.size() || (required - here).any() || meter_.stopped()) return false;
-            return short_search().root_bound(pattern_.plan(meter_), here, floor) >= floor &&
-                   anchored_in(here, goal, v, required, floor);
-        });
+            if (here.count() < pattern_.size() || (required - here).any() || meter_.stopped()) continue;
+            if (ladder_.bound_within(here, floor) < floor) continue;
+            const SearchResult result = anchored_in(here, goal, v, required, floor);
+            if (result.found) return result;
+        }
+        return {};
     }
 
     // One search for each kind of pattern vertex that v may serve as.
-    bool anchored_in(const Bits<W>& usable, typename Search::Goal goal, std::int32_t v,
-                     const Bits<W>& required, Fixed floor) {
+    SearchResult anchored_in(const Bits<W>& usable, Goal goal, std::int32_t v, const Bits<W>& required,
+                             Fixed floor) {
         TOPOPLACE_ASSERT(required.test(v) && usable.test(v));
-        bool found = false;
+        SearchResult best;
         for (const std::int32_t u : pattern_.representatives(meter_)) {
-            const bool better = search_.run(pattern_.rooted(u, meter_), goal, usable, required, floor,
-                                            Bits<W>::single(v), bound_);
-            is_limited_ = is_limited_ || search_.is_limited();
-            found = found || better;
-            if (better && goal == Search::Goal::best) floor = search_.need();
-            if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
+            const SearchResult result = search_.run({.plan = pattern_.rooted(u, meter_),
+                                                     .goal = goal,
+                                                     .usable = usable,
+                                                     .required = required,
+                                                     .roots = Bits<W>::single(v),
+                                                     .floor = floor,
+                                                     .enough = bound_,
+                                                     .max_nodes = max_nodes_});
+            is_limited_ = is_limited_ || result.is_limited;
+            if (result.found) best = result;
+            best.bound = result.bound;
+            if (best.found && goal == Goal::best) floor = best.need;
+            if ((best.found && goal == Goal::any) || floor > bound_ || meter_.stopped()) break;
         }
-        return found;
+        return best;
     }
 
     const Pattern::Impl& pattern_;
@@ -403,15 +212,13 @@ class Canonical {
     const BitRows& adjacency_;
     const BestParams& params_;
     const S score_;
-    Search search_;
-    std::optional<Search> short_search_;  // made where the search proves hard
+    BranchAndBound<W, S> search_;
     const Bits<W> usable_;
     const Bits<W> required_;
+    StartLadder<W, S> ladder_;
     std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
-    std::uint64_t num_asked_ = 0;             // for starts
-    std::optional<NestedBound> nested_;       // made where the search proves hard
-    std::optional<MachinePieces<W>> pieces_;  // the same
+    std::uint64_t max_nodes_ = kEndless;
     bool is_limited_ = false;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;

@@ -18,41 +18,52 @@
 
 #include "graph/index.hpp"
 #include "match/anneal.hpp"
+#include "match/goal.hpp"
 #include "match/polish.hpp"
 #include "match/scores.hpp"
 
 namespace topoplace::match {
 
+inline constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+
+// What helps a search that has proved hard.
+struct Starts {
+    // Simulated annealing of the best embedding so far: the temperature it begins with, in weights of the
+    // heaviest edge, and how slowly it falls.
+    struct Annealing {
+        double hottest;
+        std::uint64_t slowness;
+    };
+    // Images by pattern vertex to start from; they need not be embeddings.
+    std::vector<std::vector<std::int32_t>> mappings{};
+    // No embedding reaches what was needed when they were asked for and is better than the best of them.
+    bool settled = false;
+    Fixed bound = kEnough;  // no embedding scores more
+    std::span<const Annealing> annealing{};
+    std::uint64_t pause = 0;  // nodes of the search before the next are asked for
+};
+
+// Embeddings within `usable` that contain `required` and score at least `floor`.
+template <int W>
+struct SearchTask {
+    const Plan& plan;
+    Goal goal = Goal::best;
+    Bits<W> usable{};
+    Bits<W> required{};
+    Bits<W> roots{};  // images the first vertex may take
+    Fixed floor = kNoScore + 1;
+    Fixed enough = kEnough;              // a score that cannot be beaten
+    std::uint64_t max_nodes = kEndless;  // then the best embedding found until then is returned
+    // Once the search has proved hard, these are asked (unless empty): by vertex, for those that are its like
+    // under the target's symmetries, as one root of an orbit is enough; and for starts, given the least score
+    // that is needed.
+    std::function<std::vector<Bits<W>>()> orbit_mates{};
+    std::function<Starts(Fixed need)> ask_starts{};
+};
+
 template <int W, Score S>
 class BranchAndBound {
   public:
-    using OrbitMates = std::function<std::vector<Bits<W>>()>;
-    // Images by pattern vertex to start from. `settled`: no embedding reaches what was needed when they were
-    // asked for and is better than the best of them. `bound`: no embedding scores more.
-    struct Starts {
-        std::vector<std::vector<std::int32_t>> mappings{};
-        bool settled = false;
-        Fixed bound = kEnough;
-        // Simulated annealing of the best embedding so far: by round, the temperature it begins with, in
-        // weights of the heaviest edge, and how slowly it falls.
-        struct Annealing {
-            double hottest;
-            std::uint64_t slowness;
-        };
-        std::vector<Annealing> annealing{};
-        bool last = false;
-        std::uint64_t pause = 0;  // nodes of the search before the next are asked for
-    };
-    using AskStarts = std::function<Starts(Fixed need)>;
-
-    static constexpr Fixed kEnough = std::numeric_limits<Fixed>::max();
-
-    enum class Goal {
-        best,   // the best score above the floor
-        any,    // the first embedding found that reaches the floor
-        first,  // of those that reach the floor, the lexicographically smallest in the plan's order
-    };
-
     BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, S score, const BestParams& params,
                    WorkMeter& meter)
         : pattern_(pattern),
@@ -65,52 +76,38 @@ class BranchAndBound {
           image_(index(size_)),
           found_(index(size_)) {}
 
-    // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
-    // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
-    // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
-    // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least
-    // score that is needed, and gives mappings to start from, until they are the last; they need not be
-    // embeddings.
-    bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
-             const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
-             AskStarts ask_starts = {}) {
-        TOPOPLACE_ASSERT(std::ssize(plan.order) == size_ && size_ > 0);
-        TOPOPLACE_ASSERT(floor > kNoScore && branches_.empty());
-        plan_ = &plan;
-        goal_ = goal;
-        usable_ = usable;
-        required_ = required;
-        roots_ = roots;
-        orbit_mates_ = std::move(orbit_mates);
+    SearchResult run(SearchTask<W> task) {
+        TOPOPLACE_ASSERT(std::ssize(task.plan.order) == size_ && size_ > 0);
+        TOPOPLACE_ASSERT(task.floor > kNoScore && branches_.empty());
+        plan_ = &task.plan;
+        goal_ = task.goal;
+        usable_ = task.usable;
+        required_ = task.required;
+        roots_ = task.roots;
+        orbit_mates_ = std::move(task.orbit_mates);
         mates_.clear();
-        ask_starts_ = std::move(ask_starts);
+        ask_starts_ = std::move(task.ask_starts);
         hard_after_ = meter_.nodes() + params_.symmetry_after;
         polish_after_ = twins_after_ = meter_.nodes() + params_.polish_after;
-        last_node_ = most_nodes_ < kNotAgain ? meter_.nodes() + most_nodes_ : kNotAgain;
-        need_ = floor;
-        enough_ = enough;
+        last_node_ = task.max_nodes < kEndless ? meter_.nodes() + task.max_nodes : kEndless;
+        need_ = task.floor;
+        enough_ = task.enough;
         success_ = done_ = is_limited_ = is_polished_ = false;
         twins_.clear();
         frames_[0].used = Bits<W>{};
-        frames_[0].state = root_state(usable);
+        frames_[0].state = root_state(usable_);
         descend(0);
         TOPOPLACE_ASSERT(branches_.empty());
-        TOPOPLACE_ASSERT(!success_ || (found_score_ >= floor && need_ > found_score_));
-        return success_;
+        TOPOPLACE_ASSERT(!success_ || (found_score_ >= task.floor && need_ > found_score_));
+        const bool is_whole = !meter_.stopped() && !is_limited_;
+        return {.found = success_,
+                .vertices = found_,
+                .score = found_score_,
+                .need = need_,
+                .bound = is_whole ? std::min(enough_, need_ - 1) : enough_,
+                .is_limited = is_limited_};
     }
 
-    // What the next embedding has to score to be of use: after a run that nothing stopped, none does.
-    Fixed need() const { return need_; }
-
-    // The next run ends after this number of nodes and keeps the best embedding found until then.
-    void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
-
-    // Whether that limit ended the last run.
-    bool is_limited() const { return is_limited_; }
-
-    // Of the last run that succeeded: images by pattern vertex, and the score.
-    std::span<const std::int32_t> found() const { return found_; }
-    Fixed score() const { return found_score_; }
     // No embedding scores more than this, whatever was searched; kNoScore where none exists.
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
         return root_bound(plan, usable, floor, [](typename S::State&) {});
@@ -150,7 +147,6 @@ class BranchAndBound {
     static constexpr std::uint64_t kEdgesPerTemperature = 1 << 13;
     static constexpr std::uint64_t kStepsPerEdge = 32;
     static constexpr std::int32_t kLooseRoots = 8;  // of every 8 usable vertices, one may be missing
-    static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
     bool admissible(Fixed value) {
@@ -354,14 +350,15 @@ class BranchAndBound {
     // Where the search has proved hard: a better incumbent saves most of what is left to refute.
     void improve() {
         if (!success_ && !ask_starts_) return;
-        polish_after_ = kNotAgain;
+        polish_after_ = kEndless;
         if (success_ && !is_polished_) polish(found_);
         is_polished_ = true;
         while (!done_ && ask_starts_ && !meter_.stopped()) {
             const Starts starts = ask_starts_(need_);
             take(starts);
-            if (starts.pause > 0) polish_after_ = meter_.nodes() + starts.pause;
-            if (starts.pause > 0 || starts.last) return;
+            if (starts.pause == 0) continue;
+            polish_after_ = meter_.nodes() + starts.pause;
+            return;
         }
     }
 
@@ -479,15 +476,14 @@ class BranchAndBound {
     Bits<W> usable_;
     Bits<W> required_;
     Bits<W> roots_;
-    OrbitMates orbit_mates_;
+    std::function<std::vector<Bits<W>>()> orbit_mates_;
     std::vector<Bits<W>> mates_;
     std::vector<Bits<W>> twins_;
-    AskStarts ask_starts_;
+    std::function<Starts(Fixed need)> ask_starts_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
     std::uint64_t twins_after_ = 0;
-    std::uint64_t most_nodes_ = kNotAgain;
-    std::uint64_t last_node_ = kNotAgain;
+    std::uint64_t last_node_ = kEndless;
     Fixed need_ = kNoScore;
     Fixed enough_ = kEnough;
     bool success_ = false;

@@ -138,9 +138,8 @@ class Remainder {
         return loss;
     }
 
-    bool embed(const Bits<W>& set, Fixed floor) {
-        return embedding_.run(pattern_.plan(meter_), BranchAndBound<W, WeightSum>::Goal::best, set, Bits<W>{},
-                              floor, set);
+    SearchResult embed(const Bits<W>& set, Fixed floor) {
+        return embedding_.run({.plan = pattern_.plan(meter_), .usable = set, .roots = set, .floor = floor});
     }
 
     void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
@@ -194,14 +193,15 @@ class Remainder {
         const bool tie = found_ && loss == best_loss_;
         if (loss > best_loss_) return;
         const Fixed floor = !tie ? kNoScore + 1 : best_score_ + (precedes(set, best_) ? 0 : 1);
-        if (!embed(set, floor) || (found_ && meter_.stopped())) return;
+        const SearchResult embedding = embed(set, floor);
+        if (!embedding.found || (found_ && meter_.stopped())) return;
         TOPOPLACE_ASSERT(loss == loss_of(set) && loss <= best_loss_);
-        TOPOPLACE_ASSERT(embedding_.score() <= best_score_bound_);
+        TOPOPLACE_ASSERT(embedding.score <= best_score_bound_);
         found_ = true;
         best_loss_ = loss;
-        best_score_ = embedding_.score();
+        best_score_ = embedding.score;
         best_ = set;
-        mapping_.assign(embedding_.found().begin(), embedding_.found().end());
+        mapping_.assign(embedding.vertices.begin(), embedding.vertices.end());
     }
 
     // All but the work it took.
@@ -213,12 +213,15 @@ class Remainder {
 
     // The first mapping onto the best set.
     void settle() {
-        using Goal = typename BranchAndBound<W, WeightSum>::Goal;
         if (meter_.stopped()) return;
         try {
-            if (!embedding_.run(pattern_.natural(meter_), Goal::first, best_, best_, best_score_, best_))
-                return;
-            mapping_.assign(embedding_.found().begin(), embedding_.found().end());
+            const SearchResult embedding = embedding_.run({.plan = pattern_.natural(meter_),
+                                                           .goal = Goal::first,
+                                                           .usable = best_,
+                                                           .required = best_,
+                                                           .roots = best_,
+                                                           .floor = best_score_});
+            if (embedding.found) mapping_.assign(embedding.vertices.begin(), embedding.vertices.end());
         } catch (const Stopped&) {
             TOPOPLACE_ASSERT(meter_.stopped());
         }
