@@ -1,375 +1,98 @@
-// The best embedding and its proof: branch and bound on the score, bisection over the distinct weights for a
-// bottleneck, then ties broken vertex by vertex, so that every machine returns the same answer.
-#include "match/sparse/best.hpp"
+// The best embedding and its proof, where the target has bit rows: branch and bound on the score, bisection
+// over the distinct weights for a bottleneck, then ties broken vertex by vertex, so that every machine
+// returns the same answer.
+#include "match/best.hpp"
 
 #include <algorithm>
-#include <concepts>
-#include <functional>
 #include <limits>
-#include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "graph/index.hpp"
-#include "match/branch_and_bound.hpp"
-#include "match/graphs/used_weights.hpp"
+#include "match/canonical.hpp"
 #include "match/link_counts.hpp"
 #include "match/packing/first_mapping.hpp"
-#include "match/start_ladder.hpp"
+#include "match/search_space.hpp"
+#include "match/sparse/best.hpp"
 
 namespace topoplace::match {
 namespace {
 
+// The searches of one call of best_subgraph, at a compiled width.
 template <int W>
-Bits<W> to_bits(std::span<const std::int32_t> vertices) {
-    Bits<W> bits;
-    for (const std::int32_t v : vertices) bits.set(v);
-    return bits;
-}
-
-// One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set
-// that reaches it, vertex by vertex; the lexicographically smallest mapping onto that set.
-template <int W, Score S>
-class Canonical {
+class Searches {
   public:
-    Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, S score,
-              const BestParams& params, const Bits<W>& usable, const Bits<W>& required, WorkMeter& meter)
+    Searches(const Pattern::Impl& pattern, const BestParams& params, WorkMeter& meter,
+             const Target::Impl& target, std::span<const std::int32_t> free)
         : pattern_(pattern),
-          target_(target),
+          params_(params),
           meter_(meter),
-          adjacency_(adjacency),
-          params_(params),
-          score_(score),
-          search_(pattern, adjacency, score, params, meter),
-          usable_(usable),
-          required_(required),
-          ladder_(pattern, target, adjacency, score_, params, usable_, required_, meter) {}
-
-    // False where none was found.
-    bool best() {
-        try {
-            return find();
-        } catch (const Stopped&) {  // by a preparation
-            return false;
-        }
-    }
-
-    // After best(): breaks ties. False where the search was stopped first.
-    bool settle() {
-        try {
-            return break_ties();
-        } catch (const Stopped&) {
-            return false;
-        }
-    }
-
-    // Each search of best() visits no more nodes.
-    void limit(std::uint64_t nodes) { max_nodes_ = nodes; }
-    // Whether that kept one from its end.
-    bool is_limited() const { return is_limited_; }
-
-    Fixed score() const { return best_score_; }
-    Fixed bound() const { return bound_; }
-    std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
-
-  private:
-    bool find() {
-        if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
-        if ((required_ - usable_).any()) return false;
-        bound_ = search_.root_bound(pattern_.plan(meter_), usable_, kNoScore + 1);
-        if (bound_ == kNoScore) return false;
-        const SearchResult best =
-            required_.any() ? anchored(Goal::best, required_.lowest(), usable_, required_, kNoScore + 1)
-                            : anywhere();
-        if (!best.found) return false;
-        best_score_ = best.score;
-        TOPOPLACE_ASSERT(best_score_ <= bound_);
-        bound_ = std::min(bound_, best.bound);
-        vertices_.assign(best.vertices.begin(), best.vertices.end());
-        TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
-        return true;
-    }
-
-    bool break_ties() {
-        Bits<W> set = to_bits<W>(vertices_);
-        Bits<W> usable = usable_;
-        Bits<W> taken = required_;
-        Bits<W> undecided = usable - required_;
-        const std::uint64_t hard_after = meter_.nodes() + params_.polish_after;
-        bool knows_homes = false;
-        while (taken.count() < pattern_.size() && !meter_.stopped()) {
-            if (!knows_homes && meter_.nodes() >= hard_after) {
-                homes_ = ladder_.homes(best_score_);
-                knows_homes = true;
-            }
-            TOPOPLACE_ASSERT(!(taken - set).any() && !(set - usable).any());
-            const std::int32_t v = undecided.lowest();
-            undecided.reset(v);
-            Bits<W> with = taken;
-            with.set(v);
-            if (!set.test(v)) {
-                const SearchResult other = anchored(Goal::any, v, usable, with, best_score_);
-                if (other.found) set = to_bits<W>(other.vertices);
-            }
-            if (set.test(v)) {
-                taken = with;
-            } else {
-                usable.reset(v);
-            }
-        }
-        if (meter_.stopped()) return false;
-        TOPOPLACE_ASSERT(taken == set);
-        const SearchResult first = search_.run({.plan = pattern_.natural(meter_),
-                                                .goal = Goal::first,
-                                                .usable = set,
-                                                .required = set,
-                                                .roots = set,
-                                                .floor = best_score_,
-                                                .max_nodes = max_nodes_});
-        if (!first.found) return false;
-        TOPOPLACE_ASSERT(first.score == best_score_);
-        vertices_.assign(first.vertices.begin(), first.vertices.end());
-        return true;
-    }
-
-    SearchResult anywhere() {
-        SearchTask<W> task{.plan = pattern_.plan(meter_),
-                           .usable = usable_,
-                           .required = required_,
-                           .roots = usable_,
-                           .enough = bound_,
-                           .max_nodes = max_nodes_};
-        ladder_.lower_bound_to(bound_);
-        if constexpr (S::kFollowsWeights) task.orbit_mates = [this] { return orbit_mates(); };
-        if constexpr (!std::same_as<S, Existence>)
-            task.ask_starts = [this](Fixed need) { return ladder_.next(need); };
-        const SearchResult result = search_.run(std::move(task));
-        is_limited_ = result.is_limited;
-        return result;
-    }
-
-    // Every vertex alone where there is no time to tell.
-    std::vector<std::int32_t> orbits(const std::vector<bool>& free) const {
-        try {
-            return target_.orbits(free, meter_);
-        } catch (const Stopped&) {
-            return orbits_of(target_.size(), {});
-        }
-    }
-
-    std::vector<Bits<W>> orbit_mates() const {
-        std::vector<bool> free(index(target_.size()));
-        usable_.for_each([&](std::int32_t v) { free[index(v)] = true; });
-        const std::vector<std::int32_t> orbit = orbits(free);
-        std::vector<Bits<W>> members(index(target_.size()));
-        for (std::int32_t v = 0; v < target_.size(); ++v) members[index(orbit[index(v)])].set(v);
-        std::vector<Bits<W>> mates(index(target_.size()));
-        for (std::int32_t v = 0; v < target_.size(); ++v) mates[index(v)] = members[index(orbit[index(v)])];
-        return mates;
-    }
-
-    // Embeddings that contain v.
-    SearchResult anchored(Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
-                          Fixed floor) {
-        if (homes_.empty()) return anchored_in(usable, goal, v, required, floor);
-        for (const Bits<W>& home : homes_) {
-            const Bits<W> here = home & usable;
-            if (here.count() < pattern_.size() || (required - here).any() || meter_.stopped()) continue;
-            if (ladder_.bound_within(here, floor) < floor) continue;
-            const SearchResult result = anchored_in(here, goal, v, required, floor);
-            if (result.found) return result;
-        }
-        return {};
-    }
-
-    // One search for each kind of pattern vertex that v may serve as.
-    SearchResult anchored_in(const Bits<W>& usable, Goal goal, std::int32_t v, const Bits<W>& required,
-                             Fixed floor) {
-        TOPOPLACE_ASSERT(required.test(v) && usable.test(v));
-        SearchResult best;
-        for (const std::int32_t u : pattern_.representatives(meter_)) {
-            const SearchResult result = search_.run({.plan = pattern_.rooted(u, meter_),
-                                                     .goal = goal,
-                                                     .usable = usable,
-                                                     .required = required,
-                                                     .roots = Bits<W>::single(v),
-                                                     .floor = floor,
-                                                     .enough = bound_,
-                                                     .max_nodes = max_nodes_});
-            is_limited_ = is_limited_ || result.is_limited;
-            if (result.found) best = result;
-            best.bound = result.bound;
-            if (best.found && goal == Goal::best) floor = best.need;
-            if ((best.found && goal == Goal::any) || floor > bound_ || meter_.stopped()) break;
-        }
-        return best;
-    }
-
-    const Pattern::Impl& pattern_;
-    const Target::Impl& target_;
-    WorkMeter& meter_;
-    const BitRows& adjacency_;
-    const BestParams& params_;
-    const S score_;
-    BranchAndBound<W, S> search_;
-    const Bits<W> usable_;
-    const Bits<W> required_;
-    StartLadder<W, S> ladder_;
-    std::vector<Bits<W>> homes_;
-    std::vector<std::int32_t> vertices_;
-    std::uint64_t max_nodes_ = kEndless;
-    bool is_limited_ = false;
-    Fixed best_score_ = kNoScore;
-    Fixed bound_ = kNoScore;
-};
-
-// What decides between embeddings of the same bottleneck.
-enum class Secondary {
-    none,  // the canonical order alone
-    sum,   // the larger sum of weights
-};
-
-// The bound of an optimal score is that score, to the last bit.
-double bound_of(double score, bool optimal, double bound) { return optimal ? score : std::max(score, bound); }
-
-// One call of best_subgraph at a compiled width.
-template <int W>
-class Best {
-  public:
-    Best(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
-         const BestParams& params)
-        : pattern_(pattern.impl()),
-          target_(target.impl()),
-          params_(params),
+          target_(target),
           usable_(to_bits<W>(free)),
-          required_(to_bits<W>(params.required)),
-          min_weight_(target_.to_fixed(params.min_weight)),
-          meter_(params.stop) {
+          required_(to_bits<W>(params.required)) {
         target_.check_comparable();
     }
 
-    BestResult solve(Objective objective) {
-        switch (objective) {
-            case Objective::sum:
-                return sum(min_weight_);
-            case Objective::bottleneck:
-                return bottleneck(Secondary::none);
-            case Objective::bottleneck_sum:
-                return bottleneck(Secondary::sum);
-        }
-        return {};
+    const Target::Impl& target() const { return target_; }
+    double to_double(Fixed weight) const { return target_.to_double(weight); }
+    Fixed min_weight() const { return target_.to_fixed(params_.min_weight); }
+    std::span<const Fixed> distinct_weights() const { return target_.distinct_weights(); }
+
+    template <class Visit>
+    BestResult with_sums(Fixed weight, Visit&& visit) {
+        const bool everything = target_.everything(weight);
+        const Levels levels = everything ? Levels{} : target_.levels_from(weight, meter_);
+        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+        return visited(adjacency, WeightSum(target_, everything ? target_.levels() : levels), visit);
+    }
+    template <class Visit>
+    BestResult with_existence(Fixed weight, Visit&& visit) {
+        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+        return visited(adjacency, Existence(adjacency), visit);
+    }
+    template <class Visit>
+    BestResult with_counts(const LinkCountScore::Impl& score, Visit&& visit) {
+        const BitRows adjacency = target_.adjacency(params_.min_weight, meter_);
+        return visited(adjacency, LinkCounts(target_, score), visit);
     }
 
-    BestResult solve(const LinkCountScore::Impl& score) {
-        return unless_stopped([&] {
-            const BitRows adjacency = target_.adjacency(params_.min_weight, meter_);
-            return search(adjacency, LinkCounts(target_, score),
-                          [&](Fixed rank) { return score.score_of_rank(rank); });
-        });
+    void decide(Bracket& bracket) {
+        if (bracket.weights().size() > kMaxLevels) {
+            start(bracket);
+            narrow(bracket, 1, false);
+        }
+        for (std::uint64_t most = kNodesPerTest; !bracket.is_decided() && !meter_.stopped(); most *= 8) {
+            narrow(bracket, most, true);
+            narrow(bracket, most, false);
+        }
     }
 
   private:
     static constexpr std::uint64_t kNodesPerTest = 1U << 12;
 
-    // to_double: what a fixed-point score or rank means; rounded, where it is a sum.
-    template <Score S, std::invocable<Fixed> ToDouble>
-    BestResult search(const BitRows& adjacency, S score, ToDouble&& to_double) {
-        Canonical<W, S> canonical(pattern_, target_, adjacency, score, params_, usable_, required_, meter_);
-        const bool found = canonical.best();
-        if (!found) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
-        const bool optimal = canonical.score() == canonical.bound();
-        const bool complete = optimal && params_.tolerance == 0 && !meter_.stopped() && canonical.settle();
-        const double reached = to_double(canonical.score());
-        return {.found = true,
-                .vertices = canonical.take_vertices(),
-                .score = reached,
-                .bound = bound_of(reached, optimal, to_double(canonical.bound())),
-                .optimal = optimal,
-                .complete = complete,
-                .nodes = meter_.nodes()};
+    template <Score S, class Visit>
+    BestResult visited(const BitRows& adjacency, const S& score, Visit& visit) {
+        Canonical<SearchSpace<W, S>> canonical(pattern_, meter_, target_, adjacency, score, params_, usable_,
+                                               required_);
+        return visit(canonical);
     }
 
-    // Without an answer where a preparation is stopped.
-    template <std::invocable Search>
-    BestResult unless_stopped(Search&& search) const {
-        try {
-            return search();
-        } catch (const Stopped&) {
-            return {.nodes = meter_.nodes()};
-        }
-    }
-
-    BestResult sum(Fixed min_weight) {
-        return unless_stopped([&] { return largest_sum(min_weight); });
-    }
-
-    BestResult largest_sum(Fixed min_weight) {
-        const bool everything = target_.everything(min_weight);
-        const Levels levels = everything ? Levels{} : target_.levels_from(min_weight, meter_);
-        const BitRows adjacency = target_.adjacency(min_weight, params_.min_weight, meter_);
-        BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
-                                   [&](Fixed sum) { return target_.to_double(sum); });
-        if (!result.found) return result;
-        result.score = sum_of(result.vertices);
-        result.bound = bound_of(result.score, result.optimal, result.bound);
-        return result;
-    }
-
-    // What bisection over the distinct weights knows: no embedding over edges of weights[refuted] or more,
-    // and one (the witness) over those of weights[open], unless that is the end.
-    struct Bracket {
-        std::ptrdiff_t refuted;
-        std::ptrdiff_t open;
-        std::vector<std::int32_t> witness;
-        double tolerance;  // how much heavier than weights[open] what is not refuted may be
-    };
-
-    BestResult bottleneck(Secondary secondary) {
-        if (pattern_.num_edges() == 0) return sum(min_weight_);
-        Bracket bracket = bisect(secondary == Secondary::none ? params_.tolerance : 0);
-        if (bracket.witness.empty()) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
-        return secondary == Secondary::sum ? sum_above(std::move(bracket))
-                                           : at_bottleneck(std::move(bracket));
-    }
-
-    Bracket bisect(double tolerance) {
-        const auto weights = target_.distinct_weights();
-        const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}, .tolerance = tolerance};
-        if (weights.size() > kMaxLevels) {
-            start(bracket);
-            narrow(bracket, 1, false);
-        }
-        for (std::uint64_t most = kNodesPerTest; !is_decided(bracket) && !meter_.stopped(); most *= 8) {
-            narrow(bracket, most, true);
-            narrow(bracket, most, false);
-        }
-        TOPOPLACE_ASSERT(bracket.refuted < bracket.open);
-        TOPOPLACE_ASSERT(bracket.witness.empty() == (bracket.open == end - weights.begin()));
-        return bracket;
-    }
-
-    bool is_decided(const Bracket& bracket) const {
-        if (bracket.open - bracket.refuted <= 1) return true;
-        return bracket.tolerance > 0 && !bracket.witness.empty() &&
-               weight_of(bracket.refuted + 1) <= raised(weight_of(bracket.open), bracket.tolerance);
-    }
-
-    // Bisection with tests of at most `most_nodes` nodes. `up`: what a test does not decide counts as
-    // refuted, so that the best embedding to be had is found; otherwise as open, so that as much as can be is
-    // refuted.
-    void narrow(Bracket& bracket, std::uint64_t most_nodes, bool up) {
-        std::ptrdiff_t low = bracket.refuted;
-        std::ptrdiff_t high = bracket.open;
-        while (high - low > 1 && !is_decided(bracket) && !meter_.stopped()) {
+    // Bisection with tests of at most `max_nodes` nodes. `up`: what a test does not decide counts as refuted,
+    // so that the best embedding to be had is found; otherwise as open, so that as much as can be is refuted.
+    void narrow(Bracket& bracket, std::uint64_t max_nodes, bool up) {
+        std::ptrdiff_t low = bracket.refuted();
+        std::ptrdiff_t high = bracket.open();
+        while (high - low > 1 && !bracket.is_decided() && !meter_.stopped()) {
             const std::ptrdiff_t middle = (low + high) / 2;
-            Test test = embedding_above(weight_of(middle), most_nodes);
+            Test test = embedding_above(bracket.weight(middle), max_nodes);
             if (test.is_found) {
-                bracket.open = high = middle;
-                bracket.witness = std::move(test.witness);
+                high = middle;
+                bracket.find(middle, std::move(test.witness));
             } else if (test.is_refuted) {
-                bracket.refuted = low = middle;
+                low = middle;
+                bracket.refute(middle);
             } else {
                 (up ? low : high) = middle;
             }
@@ -389,65 +112,11 @@ class Best {
             for (const std::int32_t v : pattern_.neighbors(u))
                 lightest = std::min(lightest, target_.weight(mapping[index(u)], mapping[index(v)]));
         }
-        const auto weights = target_.distinct_weights();
-        const auto rank = std::lower_bound(weights.begin(), weights.end(), lightest, std::greater<>());
-        const bool is_embedding = !mapping.empty() && rank - weights.begin() < bracket.open &&
-                                  lightest_of(mapping) >= params_.min_weight;
+        const std::ptrdiff_t rank = bracket.rank(lightest);
+        const bool is_embedding = !mapping.empty() && rank < bracket.open() &&
+                                  lightest_used_weight(pattern_, target_, mapping) >= params_.min_weight;
         if (!is_embedding || (required_ - to_bits<W>(mapping)).any()) return;
-        bracket.open = rank - weights.begin();
-        bracket.witness = std::move(mapping);
-    }
-
-    // Of the embeddings with the best bottleneck the one of largest sum; the witness where time does not
-    // allow it.
-    BestResult sum_above(Bracket bracket) {
-        if (!meter_.stopped()) {
-            BestResult result = sum(weight_of(bracket.open));
-            if (result.found) return result;
-        }
-        const Fixed most = pattern_.num_edges() * target_.distinct_weights()[0];
-        return witnessed(std::move(bracket.witness), most);
-    }
-
-    BestResult witnessed(std::vector<std::int32_t>&& witness, Fixed most) const {
-        TOPOPLACE_ASSERT(meter_.stopped());
-        const double score = sum_of(witness);
-        return {.found = true,
-                .vertices = std::move(witness),
-                .score = score,
-                .bound = bound_of(score, false, target_.to_double(most)),
-                .nodes = meter_.nodes()};
-    }
-
-    // The canonical embedding with the best bottleneck; the witness where time does not allow it.
-    BestResult at_bottleneck(Bracket bracket) {
-        const bool keeps_witness = params_.tolerance > 0 || meter_.stopped();
-        const BestResult tied = keeps_witness ? BestResult{} : above(weight_of(bracket.open));
-        const bool proven = bracket.open - bracket.refuted == 1;
-        auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
-        const double score = lightest_of(vertices);
-        const double bound = bound_of(score, proven, target_.to_double(weight_of(bracket.refuted + 1)));
-        return {.found = true,
-                .vertices = std::move(vertices),
-                .score = score,
-                .bound = bound,
-                .optimal = proven || score == bound,
-                .complete = tied.complete,
-                .nodes = meter_.nodes()};
-    }
-
-    Fixed weight_of(std::ptrdiff_t rank) const {
-        return target_.distinct_weights()[static_cast<std::size_t>(rank)];
-    }
-
-    double sum_of(const std::vector<std::int32_t>& vertices) const {
-        return sum_of_used_weights(pattern_, target_, vertices);
-    }
-    double lightest_of(const std::vector<std::int32_t>& vertices) const {
-        double lightest = std::numeric_limits<double>::infinity();
-        for_each_used_weight(pattern_, target_, vertices,
-                             [&](double weight) { lightest = std::min(lightest, weight); });
-        return lightest;
+        bracket.find(rank, std::move(mapping));
     }
 
     struct Test {
@@ -457,13 +126,13 @@ class Best {
     };
 
     // Is there some embedding over edges of at least this weight?
-    Test embedding_above(Fixed weight, std::uint64_t most_nodes) {
+    Test embedding_above(Fixed weight, std::uint64_t max_nodes) {
         try {
             const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
             const Bits<W> usable = core(adjacency, usable_, pattern_.min_degree());
-            Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
-                                              usable, required_, meter_);
-            canonical.limit(most_nodes);
+            Canonical<SearchSpace<W, Existence>> canonical(pattern_, meter_, target_, adjacency,
+                                                           Existence(adjacency), params_, usable, required_,
+                                                           max_nodes);
             const bool found = canonical.best();
             return {.is_found = found,
                     .is_refuted = !found && !meter_.stopped() && !canonical.is_limited(),
@@ -473,21 +142,12 @@ class Best {
         }
     }
 
-    // The canonical one of these, rated 0.
-    BestResult above(Fixed weight) {
-        return unless_stopped([&] {
-            const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
-            return search(adjacency, Existence(adjacency), [](Fixed) { return 0.0; });
-        });
-    }
-
     const Pattern::Impl& pattern_;
-    const Target::Impl& target_;
     const BestParams& params_;
+    WorkMeter& meter_;
+    const Target::Impl& target_;
     const Bits<W> usable_;
     const Bits<W> required_;
-    const Fixed min_weight_;
-    WorkMeter meter_;
 };
 
 Objective goal_of(Objective objective) { return objective; }
@@ -502,7 +162,7 @@ BestResult searched(const Pattern& pattern, const Target& target, std::span<cons
     }
     target.impl(params.stop);
     return with_width(target.num_vertices(), [&](auto width) {
-        return Best<width()>(pattern, target, free, params).solve(goal_of(goal));
+        return Best<Searches<width()>>(pattern.impl(), params, target.impl(), free).solve(goal_of(goal));
     });
 }
 

@@ -1,8 +1,10 @@
 // The target's own weights under a mapping: what an answer reports, to the last bit, where the search rounds.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "graph/index.hpp"
@@ -32,6 +34,15 @@ double sum_of_used_weights(const Pattern::Impl& pattern, const Layout& target,
     double sum = 0;
     for_each_used_weight(pattern, target, vertices, [&](double weight) { sum += weight; });
     return sum;
+}
+
+template <class Layout>
+double lightest_used_weight(const Pattern::Impl& pattern, const Layout& target,
+                            const std::vector<std::int32_t>& vertices) {
+    double lightest = std::numeric_limits<double>::infinity();
+    for_each_used_weight(pattern, target, vertices,
+                         [&](double weight) { lightest = std::min(lightest, weight); });
+    return lightest;
 }
 
 }  // namespace topoplace::match

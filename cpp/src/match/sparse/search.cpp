@@ -182,21 +182,26 @@ Fixed Search::merit_of(std::int32_t depth, std::int32_t v, std::int32_t pivot, F
     return merit;
 }
 
-bool Search::run(const Plan& plan, Goal goal, Fixed floor, Fixed enough, std::int32_t root) {
-    TOPOPLACE_ASSERT(floor > kNoScore && branches_.empty());
-    plan_ = &plan;
-    ahead_ = &prospects(plan);
-    ball_ = &balls_.try_emplace(&plan, plan, edges_.num_vertices()).first->second;
-    goal_ = goal;
-    root_ = root;
-    need_ = floor;
-    enough_ = enough;
+SearchResult Search::run(const Task& task) {
+    TOPOPLACE_ASSERT(task.floor > kNoScore && branches_.empty());
+    plan_ = &task.plan;
+    ahead_ = &prospects(task.plan);
+    ball_ = &balls_.try_emplace(&task.plan, task.plan, edges_.num_vertices()).first->second;
+    goal_ = task.goal;
+    root_ = task.root;
+    need_ = task.floor;
+    enough_ = task.enough;
     missing_ = static_cast<std::int32_t>(required_.size());
-    rest_bound_ = enough;
+    rest_bound_ = task.enough;
     success_ = done_ = false;
     prepare_depths();
     descend(0, 0);
-    return success_;
+    const Fixed bound = meter_.stopped() ? std::max(need_ - 1, rest_bound_) : need_ - 1;
+    return {.found = success_,
+            .vertices = found_,
+            .score = score_,
+            .need = need_,
+            .bound = std::min(enough_, bound)};
 }
 
 // While no vertex is used.
@@ -319,7 +324,7 @@ void Search::accept(Fixed value) {
     success_ = true;
     score_ = value;
     for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
-    need_ = better_than(value);
+    need_ = raised(value, tolerance_) + 1;
     done_ = goal_ != Goal::best || need_ > enough_;
 }
 

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "match/goal.hpp"
 #include "match/graphs/pattern.hpp"
 #include "match/scores.hpp"
 #include "match/sparse/ball.hpp"
@@ -30,10 +31,13 @@ enum class Worth {
 
 class Search {
   public:
-    enum class Goal {
-        best,   // the best score above the floor, or one that is within the tolerance of it
-        any,    // the first embedding found that reaches the floor
-        first,  // of those that reach the floor, the lexicographically smallest in the plan's order
+    // Embeddings of usable vertices, the required ones among them, that score at least `floor`.
+    struct Task {
+        const Plan& plan;
+        Goal goal = Goal::best;
+        std::int32_t root = kAbsent;  // the image of the plan's first vertex; kAbsent: any
+        Fixed floor = kNoScore + 1;
+        Fixed enough = kEnough;  // a score that cannot be beaten
     };
     // An image, and the most its edges can weigh.
     struct Ranked {
@@ -52,25 +56,18 @@ class Search {
         state_[index(v)] |= kRequired;
         required_.push_back(v);
     }
+    std::span<const std::int32_t> required() const { return required_; }
+    bool is_required(std::int32_t v) const { return (state_[index(v)] & kRequired) != 0; }
     // Undoes the last require().
     void release() {
         state_[index(required_.back())] &= ~kRequired;
         required_.pop_back();
     }
 
-    // Searches for embeddings that score at least `floor`, with the first vertex of the plan on any vertex or
-    // on `root`. `enough`: a score that cannot be beaten.
-    bool run(const Plan& plan, Goal goal, Fixed floor, Fixed enough, std::int32_t root = kAbsent);
+    SearchResult run(const Task& task);
 
-    // What an embedding has to score to be worth finding after one that scores `score`.
-    Fixed better_than(Fixed score) const { return raised(score, tolerance_) + 1; }
-    // Of the last run that succeeded: images by pattern vertex, and the score.
-    std::span<const std::int32_t> found() const { return found_; }
-    Fixed score() const { return score_; }
     // No embedding scores more; kNoScore where none exists.
     Fixed bound(const Plan& plan);
-    // The same, where a run with any root was stopped.
-    Fixed bound_of_rest() const { return rest_bound_; }
 
   private:
     // What a plan's open edges can weigh, by the number of placed vertices.
@@ -149,7 +146,7 @@ class Search {
     Fixed score_ = kNoScore;
     Fixed need_ = kNoScore;
     Fixed enough_ = 0;
-    Fixed rest_bound_ = 0;
+    Fixed rest_bound_ = 0;  // of first images that are still to come
     bool success_ = false;
     bool done_ = false;
 };
