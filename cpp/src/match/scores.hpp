@@ -504,7 +504,7 @@ class WeightSum {
 
     // As many of the remaining edges on the heaviest level as the ceilings allow, then on the next. An edge
     // counts on every level below its own, so that each ceiling holds for all levels above it too.
-    Fixed fill(const State& state, std::int32_t rest) const {
+    [[gnu::always_inline]] Fixed fill(const State& state, std::int32_t rest) const {
         Fixed sum = state.sum;
         TOPOPLACE_ASSERT(rest >= 0);
         std::int32_t room = rest;  // on this level or a heavier one

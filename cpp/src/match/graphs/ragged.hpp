@@ -19,7 +19,8 @@ class Ragged {
         close_row();
     }
     void close_row() { ends_.push_back(values_.size()); }
-    std::span<const T> operator[](std::int32_t row) const {
+    // Searches call it within their innermost loops, in files where compilers stop inlining halfway.
+    [[gnu::always_inline]] std::span<const T> operator[](std::int32_t row) const {
         const auto i = index(row);
         TOPOPLACE_ASSERT(i < ends_.size());
         const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
