@@ -95,41 +95,6 @@ concept Score =
         { score.bound(state, partial, need) } -> std::same_as<Fixed>;
     };
 
-// A score that is 0 for every embedding, and knows nothing that could shorten the search: a base for those
-// that say more.
-struct ZeroScore {
-    struct State {};
-    struct Tally {};
-
-    template <int W>
-    State root(const Pattern::Impl&, const Bits<W>&) const {
-        return {};
-    }
-    Outlook outlook(const State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>,
-                    std::int32_t) const {
-        return {0, 0};
-    }
-    void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
-    std::size_t num_groups() const { return 0; }
-    template <int W>
-    Bits<W> group(std::size_t, std::int32_t) const {
-        return {};
-    }
-    Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
-    template <int W>
-    Fixed twin_key(std::int32_t v, const Bits<W>&) const {
-        return v;
-    }
-    template <int W>
-    bool are_twins(std::int32_t, std::int32_t, const Bits<W>&) const {
-        return false;
-    }
-    Tally tally(const State&) const { return {}; }
-    void add(Tally&, std::int32_t, std::int32_t) const {}
-    Fixed total(const Tally&) const { return 0; }
-    Fixed within(Fixed score, double) const { return score; }
-};
-
 // How many family edges each free vertex has to placed, to free and to all vertices, up to `top` of them, and
 // the most that vertices to be placed can have together. Two ways to count: by bit-sliced addition of rows
 // where `top` is small, by population counts and histograms where it is not.
@@ -311,14 +276,15 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
     return pattern.spread().most_inside(parts);
 }
 
-// Only asks whether an embedding exists.
-class Existence : public ZeroScore {
+// Only asks whether an embedding exists: each scores 0.
+class Existence {
   public:
     static constexpr bool kFollowsWeights = true;  // an automorphism that keeps the weights keeps the score
 
     struct State {
         bool is_possible = true;  // the components are large enough
     };
+    struct Tally {};
 
     explicit Existence(const BitRows& adjacency) : adjacency_(adjacency) {}
 
@@ -335,6 +301,11 @@ class Existence : public ZeroScore {
         return {0, 0};
     }
     void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
+    std::size_t num_groups() const { return 0; }
+    template <int W>
+    Bits<W> group(std::size_t, std::int32_t) const {
+        return {};
+    }
     Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
     template <int W>
     Fixed twin_key(std::int32_t v, const Bits<W>& usable) const {
@@ -345,6 +316,9 @@ class Existence : public ZeroScore {
         return (adjacency_.get<W>(index(u)) & others) == (adjacency_.get<W>(index(v)) & others);
     }
     Tally tally(const State&) const { return {}; }
+    void add(Tally&, std::int32_t, std::int32_t) const {}
+    Fixed total(const Tally&) const { return 0; }
+    Fixed within(Fixed score, double) const { return score; }
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed) const {
         if (!state.is_possible) return kNoScore;
