@@ -83,3 +83,15 @@ def test_busy_gpus_from_the_output_of_a_tool(call: Call, tmp_path: Path) -> None
     (tmp_path / "other.txt").write_text("Name=gpu File=/dev/nvidia[0-3]\n", "utf-8")
     done = call("place", "dgx1-v100", "--busy-from", tmp_path / "other.txt", "--gpus", "2")
     assert "other.txt: gres.conf of Slurm does not tell which GPUs are in use" in done.err
+
+
+def test_gpus_in_use_by_the_text_are_named_unless_they_are_taken(call: Call, tmp_path: Path) -> None:
+    text = "NODELIST STATE GRES GRES_USED\nn1 mixed gpu:a100:4 gpu:a100:1(IDX:0)\n"
+    (tmp_path / "nodes.txt").write_text(text, "utf-8")
+    done = call("place", tmp_path / "nodes.txt", "--gpus", "1")
+    assert done.out.startswith(
+        "note: The GPUs that jobs hold are free here; --busy-from reads which they are"
+    )
+    done = call("place", tmp_path / "nodes.txt", "--gpus", "1", "--busy-from", tmp_path / "nodes.txt")
+    assert "note" not in done.out
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=1")

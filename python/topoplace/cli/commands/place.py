@@ -86,6 +86,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         writing.as_json(explained.to_dict(cluster.topology))
     else:
+        if not (arguments.busy or arguments.busy_from):
+            _print_busy_notes(cluster.topology)
         _print(job, cluster, explained, placed)
     if picture and placed:
         from topoplace.experiments.report import plots
@@ -147,6 +149,13 @@ def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Poli
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
+
+
+def _print_busy_notes(topology: Topology) -> None:
+    """Print what the text says of GPUs in use, which are free for want of --busy-from."""
+    for note in topology.notes:
+        if "free here" in note:
+            print(f"note: {note}")
 
 
 def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Placement | None) -> None:
