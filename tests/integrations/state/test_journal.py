@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
@@ -428,3 +429,10 @@ def test_copy_of_a_journal_in_use(tmp_path: Path) -> None:
         shutil.copy(f"{tmp_path / 'j'}-wal", tmp_path / "copy-wal")
     with Journal(tmp_path / "copy") as journal:
         assert list(journal.latest()) == ["7"]
+
+
+def test_another_thread_is_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal, ThreadPoolExecutor(1) as others:
+        with pytest.raises(JournalError, match="only the thread that opened the journal may use it"):
+            others.submit(journal.latest).result()
+        assert journal.latest() == {}

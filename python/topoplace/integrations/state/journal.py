@@ -283,7 +283,9 @@ class Journal:
         try:
             yield
         except sqlite3.Error as error:
-            raise JournalError(f"{self._path}: {error}") from None
+            other_thread = isinstance(error, sqlite3.ProgrammingError) and "thread" in str(error)
+            why = "only the thread that opened the journal may use it" if other_thread else error
+            raise JournalError(f"{self._path}: {why}") from None
         except UnicodeDecodeError:  # of a message of SQLite that cites the damaged place
             raise JournalError(f"{self._path}: its tables are damaged") from None
         except JournalError as error:
