@@ -95,3 +95,11 @@ def test_gpus_in_use_by_the_text_are_named_unless_they_are_taken(call: Call, tmp
     done = call("place", tmp_path / "nodes.txt", "--gpus", "1", "--busy-from", tmp_path / "nodes.txt")
     assert "note" not in done.out
     assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=1")
+
+
+def test_a_busy_gpu_of_a_node_that_is_drained_is_no_fault(call: Call, tmp_path: Path) -> None:
+    rows = ("n1 draining gpu:a100:2 gpu:a100:1(IDX:0)", "n2 idle gpu:a100:2 gpu:a100:0")
+    (tmp_path / "nodes.txt").write_text("\n".join(("NODELIST STATE GRES GRES_USED", *rows, "")), "utf-8")
+    done = call("place", tmp_path / "nodes.txt", "--gpus", "2", "--busy-from", tmp_path / "nodes.txt")
+    assert done.code == 0
+    assert "n2: CUDA_DEVICE_ORDER" in done.out or done.out.splitlines()[2].startswith("2 3")

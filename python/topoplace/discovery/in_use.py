@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -24,10 +25,12 @@ class InUse:
 
 
 def gpus(found: Iterable[InUse], topology: Topology) -> tuple[int, ...]:
-    """Return the GPUs of `topology` that are in use, ascending. TopologyError names a GPU that it does not have.
+    """Return the GPUs of `topology` that are in use, ascending.
 
-    Machines that the topology does not have are left out.
+    Machines are the same if their names are, or their names up to the first dot. Machines that the topology does not
+    have are left out. TopologyError names a GPU that a machine does not have, and machines if none is in the topology.
     """
+    found = tuple(found)
     numbers = device_numbers(topology)
     known = {
         (machine, by_place, index if by_place else numbers[gpu]): gpu
@@ -35,18 +38,43 @@ def gpus(found: Iterable[InUse], topology: Topology) -> tuple[int, ...]:
         for index, gpu in enumerate(own)
         for by_place in (True, False)
     }
-    only = topology.machine_names[0] if topology.num_machines == 1 else None
+    same = _same_machines({one.machine for one in found}, topology)
     taken: set[int] = set()
     for one in found:
-        machine = only if one.machine is None or only is not None else one.machine
+        machine = same.get(one.machine)
         if machine is None:
-            raise TopologyError(
-                f"the text does not name its machine, and the topology has {topology.num_machines}"
-            )
-        if machine not in topology.gpus_of:
             continue
         gpu = known.get((machine, one.by_place, one.number))
         if gpu is None:
             raise TopologyError(f"machine {_checks.shown(machine)} has no GPU {one.number}, which is in use")
         taken.add(gpu)
     return tuple(sorted(taken))
+
+
+def _same_machines(names: Collection[str | None], topology: Topology) -> dict[str | None, str]:
+    """Return the machine of the topology by its name in a text; names of machines that it does not have are left out.
+
+    A text about one machine is about that of a topology of one.
+    """
+    if topology.num_machines == 1 and len(names) == 1:
+        return dict.fromkeys(names, topology.machine_names[0])
+    if None in names:
+        raise TopologyError(
+            f"the text does not name its machine, and the topology has {topology.num_machines}"
+        )
+    named = [name for name in names if name is not None]
+    whole = set(topology.machine_names)
+    by_host = {name.partition(".")[0]: name for name in topology.machine_names}
+    hosts = Counter(name.partition(".")[0] for name in (*named, *topology.machine_names))
+    same: dict[str | None, str] = {}
+    for name in named:
+        host = name.partition(".")[0]
+        if name in whole:
+            same[name] = name
+        elif hosts[host] == 2 and host in by_host:
+            same[name] = by_host[host]
+    if named and not same:
+        listed = ", ".join(sorted(named)[:4]) + (", …" if len(named) > 4 else "")
+        have = ", ".join(topology.machine_names[:4]) + (", …" if topology.num_machines > 4 else "")
+        raise TopologyError(f"the text is about other machines ({listed}) than the topology ({have})")
+    return same

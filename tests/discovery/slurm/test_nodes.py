@@ -212,3 +212,24 @@ def test_unknown_is_the_default_of_slurm_conf_and_a_fault_of_scontrol() -> None:
 def test_a_table_with_bars() -> None:
     text = "NODELIST|GRES|GRES_USED\ng1|gpu:a100:4|gpu:a100:1(IDX:2)\n"
     assert discovery.busy_gpus(text, discovery.read(text)) == (2,)
+
+
+def test_busy_gpus_by_the_names_of_hosts() -> None:
+    cluster = tp.Topology.cluster(tp.machines.get("minsky"), names=["n1", "n2"])
+    text = "GRES_USED NODELIST\ngpu:1(IDX:0) n1.lab\ngpu:1(IDX:3) n2.lab\ngpu:1(IDX:2) n3.lab\n"
+    assert discovery.busy_gpus(text, cluster) == (0, 7)
+    alone = tp.Topology.cluster(tp.machines.get("minsky"), names=["n2"])
+    assert discovery.busy_gpus(text, alone) == (3,)
+    with pytest.raises(
+        tp.TopologyError, match=r"other machines \(n1.lab, n2.lab, n3.lab\) than .* \(machine0\)"
+    ):
+        discovery.busy_gpus(text, tp.machines.get("minsky"))
+    twice = "GRES_USED NODELIST\ngpu:1(IDX:0) n1.lab\ngpu:1(IDX:1) n1.other\n"
+    with pytest.raises(tp.TopologyError, match="other machines"):
+        discovery.busy_gpus(twice, cluster)
+
+
+@pytest.mark.parametrize("state", ["drng", "drained*", "inval", "idle~", "mixed#", "boot^", "futr", "idle*"])
+def test_short_states_of_nodes_that_are_closed(state: str) -> None:
+    text = f"NODELIST STATE GRES\nn1 {state} gpu:a100:2\nn2 idle gpu:a100:2\n"
+    assert tp.read(text).unhealthy_gpus == (0, 1)

@@ -112,8 +112,9 @@ def _cluster(topology: Topology, arguments: argparse.Namespace) -> Cluster:
         taken |= dict.fromkeys(reading.busy_gpus(arguments.busy_from, topology))
     if sliced := sorted(taken.keys() & set(cluster.sliced_gpus)):
         raise ValueError(f"--busy: GPU {sliced[0]} is cut by --slice; a job takes the whole of a busy GPU")
+    taken = dict.fromkeys(taken.keys() - set(cluster.out_of_service()))  # these no job gets anyway
     if taken:
-        cluster.allocate("busy", list(taken))
+        cluster.allocate("busy", sorted(taken))
     return cluster
 
 

@@ -46,8 +46,11 @@ _DEVICE_TYPE = re.compile(r"g[0-9]{1,4}")
 """A type for each device, as topoplace writes them: no model."""
 _ALLOCATED = re.compile(r"gres/gpu=([0-9]{1,9})")
 _NONE = frozenset(("", "(null)", "N/A", "n/a"))
-_CLOSED = re.compile(r"(?:down|drain|fail|maint|future|unk|not_responding|power|reboot)\w*", re.IGNORECASE)
-_NOT_RESPONDING = "*"
+_CLOSED = re.compile(
+    r"(?:down|drain|drng|fail|maint|fut|inval|unk|block|not?_resp|pow|reboot|boot)\w*", re.IGNORECASE
+)
+_CLOSED_SIGNS = "*~#%!"
+"""What `sinfo` writes after the state of a node that does not respond, or is powered down, up or about to be."""
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
 _WHICH = "`scontrol show node -d` tells which"
 
@@ -70,7 +73,7 @@ class _SlurmNode:
     def closed(self) -> str:
         """Return the first word of its state for which Slurm starts nothing on it; "" if it does."""
         word = next((word for word in re.split(r"[+,\s]+", self.state) if _CLOSED.match(word)), "")
-        return word or (self.state if self.state.endswith(_NOT_RESPONDING) else "")
+        return word or (self.state if self.state.endswith(tuple(_CLOSED_SIGNS)) else "")
 
 
 def recognised(text: str) -> bool:
