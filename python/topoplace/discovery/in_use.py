@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -63,18 +63,20 @@ def _same_machines(names: Collection[str | None], topology: Topology) -> dict[st
             f"the text does not name its machine, and the topology has {topology.num_machines}"
         )
     named = [name for name in names if name is not None]
-    whole = set(topology.machine_names)
-    by_host = {name.partition(".")[0]: name for name in topology.machine_names}
-    hosts = Counter(name.partition(".")[0] for name in (*named, *topology.machine_names))
-    same: dict[str | None, str] = {}
-    for name in named:
-        host = name.partition(".")[0]
-        if name in whole:
-            same[name] = name
-        elif hosts[host] == 2 and host in by_host:
-            same[name] = by_host[host]
+    hosts = Counter(map(_host, (*named, *topology.machine_names)))
+    machine_of = {name: name for name in topology.machine_names}
+    by_host = {_host(name): name for name in topology.machine_names if hosts[_host(name)] == 2}
+    found = {name: machine_of.get(name) or by_host.get(_host(name)) for name in named}
+    same: dict[str | None, str] = {name: machine for name, machine in found.items() if machine}
     if named and not same:
-        listed = ", ".join(sorted(named)[:4]) + (", …" if len(named) > 4 else "")
-        have = ", ".join(topology.machine_names[:4]) + (", …" if topology.num_machines > 4 else "")
+        listed, have = _some(sorted(named)), _some(topology.machine_names)
         raise TopologyError(f"the text is about other machines ({listed}) than the topology ({have})")
     return same
+
+
+def _host(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")

@@ -233,3 +233,22 @@ def test_busy_gpus_by_the_names_of_hosts() -> None:
 def test_short_states_of_nodes_that_are_closed(state: str) -> None:
     text = f"NODELIST STATE GRES\nn1 {state} gpu:a100:2\nn2 idle gpu:a100:2\n"
     assert tp.read(text).unhealthy_gpus == (0, 1)
+
+
+def test_gpus_of_which_jobs_hold_shards_or_percentages_are_in_use() -> None:
+    used = "gpu:l40s:1(IDX:0),shard:l40s:10(0/8,8/8,2/8,0/8)"
+    text = f"NodeName=n1 Gres=gpu:l40s:4,shard:32 GresUsed={used} State=MIXED CPUAlloc=4\n"
+    assert discovery.busy_gpus(text, tp.read(text)) == (0, 1, 2)
+    text = "NodeName=n1 Gres=gpu:2,mps:200 GresUsed=gpu:0,mps:50(0/100,50/100) State=MIXED CPUAlloc=4\n"
+    assert discovery.busy_gpus(text, tp.read(text)) == (1,)
+
+
+def test_the_record_default_is_no_node_and_fills_later_ones() -> None:
+    text = (
+        "NodeName=DEFAULT Gres=gpu:h100:2 State=UNKNOWN\n"
+        "NodeName=g[1-2] CPUs=8\nNodeName=g3 State=DOWN\nNodeName=g4 Gres=gpu:a100:1\n"
+    )
+    found = tp.read(text)
+    assert found.machine_names == ("g1", "g2", "g3", "g4")
+    assert found.num_gpus == 7
+    assert found.unhealthy_gpus == (4, 5)

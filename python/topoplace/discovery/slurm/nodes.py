@@ -40,6 +40,7 @@ _KEYS = ("Gres", "GresUsed", "State", "AllocTRES", "Sockets")
 _VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
 _ITEM = re.compile(r"((?:[^,()]|\([^()]*\))+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_][\w.+-]*?))??(?::no_consume)?(?:[:=]([0-9]{1,9}))?(?:\(([^()]*)\))?")
+_SHARED = re.compile(r"(?:shard|mps)(?::[^:()]*){0,2}\(([0-9]{1,9}/[0-9]{1,9}(?:,[0-9]{1,9}/[0-9]{1,9})*)\)")
 _INDEX = re.compile(r"(?:IDX:)?([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _ONE_SOCKET = re.compile(r"S:([0-9]{1,4})")
 _DEVICE_TYPE = re.compile(r"g[0-9]{1,4}")
@@ -51,6 +52,8 @@ _CLOSED = re.compile(
 )
 _CLOSED_SIGNS = "*~#%!"
 """What `sinfo` writes after the state of a node that does not respond, or is powered down, up or about to be."""
+_DEFAULT = "DEFAULT"
+"""The name of a record of slurm.conf that has what the records after it leave out."""
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
 _WHICH = "`scontrol show node -d` tells which"
 
@@ -235,6 +238,7 @@ def _held(node: _SlurmNode) -> Iterator[InUse]:
             if count and len(places) != count:
                 raise TopologyError(f"{node.where}{count} GPUs are in use, but not which they are; {_WHICH}")
             yield from (InUse(node.name, place, by_place=True) for place in places)
+        yield from (InUse(node.name, place, by_place=True) for place in _shared_places(node.used))
         return
     total = sum(count for _, count, _ in _kinds(node))
     if total and node.allocated is None:
@@ -243,6 +247,14 @@ def _held(node: _SlurmNode) -> Iterator[InUse]:
     if 0 < used < total:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
     yield from (InUse(node.name, place, by_place=True) for place in range(used))
+
+
+def _shared_places(used: str) -> Iterator[int]:
+    """Yield the places of GPUs of which jobs hold a part, from the shards or percentages of MPS in GresUsed."""
+    for item in _ITEM.findall(used):
+        if match := _SHARED.fullmatch(item.removeprefix("gres/").removeprefix("gres:")):
+            shares = match[1].split(",")
+            yield from (place for place, share in enumerate(shares) if int(share.partition("/")[0]))
 
 
 def _of_jobs(document: Fields) -> Iterator[InUse]:
@@ -332,11 +344,15 @@ def _cells(line: str) -> list[str]:
 def _records(text: str) -> Iterator[_SlurmNode]:
     """Yield the nodes of records that begin with NodeName=, on one line or several."""
     starts = [match.start() for match in _RECORD.finditer(text)]
+    defaults: dict[str, str] = {}
     for start, end in pairwise([*starts, len(text)]):
         number = text.count("\n", 0, start) + 1
         record = text[start:end].split("\n\n")[0].lstrip()
         names, rest = re.split(r"\s", record.removeprefix("NodeName="), maxsplit=1)
-        values = dict(_VALUE.findall(rest))
+        values = defaults | dict(_VALUE.findall(rest))
+        if names == _DEFAULT:
+            defaults = values
+            continue
         for name in host_list.expanded(names, f"line {number}: NodeName"):
             where = f"line {number}: node {_checks.shown(name)}: "
             state = values.get("State", "")
