@@ -79,3 +79,73 @@ def test_the_first_of_several_logs_is_read() -> None:
 def test_refusals(text: str, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         smi_query.parse(text)
+
+
+SICK = """\
+==============NVSMI LOG==============
+Attached GPUs                   : 1
+GPU 00000000:18:00.0
+    Product Name                : NVIDIA H100 80GB HBM3
+    Compute Mode                : Default
+    MIG Mode
+        Pending                 : Disabled
+    PCI
+        GPU Link Info
+            Link Width
+                Max             : 16x
+                Current         : 16x
+    Remapped Rows
+        Pending                 : No
+        Remapping Failure Occurred : No
+    GPU Recovery Action         : None
+    Fabric
+        State                   : Completed
+        Status                  : Success
+        Health
+            Bandwidth           : Full
+            Route Recovery in progress : False
+            Route Unhealthy     : False
+            Access Timeout Recovery : False
+"""
+
+
+def test_a_sound_gpu_has_no_note() -> None:
+    found = tp.Topology.from_text(SICK)
+    assert found.gpus[0].healthy
+    assert not [note for note in found.notes if note.startswith("GPU0")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "healthy", "note"),
+    [
+        ("Occurred : No", "Occurred : Yes", False, "could not be remapped"),
+        ("Pending                 : No", "Pending : Yes", True, "wait for a reset"),
+        ("Unhealthy     : False", "Unhealthy : True", False, "route in the NVLink fabric is unhealthy"),
+        ("Timeout Recovery : False", "Timeout Recovery : True", False, "timeout"),
+        ("in progress : False", "in progress : True", True, "is being recovered"),
+        (": Full", ": Degraded", True, "bandwidth of its NVLink fabric is 'Degraded'"),
+        ("Action         : None", "Action : Drain and Reset", False, "Drain and Reset"),
+        ("Action         : None", "Action : Drain P2P", True, "Drain P2P"),
+        ("Mode                : Default", "Mode : Prohibited", False, "Prohibited"),
+        ("Mode                : Default", "Mode : Exclusive_Process", True, "Exclusive_Process"),
+        ("Current         : 16x", "Current : 4x", True, "its PCIe link has 4 of 16 lanes"),
+    ],
+)
+def test_health(old: str, new: str, healthy: bool, note: str) -> None:
+    assert old in SICK
+    found = tp.Topology.from_text(SICK.replace(old, new))
+    assert found.gpus[0].healthy is healthy
+    (said,) = [one for one in found.notes if one.startswith("GPU0")]
+    assert note in said
+    assert any(said == finding.why for finding in found.check())
+
+
+def test_health_in_xml() -> None:
+    rows = "<remapped_row_pending>{}</remapped_row_pending><remapped_row_failure>{}</remapped_row_failure>"
+    text = (
+        "<nvidia_smi_log><gpu id='00000000:18:00.0'><remapped_rows>{}</remapped_rows></gpu></nvidia_smi_log>"
+    )
+    broken = smi_query.parse(text.format(rows.format("No", "Yes")))
+    waiting = smi_query.parse(text.format(rows.format("Yes", "No")))
+    assert (broken.gpus[0].healthy, waiting.gpus[0].healthy) == (False, True)
+    assert "GPU0: rows of its memory wait for a reset to be remapped." in waiting.notes

@@ -73,3 +73,36 @@ def test_errors_of_the_tool_are_noted() -> None:
 def test_refusals(text: str, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         smi_table.parse(text)
+
+
+SICK = """\
+| NVIDIA-SMI 570.124.06    Driver Version: 570.124.06    CUDA Version: 12.8     |
+|   0  NVIDIA B200     On  |   00000000:1B:00.0 Off |                    0 |
+| N/A   33C    P0   144W / 1000W |  0MiB / 183359MiB |      0%      Default |
++--------------------------+------------------------+----------------------+
+|   1  NVIDIA B200     On  |   00000000:43:00.0 Off |                    0 |
+| ERR!  35C    P0   540W / 1000W |  0MiB / 183359MiB |      0%   E. Process |
++--------------------------+------------------------+----------------------+
+|   2  NVIDIA B200     On  |   00000000:52:00.0 Off |                 ERR! |
+| ERR!  35C    P0   540W / 1000W |  0MiB / 183359MiB |      0%      Default |
++--------------------------+------------------------+----------------------+
+|   3  NVIDIA B200     On  |   00000000:61:00.0 Off |                    0 |
+| N/A   35C    P0   540W / 1000W |  GPU is lost      |      0%      Default |
++--------------------------+------------------------+----------------------+
+|   4  NVIDIA B200     On  |   00000000:71:00.0 Off |                    0 |
+| N/A   35C    P0   540W / 1000W |  0MiB / 183359MiB |      0%   Prohibited |
++--------------------------+------------------------+----------------------+
+Unable to determine the device handle for GPU5: 0000:81:00.0: Unknown Error
+"""
+
+
+def test_broken_gpus() -> None:
+    found = tp.Topology.from_text(SICK)
+    assert [gpu.healthy for gpu in found.gpus] == [True, True, False, False, False]
+    assert {
+        "GPU1: fields that are ERR!: 1; its compute mode is E. Process.",
+        "GPU2 is marked unhealthy: fields that are ERR!: 2.",
+        "GPU3 is marked unhealthy: the driver has lost it.",
+        "GPU4 is marked unhealthy: its compute mode is Prohibited.",
+    } < {*found.notes}
+    assert any(note.startswith("A GPU is missing: ") and "0000:81:00.0" in note for note in found.notes)

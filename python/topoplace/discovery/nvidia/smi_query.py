@@ -1,8 +1,9 @@
 """Reader of `nvidia-smi -q`, as text or, with -x, as XML: what the driver knows of each GPU of a machine.
 
-These are read: model, UUID, PCI address, PCIe generation and width, memory, MIG slices, processes, and the state of the
-NVLink fabric. GPUs that have joined one fabric meet in its switches. How others are connected is not given: their links
-are of kind UNKNOWN. Both forms become one list of paths and values for each GPU.
+These are read: model, UUID, PCI address, PCIe generation and width, memory, MIG slices, processes, health,
+and the state of the NVLink fabric. GPUs that have joined one fabric meet in its switches. How others are
+connected is not given: their links are of kind UNKNOWN. Both forms become one list of paths and values for
+each GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from topoplace import _checks
 from topoplace.discovery.in_use import InUse
-from topoplace.discovery.nvidia import gpu_line, mig
+from topoplace.discovery.nvidia import gpu_line, mig, smi_health
 from topoplace.discovery.nvidia.smi_table import IDLE_MIB
 from topoplace.discovery.text import decode, xml_tree
 from topoplace.discovery.text.xml_tree import Element
@@ -90,6 +91,10 @@ class _Block:
         return any("C" in kind for kind in kinds) or (self.number("fbmemoryusage", "used") or 0) > IDLE_MIB
 
     @property
+    def healthy(self) -> bool:
+        return not any(smi_health.faults(self.get))
+
+    @property
     def clique(self) -> str | None:
         """Return ClusterUUID and CliqueId of the fabric that it has joined, joined by a dot; None if it has not."""
         if self.get("fabric", "state") != "Completed" or self.get("fabric", "status") not in (
@@ -161,6 +166,7 @@ def _gpus(blocks: Sequence[_Block], machine: str) -> Iterator[Gpu]:
                 memory_gb=memory_gb,
                 uuid=block.get("gpuuuid"),
                 bus_id=block.bus_id,
+                healthy=block.healthy,
             )
             index += 1
         for part in parts:
@@ -172,6 +178,7 @@ def _gpus(blocks: Sequence[_Block], machine: str) -> Iterator[Gpu]:
                 machine,
                 memory_gb=own * _MIB / 1e9 or None,
                 bus_id=block.bus_id,
+                healthy=block.healthy,
                 parent=f"GPU{number}",
                 fraction=mig.share_of(
                     block.model or "", part.number("multiprocessorcount") or 0, own / (mib or own or 1)
@@ -218,14 +225,18 @@ def _notes(blocks: Sequence[_Block], links: Sequence[tuple[int, int, Link]]) -> 
 
 
 def _troubles(blocks: Sequence[_Block]) -> Iterator[str]:
-    """Yield a note on each GPU outside its fabric, or that asks for a recovery."""
+    """Yield notes on each GPU that is broken, is outside its fabric, or has lost lanes of its PCIe link."""
     for number, block in enumerate(blocks):
         state, status = block.get("fabric", "state"), block.get("fabric", "status")
         if state is not None and block.clique is None:
             yield f"GPU{number} has not joined its NVLink fabric: state {state}, status {status or 'not given'}."
-        action = block.get("gpurecoveryaction")
-        if action is not None:
-            yield f"GPU{number} asks for a recovery: {_checks.shown(action)}."
+        if faults := list(smi_health.faults(block.get)):
+            yield f"GPU{number} is marked unhealthy: {'; '.join(faults)}."
+        if doubts := list(smi_health.doubts(block.get)):
+            yield f"GPU{number}: {'; '.join(doubts)}."
+        most, lanes = block.number("linkwidth", "max"), block.number("linkwidth", "current")
+        if most and lanes and lanes < most:  # an idle link keeps its width, unlike its speed
+            yield f"GPU{number}: its PCIe link has {lanes} of {most} lanes."
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Reader of the table that `nvidia-smi` prints: the GPUs of a machine, their MIG slices, and which of them are in use.
 
-A GPU is in use if the list of processes has one that computes on it, or if more of its memory is used than an idle GPU
-needs: processes in other containers are not listed. Graphics alone, such as a desktop, does not count. The table does
-not tell how the GPUs are connected: their links are of kind UNKNOWN.
+A GPU is in use if the list of processes has one that computes on it, or if more of its memory is used than an
+idle GPU needs: processes in other containers are not listed. Graphics alone, such as a desktop, does not
+count. A GPU is unhealthy if it is lost, if several of its fields are ERR!, or if its compute mode is
+Prohibited. The table does not tell how the GPUs are connected: their links are of kind UNKNOWN.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from topoplace.discovery.in_use import InUse
 from topoplace.discovery.nvidia import gpu_line, mig
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
-from topoplace.topology.devices import Gpu
+from topoplace.topology.devices import MISSING_GPU, Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, model_known
 from topoplace.topology.topology import Topology
@@ -35,10 +36,15 @@ _PROCESS = re.compile(
 )
 _BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
 _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
+_MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
+_NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
+_SEVERAL = 2
+"""Fields with ERR! that mean more than a broken fan or sensor."""
 _ELLIPSIS = re.compile(r"\.\.+$")
 IDLE_MIB = 1024
 """Memory that the driver and its tools may use on a GPU without a job."""
 _MIB = 1024**2
+_LONGEST = 160
 
 
 @dataclass(slots=True)
@@ -54,6 +60,31 @@ class _Row:
     """True if a process that computes on it is listed."""
     slices: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """Memory in MiB and number of multiprocessors of each MIG slice, by its number."""
+
+    errors: int = 0
+    """The number of fields that are ERR!."""
+    lost: bool = False
+    mode: str = ""
+    """Its compute mode if that is not the default."""
+
+    def add(self, line: str) -> None:
+        """Take from one of its lines what it tells about its health."""
+        self.errors += line.count("ERR!")
+        self.lost = self.lost or "GPU is lost" in line
+        if mode := _MODE.search(line):
+            self.mode = mode[1]
+
+    @property
+    def healthy(self) -> bool:
+        return not (self.lost or self.errors >= _SEVERAL or self.mode == "Prohibited")
+
+    def troubles(self) -> str:
+        """Return what is wrong with it; "" for nothing."""
+        said = (
+            "the driver has lost it" if self.lost else "",
+            f"fields that are ERR!: {self.errors}" if self.errors else "",
+        )
+        return "; ".join(filter(None, (*said, f"its compute mode is {self.mode}" if self.mode else "")))
 
     @property
     def in_use(self) -> bool:
@@ -103,10 +134,24 @@ def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
         yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
     if used := [f"GPU{row.number} {row.used_mib}" for row in rows if row.used_mib]:
         yield f"MiB of memory in use: {', '.join(used)}."
+    for row in rows:
+        if troubles := row.troubles():
+            yield f"GPU{row.number}{'' if row.healthy else ' is marked unhealthy'}: {troubles}."
+    for line in _lost_lines(text):
+        yield f"{MISSING_GPU}{_checks.shown(line, _LONGEST)}."
     if (tables := len(_RECOGNISED.findall(text))) > 1:
         yield f"The text has {tables} tables; the first is read."
     lines = decode.numbered_lines(_first_table(text))
-    yield from unread.note(lines, lambda _, line: _BORDER.match(line.strip()), _COMMAND)
+    yield from unread.note(
+        lines, lambda _, line: _BORDER.match(line.strip()) or _NO_HANDLE.match(line.strip()), _COMMAND
+    )
+
+
+def _lost_lines(text: str) -> Iterator[str]:
+    """Yield the lines that name a GPU for which the driver has no handle."""
+    for _, line in decode.numbered_lines(_first_table(text)):
+        if _NO_HANDLE.match(line.strip()):
+            yield line.strip()
 
 
 def _gpus(rows: Sequence[_Row], machine: str) -> Iterator[Gpu]:
@@ -114,7 +159,15 @@ def _gpus(rows: Sequence[_Row], machine: str) -> Iterator[Gpu]:
     for row in rows:
         memory_gb = row.total_mib * _MIB / 1e9 if row.total_mib else None
         if not row.slices:
-            yield Gpu(index, f"GPU{row.number}", row.model, machine, memory_gb=memory_gb, bus_id=row.bus_id)
+            yield Gpu(
+                index,
+                f"GPU{row.number}",
+                row.model,
+                machine,
+                memory_gb=memory_gb,
+                bus_id=row.bus_id,
+                healthy=row.healthy,
+            )
             index += 1
         for number, (mib, multiprocessors) in sorted(row.slices.items()):
             fraction = mig.share_of(row.model, multiprocessors, mib / (row.total_mib or mib))
@@ -125,6 +178,7 @@ def _gpus(rows: Sequence[_Row], machine: str) -> Iterator[Gpu]:
                 machine,
                 memory_gb=mib * _MIB / 1e9,
                 bus_id=row.bus_id,
+                healthy=row.healthy,
                 parent=f"GPU{row.number}",
                 fraction=fraction,
             )
@@ -141,6 +195,7 @@ def _rows(text: str) -> list[_Row]:
     """Return the GPUs of the first table in `text`, with what the lines below each say of it."""
     rows: dict[int, _Row] = {}
     here: _Row | None = None
+    inside = False
     for number, line in decode.numbered_lines(_first_table(text)):
         plain = line.strip()
         gpu_line.refuse_elided(number, line)
@@ -148,6 +203,7 @@ def _rows(text: str) -> list[_Row]:
             if int(gpu[1]) in rows:
                 raise TopologyError(f"line {number}: GPU {gpu[1]} appears twice")
             here = rows[int(gpu[1])] = _Row(int(gpu[1]), gpu[2], gpu[3])
+            inside = True
         elif part := _SLICE.fullmatch(plain):
             if row := rows.get(int(part[1])):
                 row.slices[int(part[2])] = int(part[3]), int(part[4])
@@ -156,6 +212,9 @@ def _rows(text: str) -> list[_Row]:
                 row.computes = True
         elif here is not None and here.total_mib is None and (memory := _MEMORY.fullmatch(plain)):
             here.used_mib, here.total_mib = int(memory[1]), int(memory[2])
+        inside = inside and plain.startswith("|")
+        if here is not None and inside:
+            here.add(plain)
     if not rows:
         raise TopologyError("the table has no GPU; `nvidia-smi -L` says why")
     if len(rows) > gpu_line.MAX_GPUS:

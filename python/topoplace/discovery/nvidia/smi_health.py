@@ -1,0 +1,57 @@
+"""What `nvidia-smi -q` tells of the health of one GPU: why it cannot run jobs, and what an operator should look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from topoplace import _checks
+
+Get = Callable[..., str | None]
+"""Returns the first value whose path ends with these words; None for one that is not given."""
+
+_OUT_OF_ORDER = frozenset(("Reset", "GPU Reset", "Reboot", "Node Reboot", "Drain and Reset"))
+"""Actions of recovery before which a GPU gets no new jobs. `Drain P2P` stops only traffic between GPUs."""
+_YES = ("Yes", "True")
+_HEALTH = ("fabric", "health")
+
+
+def faults(get: Get) -> Iterator[str]:
+    """Yield why a GPU cannot run jobs; nothing for one that can."""
+    if get("remappingfailureoccurred") in _YES or get("remappedrowfailure") in _YES:
+        yield "rows of its memory could not be remapped"
+    if get(*_HEALTH, "routeunhealthy") in _YES:
+        yield "its route in the NVLink fabric is unhealthy"
+    if get(*_HEALTH, "accesstimeoutrecovery") in _YES:
+        yield "it recovers from a timeout in the NVLink fabric"
+    if (action := get("gpurecoveryaction")) in _OUT_OF_ORDER:
+        yield f"it asks for a recovery: {action}"
+    if get("computemode") == "Prohibited":
+        yield "its compute mode is Prohibited"
+
+
+def doubts(get: Get) -> Iterator[str]:
+    """Yield what is wrong with a GPU that can run jobs all the same."""
+    pending = (get("remappedrows", "pending"), get("remappedrowpending"))
+    if any(value in _YES for value in pending):
+        yield "rows of its memory wait for a reset to be remapped"
+    if get("retiredpages", "pendingpageblacklist") in _YES or get("pendingretirement") in _YES:
+        yield "pages of its memory wait for a restart to be retired"
+    yield from _fabric(get)
+    action = get("gpurecoveryaction")
+    if action is not None and action not in _OUT_OF_ORDER:
+        yield f"it asks for a recovery: {_checks.shown(action)}"
+    mode = get("computemode")
+    if mode not in (None, "Default", "Prohibited"):
+        yield f"its compute mode is {_checks.shown(mode)}"
+
+
+def _fabric(get: Get) -> Iterator[str]:
+    """Yield what the fabric's health says beyond `faults`."""
+    if (bandwidth := get(*_HEALTH, "bandwidth")) not in (None, "Full"):
+        yield f"the bandwidth of its NVLink fabric is {_checks.shown(bandwidth)}"
+    if get(*_HEALTH, "routerecoveryinprogress") in _YES:
+        yield "its route in the NVLink fabric is being recovered"
+    if wrong := get(*_HEALTH, "incorrectconfiguration"):
+        yield f"its NVLink fabric has an incorrect configuration: {_checks.shown(wrong)}"
+    if (summary := get(*_HEALTH, "summary")) not in (None, "Healthy"):
+        yield f"the health of its NVLink fabric is {_checks.shown(summary)}"
