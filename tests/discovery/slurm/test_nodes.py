@@ -252,3 +252,20 @@ def test_the_record_default_is_no_node_and_fills_later_ones() -> None:
     assert found.machine_names == ("g1", "g2", "g3", "g4")
     assert found.num_gpus == 7
     assert found.unhealthy_gpus == (4, 5)
+
+
+def test_a_partition_is_no_part_of_the_last_node() -> None:
+    text = """NodeName=DEFAULT CPUs=64 Gres=gpu:h100:8 State=UNKNOWN
+NodeName=g[1-2]
+
+NodeName=DEFAULT Sockets=2
+NodeName=g3 State=DOWN
+NodeName=g4\tGres=gpu:a100:4
+NodeName=login Gres=""
+# State=DOWN
+PartitionName=all Nodes=ALL State=DOWN
+"""
+    found = discovery.read(text)
+    assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"g1": 8, "g2": 8, "g3": 8, "g4": 4}
+    assert [gpu.healthy for gpu in found.gpus] == [True] * 16 + [False] * 8 + [True] * 4
+    assert "Without GPUs, and left out: login." in found.notes

@@ -210,9 +210,8 @@ def _rows(text: str) -> list[_Row]:
         elif process := _PROCESS.fullmatch(plain):
             if (row := rows.get(int(process[1]))) and "C" in process[2]:
                 row.computes = True
-        elif memory := _MEMORY.fullmatch(plain):
-            if here is not None and not here.total_mib:
-                here.used_mib, here.total_mib = int(memory[1]), int(memory[2])
+        elif (memory := _MEMORY.fullmatch(plain)) and here is not None and not here.total_mib:
+            here.used_mib, here.total_mib = int(memory[1]), int(memory[2])
         inside = inside and plain.startswith("|")
         if here is not None and inside:
             here.add(plain)

@@ -31,6 +31,8 @@ _TABLE = re.compile(
     rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\]| \t]+\r?$", re.MULTILINE
 )
 _RECORD = re.compile(r"^[ \t]*NodeName=(?=\S+[ \t\r\n])", re.MULTILINE)
+_END = re.compile(r"\n(?=\r?\n)|^[ \t]*(?:#|(?:PartitionName|DownNodes|NodeSet)=)", re.MULTILINE)
+"""Where a record ends at the latest."""
 _SHOWN = re.compile(r"\b(?:Gres(?:Used|Drain)?|CfgTRES|CPUAlloc|CPUTot|CoresPerSocket|RealMemory|Sockets)=")
 _RUNS_NOW = re.compile(r"\bCPUAlloc=|\bAllocTRES=|\bNodeAddr=")
 _OF_DEVICES = re.compile(r"\bName=|\bAutoDetect=", re.IGNORECASE)
@@ -52,8 +54,6 @@ _CLOSED = re.compile(
 )
 _CLOSED_SIGNS = "*~#%!"
 """What `sinfo` writes after the state of a node that does not respond, or is powered down, up or about to be."""
-_DEFAULT = "DEFAULT"
-"""The name of a record of slurm.conf that has what the records after it leave out."""
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
 _WHICH = "`scontrol show node -d` tells which"
 
@@ -342,15 +342,18 @@ def _cells(line: str) -> list[str]:
 
 
 def _records(text: str) -> Iterator[_SlurmNode]:
-    """Yield the nodes of records that begin with NodeName=, on one line or several."""
+    """Yield the nodes of records that begin with NodeName=, on one line or several.
+
+    NodeName=DEFAULT of slurm.conf is no node: it gives values that the following ones have unless they say otherwise.
+    """
     starts = [match.start() for match in _RECORD.finditer(text)]
     defaults: dict[str, str] = {}
     for start, end in pairwise([*starts, len(text)]):
         number = text.count("\n", 0, start) + 1
-        record = text[start:end].split("\n\n")[0].lstrip()
-        names, rest = re.split(r"\s", record.removeprefix("NodeName="), maxsplit=1)
-        values = defaults | dict(_VALUE.findall(rest))
-        if names == _DEFAULT:
+        record = _END.split(text[start:end], maxsplit=1)[0].strip()
+        names, rest = [*record.removeprefix("NodeName=").split(maxsplit=1), ""][:2]
+        values = defaults | {key: value.strip('"') for key, value in _VALUE.findall(rest)}
+        if names.upper() == "DEFAULT":
             defaults = values
             continue
         for name in host_list.expanded(names, f"line {number}: NodeName"):
