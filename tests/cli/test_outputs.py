@@ -183,7 +183,7 @@ def test_a_missing_solver_is_named_before_the_work(
     done = call("capacity", "jobs.csv", "times.csv", "--planner", planner)
     remedy = "topoplace: planning by a model needs HiGHS: pip install 'topoplace[capacity]'\n"
     assert (done.code, done.out, done.err) == (2, "", remedy)
-    monkeypatch.setattr("topoplace.experiments.papers.gpuaas.Study", None)
+    monkeypatch.setattr("topoplace.experiments.papers.gpuaas.GpuaasStudy", None)
     assert call("papers", "gpuaas", "--quick").err == remedy
 
 
