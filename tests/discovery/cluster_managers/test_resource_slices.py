@@ -74,3 +74,26 @@ def test_a_template_replaces_what_is_read() -> None:
     assert resource_slices.parse(SLICES, template=template).bandwidth(0, 1) == 50.0
     with pytest.raises(tp.TopologyError, match="3 GPUs, but its template has 4"):
         resource_slices.parse(SLICES, template=tp.Topology.from_links(4, []))
+
+
+def test_taints_of_devices_and_missing_slices() -> None:
+    text = """kind: ResourceSlice
+spec:
+  driver: gpu.nvidia.com
+  nodeName: n1
+  pool: {name: n1, generation: 3, resourceSliceCount: 2}
+  devices:
+  - name: gpu-0
+    attributes: {type: {string: gpu}}
+    taints: [{key: gpu.nvidia.com/xid, value: "79", effect: NoExecute}]
+  - name: gpu-1
+    attributes: {type: {string: gpu}}
+    taints: [{key: seen, effect: None}]
+"""
+    found = tp.read(text)
+    assert found.unhealthy_gpus == (0,)
+    assert set(found.notes) >= {
+        "GPUs with taints, which are marked unhealthy: gpu-0 of n1 (gpu.nvidia.com/xid=79).",
+        "Pools of which slices are missing here: gpu.nvidia.com/n1 (1 of 2).",
+    }
+    assert "Pools" not in " ".join(tp.read(text.replace("Count: 2", "Count: 1")).notes)

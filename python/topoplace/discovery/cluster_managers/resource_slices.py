@@ -11,6 +11,7 @@ as type `mig`, are left out with a note.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class _SliceDevice:
     attributes: Mapping[str, str]
     """By the last part of their names, as texts."""
     memory_gb: float | None
+    taints: tuple[str, ...] = ()
+    """The keys and values of its taints, which keep claims away or evict them."""
 
     @property
     def kind(self) -> str:
@@ -91,7 +94,7 @@ def parse(
     Raises TopologyError naming the line, the slice or the device.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
-    nodes = _nodes(decode.decoded(data, "ResourceSlices"))
+    nodes, incomplete = _nodes(decode.decoded(data, "ResourceSlices"))
     machines = {
         node: machine for node, devices in nodes.items() if (machine := _machine(devices, pcie_gb_per_s))
     }
@@ -108,6 +111,8 @@ def parse(
                 )
         machines = dict.fromkeys(machines, template)
     notes = list(_notes(nodes, machines, template is None))
+    if incomplete:
+        notes.append(f"Pools of which slices are missing here: {switch_tree.some(incomplete)}.")
     return joined(machines, (), name, notes)
 
 
@@ -148,7 +153,7 @@ def _gpu(index: int, device: _SliceDevice, socket: int | None) -> Gpu:
         uuid=attributes.get("uuid"),
         bus_id=address,
         numa_node=device.numa_node,
-        healthy=attributes.get("health", "").lower() not in ("unhealthy", "false"),
+        healthy=not device.taints and attributes.get("health", "").lower() not in ("unhealthy", "false"),
         capability=10 * int(capability[1]) + int(capability[2]) if capability else None,
     )
 
@@ -175,6 +180,14 @@ def _notes(
         yield "ResourceSlices do not tell how the GPUs of a node are connected."
     if without := [node for node in nodes if node not in machines]:
         yield f"Without GPUs, and left out: {switch_tree.some(without)}."
+    tainted = [
+        f"{device.name} of {node} ({', '.join(device.taints)})"
+        for node, devices in nodes.items()
+        for device in devices
+        if device.taints and device.is_gpu
+    ]
+    if tainted:
+        yield f"GPUs with taints, which are marked unhealthy: {switch_tree.some(tainted)}."
     kinds = dict.fromkeys(
         f"{device.kind or 'devices'} of {device.driver}"
         for devices in nodes.values()
@@ -188,20 +201,23 @@ def _notes(
 # ---- slices ----------------------------------------------------------------------------------------------------
 
 
-def _nodes(text: str) -> dict[str, list[_SliceDevice]]:
-    """Return the devices of each node, in the order of the text."""
+def _nodes(text: str) -> tuple[dict[str, list[_SliceDevice]], list[str]]:
+    """Return the devices of each node, in the order of the text, and the pools of which slices are missing."""
     slices = [
         found
         for one in yaml_tree.objects(text, "ResourceSlices")
         if yaml_tree.scalar(one, "kind") in ("ResourceSlice", None) and (found := _slice(one)) is not None
     ]
     newest: dict[tuple[str, str], int] = {}
-    for node, pool, generation, _ in slices:
+    for node, pool, generation, _, _ in slices:
         newest[node, pool] = max(generation, newest.get((node, pool), 0))
+    current = [one for one in slices if one[2] == newest[one[:2]]]
+    given = Counter(one[:2] for one in current)
+    missing = [f"{one[1]} ({given[one[:2]]} of {one[4]})" for one in current if given[one[:2]] < one[4]]
     nodes: dict[str, list[_SliceDevice]] = {}
     seen: set[tuple[str, str, str]] = set()
-    for node, pool, generation, devices in slices:
-        for device in devices if generation == newest[node, pool] else ():
+    for node, _, _, devices, _ in current:
+        for device in devices:
             key = node, device.driver, device.name
             if key in seen:
                 raise TopologyError(
@@ -209,11 +225,11 @@ def _nodes(text: str) -> dict[str, list[_SliceDevice]]:
                 )
             seen.add(key)
             nodes.setdefault(node, []).append(device)
-    return nodes
+    return nodes, list(dict.fromkeys(missing))
 
 
-def _slice(one: Fields) -> tuple[str, str, int, list[_SliceDevice]] | None:
-    """Return node, pool, generation and devices of a slice; None for one that belongs to no node."""
+def _slice(one: Fields) -> tuple[str, str, int, list[_SliceDevice], int] | None:
+    """Return node, pool, generation, devices and the pool's number of slices; None for one that has no node."""
     metadata = yaml_tree.fields(one.get("metadata"), "metadata")
     spec = yaml_tree.fields(one.get("spec"), f"{yaml_tree.at(one)}spec")
     pool = yaml_tree.fields(spec.get("pool"), "pool")
@@ -225,7 +241,8 @@ def _slice(one: Fields) -> tuple[str, str, int, list[_SliceDevice]] | None:
         _device(yaml_tree.fields(item, "a device"), driver) for item in yaml_tree.items(spec, "devices")
     ]
     name = f"{driver}/{yaml_tree.scalar(pool, 'name') or ''}"
-    return node, name, yaml_tree.number(pool, "generation", 0, 1 << 62) or 0, devices
+    count = yaml_tree.number(pool, "resourceSliceCount", 0, 1 << 62) or 0
+    return node, name, yaml_tree.number(pool, "generation", 0, 1 << 62) or 0, devices, count
 
 
 def _owner(metadata: Fields) -> str | None:
@@ -249,7 +266,13 @@ def _device(one: Fields, driver: str) -> _SliceDevice:
     memory = _plain(
         next((value for key, value in capacity.items() if key.rpartition("/")[2] == "memory"), None)
     )
-    return _SliceDevice(driver, name, attributes, _gigabytes(memory, where))
+    taints = (yaml_tree.fields(item, f"{where}a taint") for item in yaml_tree.items(body, "taints"))
+    keys = (
+        f"{yaml_tree.scalar(taint, 'key') or ''}={yaml_tree.scalar(taint, 'value') or ''}".rstrip("=")
+        for taint in taints
+        if yaml_tree.scalar(taint, "effect") != "None"
+    )
+    return _SliceDevice(driver, name, attributes, _gigabytes(memory, where), tuple(keys))
 
 
 def _plain(value: object) -> str | None:
