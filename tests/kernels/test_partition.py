@@ -113,7 +113,10 @@ def test_larger_graphs(problem, seed):
     again = kernels.bipartition(kernels.Graph(matrix), seed=seed, **options)
     assert again.side.tolist() == found.side.tolist()
     assert again[1:] == found[1:]
-    assert kernels.bipartition(graph, seed=seed, starts=1, **options).cut >= found.cut
+    once = kernels.bipartition(graph, seed=seed, starts=1, **options)
+    assert once.cut >= found.cut * (
+        1 - 1e-12
+    )  # sums of the same weights in another order differ in the last bit
 
 
 @st.composite
