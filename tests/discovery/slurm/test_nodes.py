@@ -229,7 +229,9 @@ def test_busy_gpus_by_the_names_of_hosts() -> None:
         discovery.busy_gpus(twice, cluster)
 
 
-@pytest.mark.parametrize("state", ["drng", "drained*", "inval", "idle~", "mixed#", "boot^", "futr", "idle*"])
+@pytest.mark.parametrize(
+    "state", ["drng", "drained*", "inval", "idle~", "mixed#", "boot^", "futr", "idle*", "IDLE*+CLOUD"]
+)
 def test_short_states_of_nodes_that_are_closed(state: str) -> None:
     text = f"NODELIST STATE GRES\nn1 {state} gpu:a100:2\nn2 idle gpu:a100:2\n"
     assert tp.read(text).unhealthy_gpus == (0, 1)
@@ -269,3 +271,28 @@ PartitionName=all Nodes=ALL State=DOWN
     assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"g1": 8, "g2": 8, "g3": 8, "g4": 4}
     assert [gpu.healthy for gpu in found.gpus] == [True] * 16 + [False] * 8 + [True] * 4
     assert "Without GPUs, and left out: login." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ("Gres=gpu:l4:4,shard:l4:32 GresUsed=gpu:l4:1(IDX:0),shard:l4:10(0/8,8/8,2/8,0/8)", [0, 1, 2]),
+        ("Gres=gpu:t4:2,gpu:l4:1,mps:l4:100 GresUsed=gpu:t4:0,mps:l4:50(50/100)", [2]),
+        ("Gres=gpu:2,mps:200 GresUsed=gpu:0,mps:0(0/100,0/100)", []),
+        ("Gres=gpu:2,mps:200 GresUsed=gpu:0,mps:30(0/100,30/100)", [1]),
+        ("Gres=gpu:2,shard:8 GresUsed=gpu:0,shard:3", "shard of GPUs is in use, but not of which"),
+        ("Gres=gpu:4,shard:l4:8 GresUsed=gpu:0,shard:l4:3(3/8)", "shard of GPUs is in use, but not of which"),
+        ("Gres=gpu:2,shard:8 AllocTRES=cpu=1,gres/shard=3", "shares of GPUs are in use, but not of which"),
+    ],
+)
+def test_gpus_in_shares_are_in_use(record: str, expected: list[int] | str) -> None:
+    text = f"NodeName=n1 {record} State=MIXED\n"
+    if isinstance(expected, list):
+        assert [number for _, number in held(text)] == expected
+    else:
+        with pytest.raises(TopologyError, match=expected):
+            nodes.in_use(text)
+
+
+def test_gpus_in_shares_without_their_number() -> None:
+    assert held("NODELIST GRES_USED\nn1 gpu:0,shard:l4:3(0/8,3/8)\n") == [("n1", 1)]

@@ -42,17 +42,22 @@ _KEYS = ("Gres", "GresUsed", "State", "AllocTRES", "Sockets")
 _VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
 _ITEM = re.compile(r"((?:[^,()]|\([^()]*\))+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_][\w.+-]*?))??(?::no_consume)?(?:[:=]([0-9]{1,9}))?(?:\(([^()]*)\))?")
-_SHARED = re.compile(r"(?:shard|mps)(?::[^:()]*){0,2}\(([0-9]{1,9}/[0-9]{1,9}(?:,[0-9]{1,9}/[0-9]{1,9})*)\)")
 _INDEX = re.compile(r"(?:IDX:)?([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _ONE_SOCKET = re.compile(r"S:([0-9]{1,4})")
 _DEVICE_TYPE = re.compile(r"g[0-9]{1,4}")
 """A type for each device, as topoplace writes them: no model."""
 _ALLOCATED = re.compile(r"gres/gpu=([0-9]{1,9})")
+_ALLOCATED_SHARES = re.compile(r"gres/(?:shard|mps)(?::[^=,]*)?=0*[1-9]")
+_SHARES = re.compile(
+    r"(shard|mps)(?::([A-Za-z_][\w.+-]*?|[0-9]\w*[A-Za-z_.-][\w.+-]*?))?[:=]([0-9]{1,9})(?:\(([^()]*)\))?"
+)
+_PART = re.compile(r"([0-9]{1,9})/[0-9]{1,9}")
+"""How much of a GPU is in use, of how much."""
 _NONE = frozenset(("", "(null)", "N/A", "n/a"))
 _CLOSED = re.compile(
     r"(?:down|drain|drng|fail|maint|fut|inval|unk|block|not?_resp|pow|reboot|boot)\w*", re.IGNORECASE
 )
-_CLOSED_SIGNS = "*~#%!"
+_CLOSED_SIGNS = tuple("*~#%!")
 """What `sinfo` writes after the state of a node that does not respond, or is powered down, up or about to be."""
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
 _WHICH = "`scontrol show node -d` tells which"
@@ -75,8 +80,8 @@ class _SlurmNode:
     @property
     def closed(self) -> str:
         """Return the first word of its state for which Slurm starts nothing on it; "" if it does."""
-        word = next((word for word in re.split(r"[+,\s]+", self.state) if _CLOSED.match(word)), "")
-        return word or (self.state if self.state.endswith(tuple(_CLOSED_SIGNS)) else "")
+        words = re.split(r"[+,\s]+", self.state)
+        return next((word for word in words if _CLOSED.match(word) or word.endswith(_CLOSED_SIGNS)), "")
 
 
 def recognised(text: str) -> bool:
@@ -238,7 +243,7 @@ def _held(node: _SlurmNode) -> Iterator[InUse]:
             if count and len(places) != count:
                 raise TopologyError(f"{node.where}{count} GPUs are in use, but not which they are; {_WHICH}")
             yield from (InUse(node.name, place, by_place=True) for place in places)
-        yield from (InUse(node.name, place, by_place=True) for place in _shared_places(node.used))
+        yield from (InUse(node.name, place, by_place=True) for place in _shared(node, node.used))
         return
     total = sum(count for _, count, _ in _kinds(node))
     if total and node.allocated is None:
@@ -246,15 +251,33 @@ def _held(node: _SlurmNode) -> Iterator[InUse]:
     used = _allocated(node)
     if 0 < used < total:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
+    if used < total and _ALLOCATED_SHARES.search(node.allocated or ""):
+        raise TopologyError(f"{node.where}shares of GPUs are in use, but not of which; {_WHICH}")
     yield from (InUse(node.name, place, by_place=True) for place in range(used))
 
 
-def _shared_places(used: str) -> Iterator[int]:
-    """Yield the places of GPUs of which jobs hold a part, from the shards or percentages of MPS in GresUsed."""
+def _shared(node: _SlurmNode, used: str) -> Iterator[int]:
+    """Yield the places of GPUs of which jobs hold shards or a part of MPS: no job can have the whole of them."""
     for item in _ITEM.findall(used):
-        if match := _SHARED.fullmatch(item.removeprefix("gres/").removeprefix("gres:")):
-            shares = match[1].split(",")
-            yield from (place for place, share in enumerate(shares) if int(share.partition("/")[0]))
+        match = _SHARES.fullmatch(item.strip())
+        if match is None or not int(match[3]):
+            continue
+        parts = _PART.findall(match[4] or "")
+        places = _places_of_type(node, match[2])
+        if len(parts) != len(places):
+            every = list(range(sum(count for _, count, _ in _kinds(node))))
+            places = every if len(every) in (0, len(parts)) else []
+        if not parts or (node.gres and len(parts) != len(places)):
+            raise TopologyError(f"{node.where}{match[1]} of GPUs is in use, but not of which; {_WHICH}")
+        yield from (
+            place for place, part in zip(places or range(len(parts)), parts, strict=True) if int(part)
+        )
+
+
+def _places_of_type(node: _SlurmNode, kind: str | None) -> list[int]:
+    """Return the places of the GPUs of a type on a node; of all GPUs if it is None."""
+    kinds = [one for one, count, _ in _kinds(node) for _ in range(count)]
+    return [place for place, one in enumerate(kinds) if kind in (None, one)]
 
 
 def _of_jobs(document: Fields) -> Iterator[InUse]:
