@@ -76,6 +76,13 @@ class PolicyDriver(ABC):
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         return cluster.view(ClusterView)
 
+    def checked_view(self, job: JobGraph, cluster: Cluster) -> ClusterView:
+        """Return the tables derived from a cluster that can have the job; ValueError as for `place`."""
+        view = self.view_of(cluster)
+        _checks.instance(job, JobGraph, "job", ValueError)
+        require_honoured(job, cluster, self.name, self.honoured_on(cluster))
+        return view
+
     def effort(self, job: JobGraph) -> Effort:
         """Return the work that `explain` may take."""
         return Effort(WorkBudget())
@@ -121,10 +128,7 @@ class PolicyDriver(ABC):
         ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or
         a topology without a fabric, of more than 4096 GPUs.
         """
-        view = self.view_of(cluster)
-        _checks.instance(job, JobGraph, "job", ValueError)
-        require_honoured(job, cluster, self.name, self.honoured_on(cluster))
-        return self.find(job, view)
+        return self.find(job, self.checked_view(job, cluster))
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return up to `top` placements on different GPU sets: that of `place` first, then others, best first.

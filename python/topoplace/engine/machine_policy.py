@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares, needs_hosts
 from topoplace.engine.admission import why_never
@@ -21,7 +20,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
 from topoplace.engine.machines.machine_conditions import MachineState, Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
-from topoplace.engine.requirements import BY_LEVEL, require_honoured
+from topoplace.engine.requirements import BY_LEVEL
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.mig.slicing import Reslicing
@@ -188,9 +187,7 @@ class MachinePolicy(PolicyDriver):
         A machine counts by its best option, as in `place`, of which the first machine here is the one that it chooses.
         ValueError names a requirement that cannot be honoured.
         """
-        view = self.view_of(cluster)
-        _checks.instance(job, JobGraph, "job", ValueError)
-        require_honoured(job, cluster, self.name, self.all_honoured)
+        view = self.checked_view(job, cluster)
         if not self.may_fit(job, cluster.num_free):
             return iter(())
         return self._machine_options(view.request(job), view).ranked_machines(self.least_utility(job))

@@ -14,7 +14,6 @@ from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
 from topoplace.engine import cluster_search
@@ -175,8 +174,9 @@ class SearchPolicy(PolicyDriver):
 
     def view_of(self, cluster: Cluster) -> ClusterView:
         """Return the tables derived from a cluster; ValueError for more GPUs than one search can take."""
+        view = super().view_of(cluster)
         _check_size(cluster)
-        return cluster.view(ClusterView)
+        return view
 
     def honoured_on(self, cluster: Cluster) -> frozenset[str]:
         """Return the requirements that the policy honours on this cluster, beside those of every policy."""
@@ -277,7 +277,6 @@ def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placem
 
 
 def _check_size(cluster: Cluster) -> None:
-    _checks.instance(cluster, Cluster, "cluster", ValueError)
     if cluster.topology.num_gpus > MAX_SEARCHED_GPUS and not cluster_search.is_split(cluster.topology):
         raise ValueError(
             f"{cluster.topology.num_gpus} GPUs are more than this policy searches at once "

@@ -94,6 +94,6 @@ spec:
     assert found.unhealthy_gpus == (0,)
     assert set(found.notes) >= {
         "GPUs with taints, which are marked unhealthy: gpu-0 of n1 (gpu.nvidia.com/xid=79).",
-        "Pools of which slices are missing here: gpu.nvidia.com/n1 (1 of 2).",
+        "Pools with missing slices: gpu.nvidia.com/n1 (1 of 2).",
     }
     assert "Pools" not in " ".join(tp.read(text.replace("Count: 2", "Count: 1")).notes)

@@ -107,12 +107,12 @@ def _cluster(topology: Topology, arguments: argparse.Namespace) -> Cluster:
 
     cluster = Cluster(topology)
     _cut(cluster, arguments.slice)
-    taken = dict.fromkeys(gpu_list.of_topology(arguments.busy, topology, "--busy"))
+    taken = set(gpu_list.of_topology(arguments.busy, topology, "--busy"))
     if arguments.busy_from is not None:
-        taken |= dict.fromkeys(reading.busy_gpus(arguments.busy_from, topology))
-    if sliced := sorted(taken.keys() & set(cluster.sliced_gpus)):
+        taken.update(reading.busy_gpus(arguments.busy_from, topology))
+    if sliced := sorted(taken.intersection(cluster.sliced_gpus)):
         raise ValueError(f"--busy: GPU {sliced[0]} is cut by --slice; a job takes the whole of a busy GPU")
-    taken = dict.fromkeys(taken.keys() - set(cluster.out_of_service()))  # these no job gets anyway
+    taken.difference_update(cluster.out_of_service())  # no job gets these anyway
     if taken:
         cluster.allocate("busy", sorted(taken))
     return cluster

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
@@ -75,6 +76,20 @@ class _SliceDevice:
         return int(found) if re.fullmatch(r"[0-9]{1,4}", found) else None
 
 
+class _Slice(NamedTuple):
+    node: str
+    pool: str
+    """Driver and name."""
+    generation: int
+    pool_size: int
+    """The number of slices of the pool; 0 if it is not given."""
+    devices: list[_SliceDevice]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.node, self.pool
+
+
 def recognised(text: str) -> bool:
     """Return True if `text` looks like ResourceSlices."""
     return _RECOGNISED.search(text) is not None
@@ -112,7 +127,7 @@ def parse(
         machines = dict.fromkeys(machines, template)
     notes = list(_notes(nodes, machines, template is None))
     if incomplete:
-        notes.append(f"Pools of which slices are missing here: {switch_tree.some(incomplete)}.")
+        notes.append(f"Pools with missing slices: {switch_tree.some(incomplete)}.")
     return joined(machines, (), name, notes)
 
 
@@ -202,34 +217,38 @@ def _notes(
 
 
 def _nodes(text: str) -> tuple[dict[str, list[_SliceDevice]], list[str]]:
-    """Return the devices of each node, in the order of the text, and the pools of which slices are missing."""
+    """Return the devices of each node, in the order of the text, and the pools with missing slices."""
     slices = [
         found
         for one in yaml_tree.objects(text, "ResourceSlices")
         if yaml_tree.scalar(one, "kind") in ("ResourceSlice", None) and (found := _slice(one)) is not None
     ]
     newest: dict[tuple[str, str], int] = {}
-    for node, pool, generation, _, _ in slices:
-        newest[node, pool] = max(generation, newest.get((node, pool), 0))
-    current = [one for one in slices if one[2] == newest[one[:2]]]
-    given = Counter(one[:2] for one in current)
-    missing = [f"{one[1]} ({given[one[:2]]} of {one[4]})" for one in current if given[one[:2]] < one[4]]
+    for one in slices:
+        newest[one.key] = max(one.generation, newest.get(one.key, 0))
+    current = [one for one in slices if one.generation == newest[one.key]]
+    given = Counter(one.key for one in current)
+    missing = [
+        f"{one.pool} ({given[one.key]} of {one.pool_size})"
+        for one in current
+        if given[one.key] < one.pool_size
+    ]
     nodes: dict[str, list[_SliceDevice]] = {}
     seen: set[tuple[str, str, str]] = set()
-    for node, _, _, devices, _ in current:
-        for device in devices:
-            key = node, device.driver, device.name
+    for one in current:
+        for device in one.devices:
+            key = one.node, device.driver, device.name
             if key in seen:
                 raise TopologyError(
-                    f"node {_checks.shown(node)}: device {_checks.shown(device.name)} appears twice"
+                    f"node {_checks.shown(one.node)}: device {_checks.shown(device.name)} appears twice"
                 )
             seen.add(key)
-            nodes.setdefault(node, []).append(device)
+            nodes.setdefault(one.node, []).append(device)
     return nodes, list(dict.fromkeys(missing))
 
 
-def _slice(one: Fields) -> tuple[str, str, int, list[_SliceDevice], int] | None:
-    """Return node, pool, generation, devices and the pool's number of slices; None for one that has no node."""
+def _slice(one: Fields) -> _Slice | None:
+    """Return a slice; None for one that has no node."""
     metadata = yaml_tree.fields(one.get("metadata"), "metadata")
     spec = yaml_tree.fields(one.get("spec"), f"{yaml_tree.at(one)}spec")
     pool = yaml_tree.fields(spec.get("pool"), "pool")
@@ -242,7 +261,7 @@ def _slice(one: Fields) -> tuple[str, str, int, list[_SliceDevice], int] | None:
     ]
     name = f"{driver}/{yaml_tree.scalar(pool, 'name') or ''}"
     count = yaml_tree.number(pool, "resourceSliceCount", 0, 1 << 62) or 0
-    return node, name, yaml_tree.number(pool, "generation", 0, 1 << 62) or 0, devices, count
+    return _Slice(node, name, yaml_tree.number(pool, "generation", 0, 1 << 62) or 0, count, devices)
 
 
 def _owner(metadata: Fields) -> str | None:

@@ -76,7 +76,7 @@ def _gpu(i: int, device: re.Match[str] | None, model: str | None, machine: str) 
 
 
 def _is_direct(access: Mapping[tuple[int, int], bool], u: int, v: int) -> bool:
-    """Return True if both GPUs may access each other, as far as the text tells of both."""
+    """Return True if both GPUs may access each other, as far as the text says."""
     said = [access[pair] for pair in ((u, v), (v, u)) if pair in access]
     return bool(said) and all(said)
 

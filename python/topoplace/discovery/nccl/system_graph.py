@@ -41,7 +41,7 @@ _FEW = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _GraphDevice:
-    """A device with lines of its own."""
+    """A device, with the lines of the log that describe it."""
 
     kind: str
     key: str

@@ -121,7 +121,8 @@ def _match_cluster(
             cluster.release(job_id)
     recordings: dict[str, _Recording] = {}
     kinds: dict[str, frozenset[str]] = {}
-    for job_id, where in _journalled_first(cluster, given, latest):
+    for job_id in _journalled_first(cluster, given, latest):
+        where = given[job_id]
         entry = latest.get(job_id)
         if entry is not None and entry.stage.final:
             entry = None
@@ -142,15 +143,15 @@ def _match_cluster(
 
 def _journalled_first(
     cluster: Cluster, given: Mapping[str, Placement | tuple[int, ...]], latest: Mapping[str, Entry]
-) -> list[tuple[str, Placement | tuple[int, ...]]]:
+) -> list[str]:
     """Return the given jobs, those first that are where the journal has them; else in the scheduler's order."""
 
-    def is_elsewhere(job: tuple[str, Placement | tuple[int, ...]]) -> bool:
-        entry = latest.get(job[0])
-        in_place = entry is not None and not entry.stage.final
-        return not (in_place and entry and set(entry.gpus) == set(named(cluster.topology, _gpus(job[1]))))
+    def is_elsewhere(job_id: str) -> bool:
+        entry = latest.get(job_id)
+        there = named(cluster.topology, _gpus(given[job_id]))
+        return entry is None or entry.stage.final or set(entry.gpus) != set(there)
 
-    return sorted(given.items(), key=is_elsewhere)
+    return sorted(given, key=is_elsewhere)
 
 
 _Recording = Callable[[], frozenset[str]]
