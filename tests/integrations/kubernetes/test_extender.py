@@ -333,7 +333,8 @@ def test_large_bodies_come_one_after_another() -> None:
         slow = [connected(server) for _ in range(2)]
         for one in slow:
             one.sendall(start)
-        until(lambda: server._server.bodies._free == 0)  # a question meanwhile could take the room of the second
+        # A question asked meanwhile could take the room of the second body.
+        until(lambda: server._server.bodies._free == 0)
         assert call(server.port, "/filter", {})[0] == 503
         for one in slow:
             one.sendall(b"{" + b" " * 998 + b"}")
