@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -195,22 +195,19 @@ def _notes(
         yield "ResourceSlices do not tell how the GPUs of a node are connected."
     if without := [node for node in nodes if node not in machines]:
         yield f"Without GPUs, and left out: {switch_tree.some(without)}."
-    tainted = [
-        f"{device.name} of {node} ({', '.join(device.taints)})"
-        for node, devices in nodes.items()
-        for device in devices
-        if device.taints and device.is_gpu
-    ]
-    if tainted:
+    placed = [(node, device) for node, devices in nodes.items() for device in devices]
+    if tainted := list(_tainted(placed)):
         yield f"GPUs with taints, which are marked unhealthy: {switch_tree.some(tainted)}."
-    kinds = dict.fromkeys(
-        f"{device.kind or 'devices'} of {device.driver}"
-        for devices in nodes.values()
-        for device in devices
-        if not device.is_gpu and not device.is_adapter
-    )
-    if kinds:
+    others = (device for _, device in placed if not (device.is_gpu or device.is_adapter))
+    if kinds := dict.fromkeys(f"{device.kind or 'devices'} of {device.driver}" for device in others):
         yield f"Devices that are no whole GPUs, and left out: {switch_tree.some(kinds)}."
+
+
+def _tainted(placed: Iterable[tuple[str, _SliceDevice]]) -> Iterator[str]:
+    """Yield each GPU with taints, with its node and the taints."""
+    for node, device in placed:
+        if device.taints and device.is_gpu:
+            yield f"{device.name} of {node} ({', '.join(device.taints)})"
 
 
 # ---- slices ----------------------------------------------------------------------------------------------------

@@ -204,19 +204,21 @@ def _rows(text: str) -> list[_Row]:
                 raise TopologyError(f"line {number}: GPU {gpu[1]} appears twice")
             here = rows[int(gpu[1])] = _Row(int(gpu[1]), gpu[2], gpu[3])
             inside = True
-        elif part := _SLICE.fullmatch(plain):
-            if row := rows.get(int(part[1])):
-                row.slices[int(part[2])] = int(part[3]), int(part[4])
-        elif process := _PROCESS.fullmatch(plain):
-            if (row := rows.get(int(process[1]))) and "C" in process[2]:
-                row.computes = True
+        elif (part := _SLICE.fullmatch(plain)) and (row := rows.get(int(part[1]))):
+            row.slices[int(part[2])] = int(part[3]), int(part[4])
+        elif (process := _PROCESS.fullmatch(plain)) and (row := rows.get(int(process[1]))):
+            row.computes |= "C" in process[2]
         elif (memory := _MEMORY.fullmatch(plain)) and here is not None and not here.total_mib:
             here.used_mib, here.total_mib = int(memory[1]), int(memory[2])
         inside = inside and plain.startswith("|")
         if here is not None and inside:
             here.add(plain)
+    return _counted(list(rows.values()))
+
+
+def _counted(rows: list[_Row]) -> list[_Row]:
     if not rows:
         raise TopologyError("the table has no GPU; `nvidia-smi -L` says why")
     if len(rows) > gpu_line.MAX_GPUS:
         raise TopologyError(f"more than {gpu_line.MAX_GPUS} GPUs")
-    return list(rows.values())
+    return rows

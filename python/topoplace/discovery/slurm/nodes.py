@@ -237,14 +237,22 @@ def _allocated(node: _SlurmNode) -> int:
 
 
 def _held(node: _SlurmNode) -> Iterator[InUse]:
-    if node.used is not None:
-        for _, count, indices in _gpus_in(node.used, f"{node.where}GresUsed"):
-            places = list(_places(indices or ""))
-            if count and len(places) != count:
-                raise TopologyError(f"{node.where}{count} GPUs are in use, but not which they are; {_WHICH}")
-            yield from (InUse(node.name, place, by_place=True) for place in places)
-        yield from (InUse(node.name, place, by_place=True) for place in _shared(node, node.used))
-        return
+    places = _used(node, node.used) if node.used is not None else _all_or_none(node)
+    return (InUse(node.name, place, by_place=True) for place in places)
+
+
+def _used(node: _SlurmNode, used: str) -> Iterator[int]:
+    """Yield the places of the GPUs that GresUsed lists."""
+    for _, count, indices in _gpus_in(used, f"{node.where}GresUsed"):
+        places = list(_places(indices or ""))
+        if count and len(places) != count:
+            raise TopologyError(f"{node.where}{count} GPUs are in use, but not which they are; {_WHICH}")
+        yield from places
+    yield from _shared(node, used)
+
+
+def _all_or_none(node: _SlurmNode) -> range:
+    """Return the places of all GPUs, or of none, if AllocTRES counts that many."""
     total = sum(count for _, count, _ in _kinds(node))
     if total and node.allocated is None:
         raise TopologyError(f"{node.where}the text does not tell which GPUs are in use; {_WHICH}")
@@ -253,7 +261,7 @@ def _held(node: _SlurmNode) -> Iterator[InUse]:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
     if used < total and _ALLOCATED_SHARES.search(node.allocated or ""):
         raise TopologyError(f"{node.where}shares of GPUs are in use, but not of which; {_WHICH}")
-    yield from (InUse(node.name, place, by_place=True) for place in range(used))
+    return range(used)
 
 
 def _shared(node: _SlurmNode, used: str) -> Iterator[int]:
