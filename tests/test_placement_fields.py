@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from topoplace.topology.tiling import as_machine
 
 DGX = tp.machines.get("dgx1-v100")
 PAIR = tp.Topology.from_links(4, [], machines=["a", "b", "a", "b"])
@@ -116,7 +117,7 @@ def test_copies_and_pickles_and_json_have_the_same_scores() -> None:
     [
         tp.machines.get("summit"),
         tp.machines.get("dgx1-p100"),
-        DGX.renamed_machine("b"),
+        as_machine(DGX, "b"),
         replace(DGX, name="other"),
     ],
 )

@@ -191,15 +191,16 @@ def test_a_new_machine_among_many_is_found_without_looking_at_every_gpu() -> Non
     names = [f"machine{i}" for i in range(200)]
     cluster, wider = tp.Cluster(topology(*names)), topology(*names, "new")
     looked_at = 0
-    whole = type(wider)._gpu
+    assert wider.tiling is not None
+    whole = wider.tiling.gpus._make
 
-    def counted(self: Any, *arguments: Any) -> tp.Gpu:
+    def counted(*arguments: Any) -> tp.Gpu:
         nonlocal looked_at
         looked_at += 1
-        return whole(self, *arguments)
+        return whole(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(wider), "_gpu", counted)
+        patch.setattr(wider.tiling.gpus, "_make", counted)
         assert cluster.with_topology(wider).num_free == 804
     assert looked_at <= 8
 

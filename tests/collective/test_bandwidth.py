@@ -16,6 +16,7 @@ import topoplace as tp
 from nccl_machines import CPU, SWITCH, machine
 from topoplace import collective, kernels
 from topoplace.collective.prepared import prepared
+from topoplace.topology.speed_overrides import with_link_speeds
 
 DGX1 = tp.machines.get("dgx1-v100")
 
@@ -133,9 +134,9 @@ def test_own_rates():
 
 
 def test_measured_speeds_are_kept():
-    assert collective.ring_bandwidth(DGX1.with_link_speeds({tp.LinkKind.NVLINK2: 15.0}), [0, 3]) == 30
+    assert collective.ring_bandwidth(with_link_speeds(DGX1, {tp.LinkKind.NVLINK2: 15.0}), [0, 3]) == 30
     for column in ("nominal", "achievable"):
-        assert collective.ring_bandwidth(DGX1.with_link_speeds(column), [0, 3]) == 40
+        assert collective.ring_bandwidth(with_link_speeds(DGX1, column), [0, 3]) == 40
 
 
 def test_the_host_is_assumed_only_where_it_is_not_told():
@@ -156,7 +157,7 @@ def test_a_machine_of_a_cluster():
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 1.5])
 def test_measured_pairs_share_the_port_of_a_gpu(name: str, share: float):
     topology = tp.machines.get(name)
-    measured = topology.with_link_speeds(share * topology.bandwidth_matrix())
+    measured = with_link_speeds(topology, share * topology.bandwidth_matrix())
     port = topology.bandwidth(0, 1)
     gpus = range(topology.num_gpus)
     carried = collective.ring_bandwidth(measured, gpus)

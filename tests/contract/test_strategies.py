@@ -21,6 +21,7 @@ from topoplace.testing.strategies import (
     sliced_topologies,
     topologies,
 )
+from topoplace.topology import compare
 
 
 @given(topologies())
@@ -33,7 +34,7 @@ def test_any_topology_survives_every_round_trip(topology: tp.Topology) -> None:
 @given(cluster_topologies())
 def test_any_cluster_topology_survives_every_round_trip(topology: tp.Topology) -> None:
     assert tp.Topology.from_json(topology.to_json()) == topology == pickle.loads(pickle.dumps(topology))
-    assert topology.diff(tp.Topology.from_json(topology.to_json())) == ()
+    assert compare.diff(topology, tp.Topology.from_json(topology.to_json())) == ()
     for name, gpus in topology.gpus_of.items():
         machine = topology.machine(name)
         for u, first in enumerate(gpus):

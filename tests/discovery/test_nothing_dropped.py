@@ -29,7 +29,7 @@ LOST = "Unable to determine the device handle for GPU1: Unknown Error\n"
 
 
 def read(text: str) -> tp.Topology:
-    topology = tp.Topology.from_text(text)
+    topology = tp.read(text)
     assert isinstance(topology, tp.Topology)
     return topology
 

@@ -113,7 +113,7 @@ def test_topo_aware_finds_the_least_communication_on_two_machines(
 
 @given(joined_by_links() | cluster_topologies())
 def test_gpus_with_equal_keys_have_equal_links_to_other_machines(topology: tp.Topology) -> None:
-    keys, n = topology.attachments, range(topology.num_gpus)
+    keys, n = topology.pairs.attachments, range(topology.num_gpus)
     outside = [
         [topology.link(u, v) for v in n if topology.machine_of[u] != topology.machine_of[v]] for u in n
     ]

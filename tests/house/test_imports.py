@@ -15,8 +15,8 @@ LAZY_DOORS = {
     "topoplace.topology.topology": (
         "topoplace.discovery",
         "topoplace.topology.assemble",
-        "topoplace.topology.compare",
-        "topoplace.topology.speed_overrides",
+        "topoplace.topology.cluster_links",
+        "topoplace.topology.tiling",
         "topoplace.topology.topology_json",
         "topoplace.topology.topology_networkx",
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from topoplace.topology.speed_overrides import speeds_of, with_link_speeds
 
 PUBLISHED = ("summit", "dgx1-p100", "dgx1-v100", "torus2d-16", "cubemesh-16")
 
@@ -91,7 +92,7 @@ def test_nvswitch_machines_are_all_to_all_at_the_speed_of_a_gpu(
     machine = tp.machines.get(name)
     pairs = [(u, v) for u in range(machine.num_gpus) for v in range(u)]
     assert {machine.link(u, v) for u, v in pairs} == {tp.Link(tp.LinkKind.NVSWITCH, lanes, gb_per_s)}
-    assert machine.speeds == "nominal"
+    assert speeds_of(machine) == "nominal"
 
 
 def test_amd_machines_have_the_links_of_their_vendor() -> None:
@@ -101,7 +102,7 @@ def test_amd_machines_have_the_links_of_their_vendor() -> None:
     assert set(links_of) <= {6, 7, 8}
     assert len(mi300x.links) == 28
     assert {link.gb_per_s for _, _, link in mi300x.links} == {64.0}
-    assert mi300x.with_link_speeds("achievable").bandwidth(0, 7) == 48.0
+    assert with_link_speeds(mi300x, "achievable").bandwidth(0, 7) == 48.0
 
 
 def test_adapters_are_on_rails_beside_their_gpus() -> None:

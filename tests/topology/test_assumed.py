@@ -9,6 +9,8 @@ import pytest
 
 import topoplace as tp
 from topoplace.experiments.report import topology_text
+from topoplace.topology import compare
+from topoplace.topology.speed_overrides import with_link_speeds
 
 NVLINK, NVSWITCH = tp.LinkKind.NVLINK, tp.LinkKind.NVSWITCH
 TEXT = "GPU0 GPU1 GPU2\nGPU0 X NV2 SYS\nGPU1 NV2 X SYS\nGPU2 SYS SYS X\n"
@@ -41,27 +43,29 @@ def test_show_and_check_mark_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert "NVLINK x2 (GB/s assumed)" in capsys.readouterr().out
     topology_text.show(KNOWN)
     assert "assumed)" not in capsys.readouterr().out
-    found = [finding for finding in GUESSED.check() if "speed" in finding.why and "links" in finding.why]
+    found = [
+        finding for finding in compare.check(GUESSED) if "speed" in finding.why and "links" in finding.why
+    ]
     assert [(finding.why, finding.serious) for finding in found] == [
         ("the speed of its NVLINK links is assumed", False)
     ]
-    assert all("NVLINK" not in finding.why for finding in KNOWN.check())
+    assert all("NVLINK" not in finding.why for finding in compare.check(KNOWN))
 
 
 def test_diff_names_them() -> None:
-    changes = {change.what: (change.before, change.after) for change in KNOWN.diff(GUESSED)}
+    changes = {change.what: (change.before, change.after) for change in compare.diff(KNOWN, GUESSED)}
     assert changes["assumed speeds"] == ("", "NVLINK")
 
 
 def test_given_speeds_are_not_assumed() -> None:
-    assert GUESSED.with_link_speeds({NVLINK: 20.0}).assumed == ()
-    assert GUESSED.with_link_speeds({tp.LinkKind.SYSTEM: 20.0}).assumed == (NVLINK,)
-    assert GUESSED.with_link_speeds(np.full((3, 3), 40.0) - 40.0 * np.eye(3)).assumed == ()
+    assert with_link_speeds(GUESSED, {NVLINK: 20.0}).assumed == ()
+    assert with_link_speeds(GUESSED, {tp.LinkKind.SYSTEM: 20.0}).assumed == (NVLINK,)
+    assert with_link_speeds(GUESSED, np.full((3, 3), 40.0) - 40.0 * np.eye(3)).assumed == ()
     assert GUESSED.with_unhealthy([0]).assumed == (NVLINK,)
 
 
 def test_xgmi_of_no_known_model_is_assumed() -> None:
     text = "=== Weight between two GPUs ===\n GPU0 GPU1\nGPU0 0 15\nGPU1 15 0\n"
-    assert tp.Topology.from_rocm_smi(text).assumed == (tp.LinkKind.XGMI,)
-    assert tp.Topology.from_rocm_smi(text, "MI250X").assumed == ()
-    assert tp.Topology.from_rocm_smi(text.replace("15", "40")).assumed == ()
+    assert tp.read(text).assumed == (tp.LinkKind.XGMI,)
+    assert tp.read(text, gpu_model="MI250X").assumed == ()
+    assert tp.read(text.replace("15", "40")).assumed == ()

@@ -11,6 +11,9 @@ import pytest
 
 import topoplace as tp
 from topoplace import DistanceWeights, Fabric, Level, Link, LinkKind, Topology, TopologyError
+from topoplace.topology import compare
+from topoplace.topology.speed_overrides import speeds_of, with_link_speeds
+from topoplace.topology.tiling import as_machine
 
 DGX1 = tp.machines.get("dgx1-v100")
 MINSKY = tp.machines.get("minsky")
@@ -91,9 +94,9 @@ def test_a_rack_of_nvl72_is_all_to_all() -> None:
     rack = tp.machines.get("gb200-nvl72")
     assert {rack.link(0, v) for v in range(1, 72)} == {Link(LinkKind.NVSWITCH, 18, 900.0)}
     assert rack.distance(0, 71) == 1.0
-    slower = rack.with_link_speeds("achievable")
+    slower = with_link_speeds(rack, "achievable")
     assert slower.bandwidth(0, 1) == slower.bandwidth(0, 71) == 721.8
-    assert (rack.speeds, slower.speeds) == ("nominal", "achievable")
+    assert (speeds_of(rack), speeds_of(slower)) == ("nominal", "achievable")
 
 
 def test_clusters_join_to_larger_ones() -> None:
@@ -130,7 +133,7 @@ def test_machines_of_several_kinds_share_templates() -> None:
     assert topo.machine_names == ("machine0", "machine1", "machine2", "machine3")
     assert topo.unhealthy_gpus == (14,)
     assert 14 not in tp.Cluster(topo).free_gpus()
-    assert topo.machine("machine1") == DGX1.renamed_machine("machine1")
+    assert topo.machine("machine1") == as_machine(DGX1, "machine1")
     assert Topology.from_json(topo.to_json()) == topo == pickle.loads(pickle.dumps(topo))
     snapshot = tp.Cluster(topo).snapshot()
     assert tp.Cluster.restore(snapshot).topology == topo
@@ -186,7 +189,7 @@ def test_what_cannot_be_joined_is_refused(arguments: tuple, options: dict, messa
         (lambda: Fabric(()), "machines has 0 entries; 1.."),
         (lambda: SMALL.machine("none"), "name = 'none' is not a machine of"),
         (lambda: MINSKY.machine("none"), "name = 'none' is not a machine of minsky"),
-        (lambda: SMALL.with_link_speeds(1 - np.eye(20)), "a cluster takes one for each machine before"),
+        (lambda: with_link_speeds(SMALL, 1 - np.eye(20)), "a cluster takes one for each machine before"),
     ],
 )
 def test_bad_levels_are_refused(level: object, message: str) -> None:
@@ -246,7 +249,7 @@ def test_a_lost_link_slows_its_gpu_alone_in_the_whole_rack(gpu: int) -> None:
             if u != v:
                 expected = 450.0 if 20 + gpu in (u, v) else 900.0
                 assert matrix[u, v] == rack.bandwidth(u, v) == expected
-    assert [finding.where for finding in rack.check() if "links, but most GPUs" in finding.why] == [
+    assert [finding.where for finding in compare.check(rack) if "links, but most GPUs" in finding.why] == [
         f"tray05: GPU{gpu}"
     ]
 
@@ -279,7 +282,7 @@ def test_machines_keep_the_names_of_their_gpus_and_share_templates() -> None:
     assert Topology.from_json(topo.to_json()) == topo
     assert Topology.cluster(topo, 2).gpus[41].uuid == "GPU-10-1"
     bad = replace(MINSKY, links=(), gpus=hosts[7].gpus)
-    findings = Topology.cluster([*hosts[:7], bad, *hosts[8:]]).check()
+    findings = compare.check(Topology.cluster([*hosts[:7], bad, *hosts[8:]]))
     assert [finding.where for finding in findings] == ["machine07"]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import topoplace as tp
 from nccl_machines import CPU, machine
+from topoplace.topology import compare
 
 POWER9 = machine("power9", [[1], [1]], sm=70, pcie=3, nvlinks={(0, CPU): 3, (1, CPU): 3})
 
@@ -56,7 +57,10 @@ def test_an_unknown_make_is_refused():
 def test_a_lost_link_and_another_make_are_found():
     fewer = tuple(entry for entry in POWER9.component_links if entry[2].kind is not tp.LinkKind.PCIE)
     other = (replace(POWER9.components[0], cpu="socket-arm"), *POWER9.components[1:])
-    said = {change.what for change in POWER9.diff(replace(POWER9, component_links=fewer, components=other))}
+    said = {
+        change.what
+        for change in compare.diff(POWER9, replace(POWER9, component_links=fewer, components=other))
+    }
     assert said == {
         "GPU0 - numa_node NUMA 0, PCIE",
         "GPU1 - numa_node NUMA 1, PCIE",

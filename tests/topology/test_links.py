@@ -7,6 +7,7 @@ import pytest
 
 import topoplace as tp
 from topoplace import DistanceWeights, Link, LinkKind, Topology, TopologyError, links
+from topoplace.topology.speed_overrides import speeds_of, with_link_speeds
 
 DGX1 = tp.machines.get("dgx1-v100")
 
@@ -52,66 +53,69 @@ def test_what_is_not_known_has_no_speed() -> None:
 
 
 def test_speeds_of_the_table_replace_each_other() -> None:
-    assert DGX1.speeds == "nominal"
-    slower = DGX1.with_link_speeds("achievable")
-    assert (slower.speeds, slower.bandwidth(0, 3), slower.bandwidth(0, 1)) == ("achievable", 40.0, 20.0)
+    assert speeds_of(DGX1) == "nominal"
+    slower = with_link_speeds(DGX1, "achievable")
+    assert (speeds_of(slower), slower.bandwidth(0, 3), slower.bandwidth(0, 1)) == ("achievable", 40.0, 20.0)
     assert slower.bandwidth(0, 5) == DGX1.bandwidth(0, 5)
-    assert slower.with_link_speeds("nominal") == DGX1
+    assert with_link_speeds(slower, "nominal") == DGX1
 
 
 def test_speeds_of_the_caller() -> None:
-    topo = DGX1.with_link_speeds({LinkKind.NVLINK2: 21.0, LinkKind.SYSTEM: 9.0})
-    assert (topo.bandwidth(0, 3), topo.bandwidth(0, 5), topo.speeds) == (42.0, 9.0, "given")
+    topo = with_link_speeds(DGX1, {LinkKind.NVLINK2: 21.0, LinkKind.SYSTEM: 9.0})
+    assert (topo.bandwidth(0, 3), topo.bandwidth(0, 5), speeds_of(topo)) == (42.0, 9.0, "given")
     assert topo.link(0, 5).kind is LinkKind.SYSTEM
     with pytest.raises(TopologyError, match=r"speeds\[HOST\]: dgx1-v100 has no link of that kind"):
-        DGX1.with_link_speeds({LinkKind.HOST: 24.0})
+        with_link_speeds(DGX1, {LinkKind.HOST: 24.0})
 
 
 def test_speeds_of_one_kind_leave_the_others_as_they_are() -> None:
     boxes = Topology.from_links(4, [], 12.0, sockets=[0, 0, 1, 1])
-    host = boxes.with_link_speeds({LinkKind.HOST: 24.0})
+    host = with_link_speeds(boxes, {LinkKind.HOST: 24.0})
     assert (host.bandwidth(0, 1), host.bandwidth(0, 2)) == (24.0, 12.0)
-    system = boxes.with_link_speeds({LinkKind.SYSTEM: 9.0})
+    system = with_link_speeds(boxes, {LinkKind.SYSTEM: 9.0})
     assert (system.bandwidth(0, 1), system.bandwidth(0, 2)) == (12.0, 9.0)
     apart = Topology.from_links(2, [], 0.0)
     with pytest.raises(TopologyError, match="no link of that kind"):
-        apart.with_link_speeds({LinkKind.HOST: 24.0})
+        with_link_speeds(apart, {LinkKind.HOST: 24.0})
 
 
 def test_speeds_of_switches_and_networks() -> None:
     h100 = tp.machines.get("dgx-h100")
     for kind in (LinkKind.HOST, LinkKind.SYSTEM):
         with pytest.raises(TopologyError, match="no link of that kind"):
-            h100.with_link_speeds({kind: 60.0})
-    assert h100.with_link_speeds({LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
-    assert h100.with_link_speeds({LinkKind.NVLINK4: 10.0}).bandwidth(0, 1) == 180.0
-    pair = Topology.cluster(h100, 2).with_link_speeds({LinkKind.NETWORK: 50.0})
+            with_link_speeds(h100, {kind: 60.0})
+    assert with_link_speeds(h100, {LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
+    assert with_link_speeds(h100, {LinkKind.NVLINK4: 10.0}).bandwidth(0, 1) == 180.0
+    pair = with_link_speeds(Topology.cluster(h100, 2), {LinkKind.NETWORK: 50.0})
     assert (pair.bandwidth(0, 8), pair.bandwidth(0, 1)) == (50.0, 450.0)
-    rack = tp.machines.get("gb200-nvl72").with_link_speeds({LinkKind.NVSWITCH: 10.0})
+    rack = with_link_speeds(tp.machines.get("gb200-nvl72"), {LinkKind.NVSWITCH: 10.0})
     assert rack.bandwidth(0, 1) == rack.bandwidth(0, 71) == 180.0
     singles = Topology.cluster(
         Topology.from_links(1, [], model="GH200"),
         fabric=tp.Fabric.regular(2, {"nvlink_domain": 2}).with_level("nvlink_domain", kind=LinkKind.NVSWITCH),
     )
-    assert (singles.bandwidth(0, 1), singles.with_link_speeds("achievable").bandwidth(0, 1)) == (450.0, 370.8)
-    assert singles.with_link_speeds({LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
+    assert (singles.bandwidth(0, 1), with_link_speeds(singles, "achievable").bandwidth(0, 1)) == (
+        450.0,
+        370.8,
+    )
+    assert with_link_speeds(singles, {LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
     leaf = Topology.cluster(DGX1, fabric=tp.Fabric.regular(4, {"leaf": 2}).with_level("leaf", gb_per_s=50.0))
-    faster = leaf.with_link_speeds({LinkKind.NETWORK: 100.0})
+    faster = with_link_speeds(leaf, {LinkKind.NETWORK: 100.0})
     assert (faster.bandwidth(0, 8), faster.bandwidth(0, 16)) == (100.0, 100.0)
 
 
 def test_templates_that_become_alike_become_one() -> None:
-    slow = DGX1.with_link_speeds("achievable")
+    slow = with_link_speeds(DGX1, "achievable")
     mixed = Topology.cluster([slow, DGX1])
     assert len(mixed.templates) == 2
-    assert mixed.with_link_speeds("nominal") == Topology.cluster([DGX1, DGX1])
+    assert with_link_speeds(mixed, "nominal") == Topology.cluster([DGX1, DGX1])
 
 
 def test_measured_speeds_keep_the_kinds() -> None:
     measured = np.full((4, 4), 10.0) - 10.0 * np.eye(4)
     measured[0, 1] = measured[1, 0] = 36.5
     measured[2, 3] = measured[3, 2] = 0.0
-    topo = tp.machines.get("minsky").with_link_speeds(measured)
+    topo = with_link_speeds(tp.machines.get("minsky"), measured)
     assert topo.link(0, 1) == Link(LinkKind.NVLINK1, 2, 36.5)
     assert topo.link(0, 2) == Link(LinkKind.SYSTEM, 1, 10.0)
     assert topo.link(2, 3).kind is LinkKind.NONE
@@ -130,7 +134,7 @@ def test_measured_speeds_keep_the_kinds() -> None:
 )
 def test_wrong_speeds_are_refused(speeds: object, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
-        DGX1.with_link_speeds(speeds)  # type: ignore[arg-type]
+        with_link_speeds(DGX1, speeds)  # type: ignore[arg-type]
 
 
 def test_a_link_the_table_does_not_know_is_named() -> None:
@@ -138,8 +142,8 @@ def test_a_link_the_table_does_not_know_is_named() -> None:
     with pytest.raises(
         TopologyError, match=r"links \(0, 1\): the table has no nominal figure for NVSWITCH of None"
     ):
-        topo.with_link_speeds("nominal")
-    assert topo.speeds == "given"
+        with_link_speeds(topo, "nominal")
+    assert speeds_of(topo) == "given"
 
 
 def test_distances_are_the_weights_that_are_asked_for() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from topoplace.cluster.hosts import HostAllocation, HostResources, Hosts
 from topoplace.errors import AllocationError
 from topoplace.placement import HostShare, Placement
-from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
@@ -71,7 +70,7 @@ class _Machine(NamedTuple):
 def _machines(topology: Topology) -> dict[str, _Machine]:
     """Return the machines of a topology by name; a cluster's machines are not looked at GPU by GPU."""
     gpus_of = topology.gpus_of
-    if not isinstance(topology, ClusterTopology):
+    if topology.tiling is None:
         every = topology.gpus
         keys: Iterable[Hashable] = (
             (tuple(every[gpu].name for gpu in gpus), tuple(every[gpu].uuid for gpu in gpus))
@@ -80,7 +79,7 @@ def _machines(topology: Topology) -> dict[str, _Machine]:
     else:
         names = [tuple(gpu.name for gpu in template.gpus) for template in topology.templates]
         unknown = [(None,) * len(own) for own in names]
-        uuids = topology.uuids or ((),) * len(gpus_of)
+        uuids = topology.tiling.uuids or ((),) * len(gpus_of)
         keys = ((names[t], own or unknown[t]) for t, own in zip(topology.template_of, uuids, strict=True))
     return {name: _Machine(key, gpus) for (name, gpus), key in zip(gpus_of.items(), keys, strict=True)}
 

@@ -12,7 +12,6 @@ from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import PathType, Rates
-from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.makers import Maker, maker_of
 from topoplace.topology.topology import Topology
 
@@ -121,7 +120,7 @@ def optimal_bandwidth(
     """
     relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
     numbers = checked_gpus(topology, gpus)
-    if isinstance(topology, ClusterTopology) and not are_on_one_machine(topology, numbers):
+    if topology.tiling and not are_on_one_machine(topology, numbers):
         graph = several_machines.graph_over(topology, numbers, rates, others=relay_others)
         over = kernels.throughput_bound(graph.terminals(), range(len(numbers)))
         return over.throughput(len(numbers)) * graph.unit / UNITS_PER_GB

@@ -20,7 +20,6 @@ from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex
 from topoplace.collective.prepared import prepared
 from topoplace.collective.rates import Rates, rates_of
 from topoplace.kernels import TerminalGraph
-from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.devices import PATH_CLASSES
 from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import LinkKind
@@ -77,18 +76,13 @@ def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
     for gpu in sorted(gpus):
         by_machine.setdefault(int(topology.machine_of[gpu]), []).append(gpu)
     machines = np.array(list(by_machine))
-    levels = topology.fabric.levels if topology.fabric else ()
-    order = np.lexsort((machines, *(level.codes[machines] for level in levels)))
+    order = np.lexsort((machines, *(level.codes[machines] for level in topology.levels)))
     parts: list[MachinePart] = []
     ordered: list[int] = machines[order].tolist()
     for machine in ordered:
-        alone: Topology
-        if topology.fabric is not None:
-            alone = topology.templates[topology.template_of[machine]]
-        else:
-            alone = topology.machine(topology.machine_names[machine])
         chosen = tuple(by_machine[machine])
-        parts.append(MachinePart(machine, alone, chosen, tuple(topology.local_index[gpu] for gpu in chosen)))
+        local = tuple(topology.local_index[gpu] for gpu in chosen)
+        parts.append(MachinePart(machine, topology.template(machine), chosen, local))
     return parts
 
 
@@ -125,9 +119,7 @@ def _step(topology: Topology, one: MachinePart, other: MachinePart, rates: Rates
 # ---- the optimum -------------------------------------------------------------------------------------------------
 
 
-def graph_over(
-    topology: ClusterTopology, gpus: Sequence[int], rates: Rates | str, *, others: bool
-) -> ClusterGraph:
+def graph_over(topology: Topology, gpus: Sequence[int], rates: Rates | str, *, others: bool) -> ClusterGraph:
     """Return the graph of machines and network for an all-gather among `gpus`, which are its first terminals.
 
     others: whether the other GPUs of these machines are there, as vertices that forward.
@@ -142,12 +134,12 @@ def graph_over(
     return graph
 
 
-def _levels_joining(topology: ClusterTopology, machines: Sequence[int]) -> Iterator[Level | None]:
+def _levels_joining(topology: Topology, machines: Sequence[int]) -> Iterator[Level | None]:
     """Yield the levels of the network up to the first that joins all machines, innermost first.
 
     None stands for the network outside all levels.
     """
-    for level in topology.fabric.levels:
+    for level in topology.levels:
         if level.kind is LinkKind.NETWORK:
             yield level
             domains = {int(level.codes[machine]) for machine in machines}
@@ -159,7 +151,7 @@ def _levels_joining(topology: ClusterTopology, machines: Sequence[int]) -> Itera
 class ClusterGraph:
     """The graph of several machines while it grows: vertices by name, and connections with kB/s both ways."""
 
-    def __init__(self, topology: ClusterTopology, levels: Sequence[Level | None]) -> None:
+    def __init__(self, topology: Topology, levels: Sequence[Level | None]) -> None:
         self._topology = topology
         self._levels = levels
         self._number: dict[tuple[object, ...], int] = {}
@@ -231,7 +223,7 @@ class ClusterGraph:
         return (level.gb_per_s if level else None) or self._topology.network
 
     def _nvlink_domain(self, machine: int) -> tuple[object, ...] | None:
-        for level in self._topology.fabric.levels:
+        for level in self._topology.levels:
             if level.kind is LinkKind.NVSWITCH and level.codes[machine] >= 0:
                 return ("level", level.name, level.domains[machine], None)
         return None

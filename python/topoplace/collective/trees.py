@@ -13,7 +13,6 @@ from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import Rates
 from topoplace.collective.several_machines import graph_over, parts_of
-from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.topology import Topology
 
 
@@ -90,7 +89,7 @@ def trees(
     """
     relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
     numbers = checked_gpus(topology, gpus)
-    if isinstance(topology, ClusterTopology) and not are_on_one_machine(topology, numbers):
+    if topology.tiling and not are_on_one_machine(topology, numbers):
         return _over_machines(topology, numbers, rates, relay_others=relay_others)
     local, chosen = one_machine(topology, numbers)
     machine = prepared(local, rates)
@@ -101,7 +100,7 @@ def trees(
 
 
 def _over_machines(
-    topology: ClusterTopology, gpus: list[int], rates: Rates | str, *, relay_others: bool
+    topology: Topology, gpus: list[int], rates: Rates | str, *, relay_others: bool
 ) -> TreePlan:
     graph, parts = graph_over(topology, gpus, rates, others=relay_others), parts_of(topology, gpus)
     try:

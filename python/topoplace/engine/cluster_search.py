@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,7 +32,6 @@ from topoplace.engine.plan import check_answer
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
 from topoplace.placement import Placement
-from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
@@ -66,7 +66,7 @@ class SearchRule(Protocol):
 
 def is_split(topology: Topology) -> bool:
     """Return True if policies of one search decide machine by machine on this topology, which has several machines."""
-    return isinstance(topology, ClusterTopology) and topology.num_machines > 1
+    return len(topology.template_of) > 1
 
 
 def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
@@ -342,11 +342,12 @@ def _free_among(gpus: Sequence[int], request: JobRequest, cluster: Cluster) -> s
 def _part(machines: Sequence[int], view: ClusterView) -> Topology:
     """Return the cluster of these machines, or one whose machines are alike and joined alike but have other names."""
     topology = view.cluster.topology
-    assert isinstance(topology, ClusterTopology)
-    codes = (np.unique(level.codes[machines], return_inverse=True) for level in topology.fabric.levels)
+    tiling = topology.tiling
+    assert tiling is not None  # `is_split`
+    codes = (np.unique(level.codes[machines], return_inverse=True) for level in topology.levels)
     joined = tuple((bool(found[0] < 0), place.tobytes()) for found, place in codes)
     kinds = tuple([topology.template_of[machine] for machine in machines])
-    return view.table((kinds, joined), lambda: topology.part(machines))
+    return view.table((kinds, joined), lambda: replace(topology, tiling=tiling.part(machines)))
 
 
 def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources] | None = None) -> Cluster:

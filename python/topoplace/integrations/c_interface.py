@@ -10,12 +10,12 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, cast
 
-from topoplace import _checks, machines, policies
+from topoplace import _checks, discovery, machines, policies
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.plan import Explanation
 from topoplace.engine.policy import Policy
-from topoplace.errors import AllocationError
+from topoplace.errors import AllocationError, TopologyError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.topology import Topology
 
@@ -79,7 +79,10 @@ def topology_from_text(text: bytes, format_: str | None, options: str | None) ->
     format_: the name of the format; None for the one that recognises the text. options: JSON such as
     `{"gpu_model": "A100"}`.
     """
-    return Topology.from_text(text, **{**_options(options), "format": format_})
+    found = discovery.read(text, **{**_options(options), "format": format_})
+    if not isinstance(found, Topology):
+        raise TopologyError(f"text describes a {type(found).__name__}, not machines with GPUs")
+    return found
 
 
 def built_in_topology(name: str) -> Topology:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.topology.cluster_topology import ClusterTopology
-
 if TYPE_CHECKING:
     from topoplace.topology.links.link import Link
     from topoplace.topology.topology import Topology
@@ -55,7 +53,6 @@ class PairLinks:
     """
 
     def __init__(self, topology: Topology) -> None:
-        assert isinstance(topology, ClusterTopology)
         self._topology = topology
         self._known: dict[int, tuple[Link, float]] = {}
         sizes = [template.num_gpus for template in topology.templates]
@@ -67,15 +64,11 @@ class PairLinks:
     @staticmethod
     def serves(topology: Topology, num_pairs: int) -> bool:
         """Return True if this is the faster way to look up `num_pairs` pairs."""
-        return (
-            num_pairs > FEW_PAIRS
-            and isinstance(topology, ClusterTopology)
-            and len(topology.fabric.levels) <= _MAX_LEVELS
-        )
+        return num_pairs > FEW_PAIRS and topology.tiling is not None and len(topology.levels) <= _MAX_LEVELS
 
     def of(self, u: Ints, v: Ints) -> Pairs:
         """Return the links and distances of the pairs of GPUs `u[i]` and `v[i]`."""
-        levels = self._topology.fabric.levels
+        levels = self._topology.levels
         machine = self._topology.machine_of
         i, j = machine[u], machine[v]
         apart = i != j

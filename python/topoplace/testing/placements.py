@@ -121,7 +121,7 @@ def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Itera
 
 
 def _unknown_levels(job: JobGraph, topology: Topology) -> Iterator[str]:
-    levels = topology.fabric.levels if topology.fabric else ()
+    levels = topology.levels
     known = {level.name for level in levels if not level.rail}
     for name in ("within", "prefer", "spread"):
         if (level := getattr(job, name)) and level not in known:
@@ -130,7 +130,7 @@ def _unknown_levels(job: JobGraph, topology: Topology) -> Iterator[str]:
 
 def _domains_of(machines: Sequence[int], level: str | None, topology: Topology) -> list[str | None]:
     """Return the domain of each machine at the level of this name; [] if `level` is None."""
-    levels = topology.fabric.levels if topology.fabric else ()
+    levels = topology.levels
     return [one.domains[machine] for one in levels if one.name == level for machine in machines]
 
 

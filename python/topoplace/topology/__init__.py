@@ -2,7 +2,8 @@
 
 To change:
 
-- What a topology answers: `topology.py`; how machines become a cluster: `assemble.py`.
+- What a topology answers: `topology.py`; how machines become a cluster: `assemble.py`; how one is stored: `tiling.py`.
+- The link of a pair of GPUs: `machine_links.py`, and in a cluster `cluster_links.py`.
 - Speeds of links and PCIe paths: `links/link_catalogue.py`; other speeds for a topology: `speed_overrides.py`;
   between GPUs of two machines: `level_ports.py`.
 - The best path through switches and sockets: `routing.py`; levels of a network: `fabric.py`.

@@ -12,12 +12,12 @@ from typing import Any, SupportsIndex, cast
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.devices import path_kind
 from topoplace.topology.fabric import MAX_MACHINES, Fabric, Level, checked_names, numbered
 from topoplace.topology.links.distance import DistanceWeights
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S, path
+from topoplace.topology.tiling import Tiling
 from topoplace.topology.topology import MAX_GPUS, Topology
 
 Machines = Topology | Sequence[Topology] | Mapping[str, Topology]
@@ -39,7 +39,7 @@ def with_host_paths(topology: Topology) -> Topology:
     for u, v in combinations(range(topology.num_gpus), 2):
         a, b = topology.gpus[u], topology.gpus[v]
         link, kind = topology.link(u, v), path_kind(a, b)
-        ruled = (u, v) not in known and link == topology.default_link(u, v)
+        ruled = (u, v) not in known and link == topology.pairs.default_link(u, v)
         if a.machine == b.machine and (ruled or (link == unknown and kind is LinkKind.SYSTEM)):
             known[u, v] = path(kind, topology.default)
     return replace(topology, links=tuple((u, v, link) for (u, v), link in known.items()))
@@ -96,7 +96,8 @@ def join(
         (*(fabric.notes if fabric else ()), *(note for part in parts for note in part.notes))
     )
     whole = Fabric(chosen, tuple(levels), name)
-    return ClusterTopology([host.machine for host in hosts], whole, network, name, tuple(notes), distances)
+    tiling = Tiling.of([host.machine for host in hosts], whole)
+    return Topology(tiling=tiling, network=network, name=name, notes=tuple(notes), distances=distances)
 
 
 def _levels(
@@ -224,7 +225,7 @@ def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Le
         if part.num_machines == 1 and part.fabric is None:
             hosts.append(_Host(label, part, {}))
             continue
-        for level in part.fabric.levels if part.fabric else ():
+        for level in part.levels:
             known = levels.setdefault(level.name, replace(level, domains=()))
             if known != replace(level, domains=()):
                 raise TopologyError(
@@ -246,14 +247,12 @@ def _inner_hosts(label: str, part: Topology) -> list[_Host]:
             f"machine {_checks.shown(label)} is a topology of {part.num_machines} machines with links between them; "
             "give each machine as a topology of its own"
         )
-    levels = part.fabric.levels if part.fabric else ()
-    alike = (
-        isinstance(part, ClusterTopology) and not part.uuids
-    )  # no machine differs from its template but in name
+    levels = part.levels
+    tiling = part.tiling if part.tiling is not None and not part.tiling.uuids else None
     return [
         _Host(
             f"{label}/{machine}",
-            part.templates[part.template_of[i]] if alike else part.machine(machine),
+            part.machine(machine) if tiling is None else tiling.templates[tiling.template_of[i]],
             {level.name: f"{label}/{domain}" for level in levels if (domain := level.domains[i]) is not None},
         )
         for i, machine in enumerate(part.machine_names)

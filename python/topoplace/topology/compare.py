@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
+from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import MISSING_GPU, Gpu, written_device
 from topoplace.topology.links.link import NONE, NVLINKS, PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
-
-if TYPE_CHECKING:
-    from topoplace.topology.topology import Topology
+from topoplace.topology.topology import Topology
 
 _WIRED = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI, LinkKind.C2C, LinkKind.ICI}
 _MAX_GPUS = 1024
@@ -61,8 +59,14 @@ def shown(link: Link) -> str:
 # ---- differences -----------------------------------------------------------------------------------------------
 
 
-def changes(before: Topology, after: Topology) -> tuple[Change, ...]:
-    """Return the differences of `after` from `before`; see `Topology.diff`."""
+def diff(before: Topology, after: Topology) -> tuple[Change, ...]:
+    """Return what differs in `after` from `before`, such as a lost link; () if both are equal.
+
+    GPUs and machines are matched by name. Clusters are compared template by template, any other topology by its pairs
+    of GPUs. Raises TopologyError for more than 1,024 GPUs in a template, or in a topology that is no cluster.
+    """
+    _checks.instance(before, Topology, "before", TopologyError)
+    _checks.instance(after, Topology, "after", TopologyError)
     if before == after:
         return ()
     found = [*_changed(_settings(before), _settings(after))]
@@ -104,8 +108,8 @@ def _settings(topology: Topology) -> Facts:
         "distances": (str(topology.distances), 0.0),
         "notes": ("; ".join(topology.notes), 0.0),
     }
-    levels = topology.fabric.levels if topology.fabric else ()
-    for level, link in zip(levels, topology.level_links, strict=True):
+    levels = topology.levels
+    for level, link in zip(levels, topology.pairs.of_levels, strict=True):
         text = f"{shown(link)}{', of GPUs on one rail' if level.rail else ''}"
         facts[f"level {level.name}"] = (text, link.gb_per_s / 2 if level.rail else link.gb_per_s)
     return facts | ({"order of levels": (", ".join(level.name for level in levels), 0.0)} if levels else {})
@@ -171,7 +175,7 @@ def _gpu_fact(gpu: Gpu) -> tuple[str, float]:
 def _domains(cluster: Topology) -> Facts:
     return {
         f"{machine}: {level.name}": (domain, 1.0)
-        for level in (cluster.fabric.levels if cluster.fabric else ())
+        for level in (cluster.levels)
         for machine, domain in zip(cluster.machine_names, level.domains, strict=True)
         if domain is not None
     }
@@ -180,8 +184,9 @@ def _domains(cluster: Topology) -> Facts:
 # ---- findings --------------------------------------------------------------------------------------------------
 
 
-def findings(topology: Topology) -> tuple[Finding, ...]:
-    """Return faults and unknowns of `topology` that an operator should look at; see `Topology.check`."""
+def check(topology: Topology) -> tuple[Finding, ...]:
+    """Return findings for an operator: notes, assumed speeds, unhealthy GPUs, unknown links, odd machines."""
+    _checks.instance(topology, Topology, "topology", TopologyError)
     noted = (note for template in topology.templates for note in template.notes)
     notes = dict.fromkeys((*topology.notes, *noted))
     found = [Finding(topology.name, note, serious=note.startswith(MISSING_GPU)) for note in notes]

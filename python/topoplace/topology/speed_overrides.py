@@ -29,13 +29,13 @@ _OF_THE_RULE = (LinkKind.HOST, LinkKind.SYSTEM)
 _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 
 
-def basis(topology: Topology) -> str:
-    """Return which column of the link catalogue all direct links match: "nominal", "achievable" or, for none, "given".
+def speeds_of(topology: Topology) -> str:
+    """Return which column of `topoplace.links.SPEEDS` the links' speeds match: "nominal", "achievable" or "given".
 
-    Paths through the host are ignored; if there is nothing else, and all have the speed that is assumed of their class,
-    return "assumed".
+    "given" means that not all direct links match one column, as after a measurement, or that the table has no figure
+    for any link. "assumed": there are only unknown links and paths through the host, at the speed of their class.
     """
-    levels = topology.fabric.levels if topology.fabric else ()
+    levels = topology.levels
     if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
         return "given"
     for column in _COLUMNS:
@@ -57,8 +57,17 @@ def _is_assumed(machine: Topology) -> bool:
     return bool(links) and not machine.components and all(link == speeds.get(link.kind) for link in links)
 
 
-def changed(topology: Topology, speeds: Speeds) -> Topology:
-    """Return `topology` with other speeds of its links; see `Topology.with_link_speeds`."""
+def with_link_speeds(topology: Topology, speeds: Speeds) -> Topology:
+    """Return the same links at other speeds.
+
+    speeds: one of
+    - "nominal" or "achievable", a column of the table `topoplace.links.SPEEDS`;
+    - GB/s of one link in one direction by kind, such as {LinkKind.NVSWITCH: 21.5, LinkKind.HOST: 20.0}, where NVSWITCH
+    also covers an NVLink into a switch;
+    - an (n, n) matrix of measured GB/s, which replaces the speed of every pair and keeps its kind.
+    Raises TopologyError if the table has no figure for a link, if no link has a given kind, or if the matrix is not
+    symmetric.
+    """
     if isinstance(speeds, str):
         for column in _COLUMNS:
             if speeds == column:
@@ -82,15 +91,16 @@ def changed(topology: Topology, speeds: Speeds) -> Topology:
 
 
 def _from_table(topology: Topology, column: Column) -> Topology:
-    if topology.fabric is None:
+    if topology.tiling is None:
         return _machine_from_table(topology, column)
     levels = [
         replace(level, gb_per_s=_port_of_table(topology, level, column))
         if level.kind is LinkKind.NVSWITCH
         else level
-        for level in topology.fabric.levels
+        for level in topology.tiling.fabric.levels
     ]
-    return topology.rebuilt(lambda template: _machine_from_table(template, column), levels=levels)
+    tiling = topology.tiling.changed(lambda template: _machine_from_table(template, column), levels)
+    return replace(topology, tiling=tiling)
 
 
 def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | None:
@@ -153,16 +163,17 @@ def _machine_from_table(topology: Topology, column: Column) -> Topology:
 
 def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
     used: set[LinkKind] = set()
-    if topology.fabric is None:
+    if topology.tiling is None:
         found = _machine_from_mapping(topology, lanes, used)
     else:
-        used |= {level.kind for level in topology.fabric.levels}
+        used |= {level.kind for level in topology.tiling.fabric.levels}
         used |= {LinkKind.NETWORK} if topology.network else set()
-        found = topology.rebuilt(
-            lambda template: _machine_from_mapping(template, lanes, used),
-            network=lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0,
-            levels=list(_levels_from_mapping(topology, lanes)),
+        network = lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0
+        levels = list(_levels_from_mapping(topology, lanes))
+        tiling = topology.tiling.changed(
+            lambda template: _machine_from_mapping(template, lanes, used), levels
         )
+        found = replace(topology, tiling=tiling, network=network)
     for kind in lanes:
         if kind not in used:
             raise TopologyError(f"speeds[{kind.name}]: {topology.name} has no link of that kind")
@@ -175,8 +186,8 @@ def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> 
     A level gets a new speed if its kind is in `lanes`, and if its present speed is its own or that of a GPU model.
     Other levels take their speed from the network or from NVSwitches inside the machines.
     """
-    levels = cluster.fabric.levels if cluster.fabric else ()
-    for level, link in zip(levels, cluster.level_links, strict=True):
+    levels = cluster.levels
+    for level, link in zip(levels, cluster.pairs.of_levels, strict=True):
         own = level.gb_per_s is not None
         if level.kind is LinkKind.NVSWITCH:
             own = own or not _follows_switches(_members(cluster, level))
@@ -220,7 +231,7 @@ def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entr
         return
     direct = {pair[:2] for pair in topology.links}
     for u, v in combinations(range(topology.num_gpus), 2):
-        link = topology.default_link(u, v)
+        link = topology.pairs.default_link(u, v)
         if link.kind in _OF_THE_RULE and (u, v) not in direct and link == topology.link(u, v):
             yield u, v, link
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import accumulate, combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
@@ -18,9 +19,9 @@ from topoplace.topology import devices, validate
 from topoplace.topology.devices import Component, Gpu, Nic
 from topoplace.topology.fabric import Fabric, Level, checked_notes
 from topoplace.topology.links.distance import DISTANCES, DistanceWeights
-from topoplace.topology.links.link import NONE, SELF, Link, LinkKind
+from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S, PCIE3_X16_GB_PER_S
-from topoplace.topology.routing import Paths
+from topoplace.topology.machine_links import MachineLinks
 from topoplace.topology.validate import LinkSpec
 
 if TYPE_CHECKING:
@@ -28,16 +29,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from topoplace.kernels import Graph
-    from topoplace.topology.compare import Change, Finding
-    from topoplace.topology.speed_overrides import Speeds
+    from topoplace.topology.cluster_links import ClusterLinks
+    from topoplace.topology.tiling import Tiling
 
 Derived = TypeVar("Derived")
 
 MAX_GPUS = 1 << 20
 """Limit on GPUs in a topology; more are refused as a mistake."""
-MAX_MATRIX_GPUS = 1 << 14
-"""Limit on GPUs for (n, n) matrices; one of float64 then takes 2 GiB."""
-_BLOCK = 1 << 20  # entries of a matrix that are filled at a time
+_OF_MACHINES = ("gpus", "links", "partitions", "nics", "components", "component_links")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +57,7 @@ class Topology:
     the value of a wrong one.
     """
 
-    gpus: Sequence[Gpu]
+    gpus: Sequence[Gpu] = ()
     links: Sequence[tuple[int, int, Link]] = ()
     """(u, v, link) with u < v, sorted: the direct links between GPUs."""
     default: float = PCIE3_X16_GB_PER_S
@@ -80,22 +79,68 @@ class Topology:
     """The kinds of NVLinks and similar links whose speed the source text does not tell, so that it is a guess."""
     distances: DistanceWeights = field(default=DISTANCES["sc17"], kw_only=True)
     """The weights that `distance` adds up."""
+    tiling: Tiling | None = field(default=None, kw_only=True)
+    """The machines of a topology made by `cluster`; its `gpus`, `links` and `partitions` are made from them."""
+    pairs: MachineLinks | ClusterLinks = field(init=False)
+    """The links of pairs of GPUs, by unchecked numbers."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the only place that writes: it canonicalises before anyone reads
         keep(self, "name", _checks.text(self.name, "name", TopologyError))
         keep(self, "default", _checks.real(self.default, "default", TopologyError))
         keep(self, "network", _checks.real(self.network, "network", TopologyError))
-        keep(self, "gpus", devices.checked_gpus(self.gpus, MAX_GPUS))
-        keep(self, "nics", devices.checked_nics(self.nics, self.num_gpus))
-        keep(self, "components", devices.checked_components(self.components))
-        keep(self, "component_links", self._checked_component_links())
-        keep(self, "partitions", devices.checked_partitions(self.partitions, self.num_gpus))
-        keep(self, "notes", checked_notes(self.notes))
-        keep(self, "assumed", validate.checked_kinds(self.assumed, "assumed"))
         _checks.instance(self.distances, DistanceWeights, "distances", TopologyError)
-        entries = validate.checked_links(self.links, self.num_gpus)
-        keep(self, "links", self._without_ruled(entries))
+        keep(self, "notes", checked_notes(self.notes))
+        if self.tiling is None:
+            self._keep_machine()
+        else:
+            self._keep_cluster(self.tiling)
+
+    def _keep_machine(self) -> None:
+        keep = object.__setattr__
+        keep(self, "gpus", devices.checked_gpus(self.gpus, MAX_GPUS))
+        keep(self, "nics", devices.checked_nics(self.nics, len(self.gpus)))
+        keep(self, "components", devices.checked_components(self.components))
+        between = validate.checked_component_links(self.component_links, len(self.gpus), len(self.components))
+        keep(self, "component_links", between)
+        keep(self, "partitions", devices.checked_partitions(self.partitions, len(self.gpus)))
+        keep(self, "assumed", validate.checked_kinds(self.assumed, "assumed"))
+        pairs = MachineLinks(self.gpus, self.components, between, self.default, self.network, self.distances)
+        keep(self, "pairs", pairs)
+        keep(self, "links", pairs.keep(validate.checked_links(self.links, len(self.gpus))))
+
+    def _keep_cluster(self, tiling: Tiling) -> None:
+        from topoplace.topology.cluster_links import ClusterLinks
+
+        keep = object.__setattr__
+        if tiling.offsets[-1] > MAX_GPUS:
+            raise TopologyError(f"{tiling.offsets[-1]} GPUs are more than {MAX_GPUS}")
+        if any(template.distances != self.distances for template in tiling.templates):
+            tiling = tiling.changed(lambda template: replace(template, distances=self.distances))
+        self._refuse_own_machines()
+        kinds = [kind for template in tiling.templates for kind in template.assumed]
+        made = {
+            "gpus": tiling.gpus,
+            "links": tiling.links,
+            "partitions": tiling.partitions,
+            "default": tiling.templates[0].default,
+            "assumed": validate.checked_kinds(kinds, "assumed"),
+            "tiling": tiling,
+            "pairs": ClusterLinks(tiling, self.network, self.distances),
+        }
+        for key, value in made.items():
+            keep(self, key, value)
+
+    def _refuse_own_machines(self) -> None:
+        """Raise TopologyError if a field says of a cluster what only its machines can say."""
+        from topoplace.topology.tiling import TiledSequence
+
+        given = {key: getattr(self, key) for key in _OF_MACHINES}
+        wrong = [key for key, value in given.items() if value and not isinstance(value, TiledSequence)]
+        if wrong:
+            raise TopologyError(
+                f"{wrong[0]}: a cluster has what its machines have; change them, and join them by Topology.cluster"
+            )
 
     # ---- ways in -------------------------------------------------------------------------------------------
 
@@ -151,25 +196,14 @@ class Topology:
         return cls.from_links(len(matrix), links, **defaults | options)
 
     @classmethod
-    def from_networkx(
-        cls,
-        g: nx.Graph[Any],
-        weight: str = "bandwidth",
-        *,
-        default: float | None = None,
-        network: float | None = None,
-        name: str | None = None,
-    ) -> Topology:
+    def from_networkx(cls, g: nx.Graph[Any], weight: str = "bandwidth", **settings: Any) -> Topology:
         """Build a topology from an undirected networkx graph whose edges carry GB/s in the attribute `weight`.
 
-        GPU i is the i-th node. Optional attributes, as `to_networkx` writes them: `kind` and `lanes` of edges; `name`,
-        `model`, `machine`, `socket` and `memory_gb` of nodes; `default`, `network` and `name` of the graph. An argument
-        that is not None overrides the graph's attribute. Raises TopologyError as `from_links` does.
+        Arguments and errors are those of `topoplace.topology.topology_networkx.from_networkx`.
         """
-        given: dict[str, Any] = {"default": default, "network": network, "name": name}
         from topoplace.topology import topology_networkx
 
-        return topology_networkx.read(g, weight, given)
+        return topology_networkx.from_networkx(g, weight, **settings)
 
     @classmethod
     def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
@@ -196,46 +230,6 @@ class Topology:
         from topoplace.discovery.nccl import system_xml
 
         return system_xml.parse(text, gpu_model, **options)
-
-    @classmethod
-    def from_hwloc_xml(cls, text: str | bytes, **options: Any) -> Topology:
-        """Read the topology from a file that `lstopo machine.xml` of hwloc 1 to 3 wrote.
-
-        options: arguments of `topoplace.discovery.hwloc.hwloc_xml.parse`.
-        Raises TopologyError naming the line.
-        """
-        from topoplace.discovery.hwloc import hwloc_xml
-
-        return hwloc_xml.parse(text, **options)
-
-    @classmethod
-    def from_rocm_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
-        """Read the topology from the output of `rocm-smi --showtopo` or `amd-smi topology`.
-
-        options: arguments of `topoplace.discovery.amd.smi_tables.parse`.
-        Raises TopologyError naming the line and the cell.
-        """
-        from topoplace.discovery.amd import smi_tables
-
-        return smi_tables.parse(text, gpu_model, **options)
-
-    @classmethod
-    def from_text(cls, text: str | bytes, **options: Any) -> Topology:
-        """Read machines from a text in any format of `topoplace.discovery.FORMATS`.
-
-        options: such as gpu_model="A100"; a format ignores options it has no use for.
-        Raises TopologyError with line and reason. A text that describes only a network is refused; read it with
-        `topoplace.discovery.read` and pass it to `cluster`.
-        """
-        from topoplace import discovery
-
-        _checks.refuse_path(text, "text", TopologyError)
-        found = discovery.read(text, **options)
-        if not isinstance(found, Topology):
-            raise TopologyError(
-                f"text describes a {type(found).__name__}, not machines with GPUs; see topoplace.discovery.read"
-            )
-        return found
 
     @classmethod
     def cluster(
@@ -294,108 +288,101 @@ class Topology:
 
         return topology_json.written(self)
 
+    def to_networkx(self) -> nx.Graph[int]:
+        """Return all pairs that have a path as a networkx graph; see `topoplace.topology.topology_networkx`."""
+        from topoplace.topology import topology_networkx
+
+        return topology_networkx.to_networkx(self)
+
     def digest(self) -> str:
         """Return SHA-256 of the canonical JSON, in hexadecimal: equal for equal content, in every release."""
         return self._digest
-
-    def to_networkx(self) -> nx.Graph[int]:
-        """Return all pairs that have a path as a networkx graph on 0..n-1; `from_networkx` reads it back.
-
-        Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes carry the fields of `Gpu`.
-        Adapters, components, partitions, notes, assumed kinds and levels are lost. Raises TopologyError for more than
-        2,048 GPUs.
-        """
-        from topoplace.topology import topology_networkx
-
-        return topology_networkx.written(self)
 
     # ---- queries -------------------------------------------------------------------------------------------
 
     @property
     def fabric(self) -> Fabric | None:
         """Return the machines and levels of a topology made by `cluster`; None for any other topology."""
-        return None
+        return None if self.tiling is None else self.tiling.fabric
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Return the levels of the fabric, innermost first; () without a fabric."""
+        return () if self.tiling is None else self.tiling.fabric.levels
 
     @property
     def templates(self) -> tuple[Topology, ...]:
-        """Return the distinct machines of a topology made by `cluster`; (itself,) for any other topology."""
-        return (self,)
+        """Return the distinct machines of a topology made by `cluster`; (itself,) for any other topology.
+
+        Machines that differ only in names or UUIDs are the same template.
+        """
+        return (self,) if self.tiling is None else self.tiling.templates
 
     @property
     def template_of(self) -> tuple[int, ...]:
         """Return, for each machine, the index of its template in `templates`; (0,) for a topology without a fabric."""
-        return (0,)
-
-    @property
-    def level_links(self) -> tuple[Link, ...]:
-        """Return, for each level of the fabric, the link between two GPUs that meet there through the fastest ports.
-
-        The result is () for a topology without a fabric.
-        """
-        return ()
+        return (0,) if self.tiling is None else self.tiling.template_of
 
     def machine(self, name: str) -> Topology:
         """Return the machine called `name` as a topology of its own; TopologyError if there is none.
 
-        If there are other machines, the result has the links of its pairs but no components, and the partitions inside
-        the machine; TopologyError if all partitions lie elsewhere.
+        If it is joined to other machines without a fabric, the result has the links of its pairs but no components, and
+        the partitions inside the machine; TopologyError if all partitions lie elsewhere.
         """
-        gpus = self.gpus_of.get(_checks.text(name, "name", TopologyError))
-        if gpus is None:
+        if _checks.text(name, "name", TopologyError) not in self.gpus_of:
             raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")
-        if self.num_machines == 1:
-            return self
+        if self.tiling is not None:
+            return self.tiling.machine(self.machine_names.index(name))
+        return self if self.num_machines == 1 else self._cut_out(name)
+
+    def template(self, machine: int) -> Topology:
+        """Return a machine, given by number, as a topology of its own in which names and UUIDs mean nothing.
+
+        Equal machines of a cluster share it.
+        """
+        if self.tiling is not None:
+            return self.tiling.templates[self.tiling.template_of[machine]]
+        if machine not in self._machines:
+            self._machines[machine] = self.machine(self.machine_names[machine])
+        return self._machines[machine]
+
+    def _cut_out(self, name: str) -> Topology:
+        gpus = self.gpus_of[name]
         local = {gpu: i for i, gpu in enumerate(gpus)}
         pairs = combinations(gpus, 2) if self.components else (pair[:2] for pair in self.links)
-        inside = [(local[u], local[v], self._link(u, v)) for u, v in pairs if local.keys() >= {u, v}]
-        nics = [replace(nic, paths=tuple(nic.paths[gpu] for gpu in gpus)) for nic in self.nics]
+        inside = [(local[u], local[v], self.pairs.link(u, v)) for u, v in pairs if local.keys() >= {u, v}]
+        partitions = [part for part in self.partitions if local.keys() >= set(part)]
+        if self.partitions and not partitions:
+            raise TopologyError(f"no partition of {self.name} is inside machine {_checks.shown(name)}")
         return replace(
             self,
             gpus=tuple(replace(self.gpus[gpu], index=i) for i, gpu in enumerate(gpus)),
             links=tuple(inside),
-            nics=tuple(nics),
+            nics=tuple(replace(nic, paths=tuple(nic.paths[gpu] for gpu in gpus)) for nic in self.nics),
             components=(),
             component_links=(),
-            partitions=self._partitions_in(name, local),
+            partitions=tuple(tuple(map(local.__getitem__, part)) for part in partitions),
             name=name,
         )
-
-    def _partitions_in(self, name: str, local: Mapping[int, int]) -> tuple[tuple[int, ...], ...]:
-        inside = [part for part in self.partitions if local.keys() >= set(part)]
-        if self.partitions and not inside:
-            raise TopologyError(f"no partition of {self.name} is inside machine {_checks.shown(name)}")
-        return tuple(tuple(map(local.__getitem__, part)) for part in inside)
-
-    def renamed_machine(self, name: str) -> Topology:
-        """Return a copy of this topology of one machine, in which the machine is called `name`."""
-        if self.machine_names == (name,):
-            return self
-        return replace(self, gpus=tuple(replace(gpu, machine=name) for gpu in self.gpus))
-
-    def rebuilt(
-        self,
-        change: Callable[[Topology], Topology],
-        *,
-        network: float | None = None,
-        levels: Sequence[Level] | None = None,
-    ) -> Topology:
-        """Return `change(self)`; for a cluster, apply `change` to each template and join the results as before.
-
-        network, levels: replacements for those of a cluster; any other topology ignores them.
-        """
-        return change(self)
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
         """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged.
 
         TopologyError for a number that is not a GPU's.
         """
-        broken = {
-            _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
-            for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
-        }
-        described = (replace(gpu, healthy=False) if gpu.index in broken else gpu for gpu in self.gpus)
-        return replace(self, gpus=tuple(described))
+        broken: dict[int, set[int]] = {}
+        for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
+            gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
+            part = self._part_at(gpu)
+            broken.setdefault(part, set()).add(gpu - self._offsets[part])
+        changed = {part: self.templates[self.template_of[part]]._marked(own) for part, own in broken.items()}
+        if self.tiling is not None:
+            return replace(self, tiling=self.tiling.with_machines(changed))
+        return changed.get(0, self)
+
+    def _marked(self, gpus: Collection[int]) -> Topology:
+        marked = (replace(gpu, healthy=False) if gpu.index in gpus else gpu for gpu in self.gpus)
+        return replace(self, gpus=tuple(marked))
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
         """Return the numbers of the GPUs for which `suits` is true, ascending.
@@ -404,29 +391,40 @@ class Topology:
         """
         if not callable(suits):
             raise TopologyError(f"suits = {_checks.shown(suits)} is not a function")
-        return tuple(gpu.index for gpu in self.gpus if suits(gpu))
+        chosen = [[gpu.index for gpu in template.gpus if suits(gpu)] for template in self.templates]
+        if not any(chosen):
+            return ()
+        parts = zip(self._offsets, self.template_of, strict=False)
+        return tuple(first + gpu for first, template in parts for gpu in chosen[template])
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Return True if one job may get exactly `gpus`: they are one of the partitions, or there are no partitions."""
-        return not self.partitions or frozenset(gpus) in self._partition_set
+        """Return True if one job may get exactly `gpus`: of a machine with partitions, none or one whole partition.
+
+        Of a topology without a fabric, they must be one of its partitions if there are any.
+        """
+        if not self.partitioned_gpus:
+            return True
+        by_part: dict[int, set[int]] = {} if self.tiling else {0: set()}
+        for gpu in gpus:
+            part = self._part_at(gpu)
+            by_part.setdefault(part, set()).add(gpu - self._offsets[part])
+        return all(
+            not (allowed := self.templates[self.template_of[part]]._partition_set)
+            or frozenset(own) in allowed
+            for part, own in by_part.items()
+        )
 
     @property
     def num_gpus(self) -> int:
         """Return the number of GPUs, n."""
-        return len(self.gpus)
+        return self._offsets[-1]
 
     @cached_property
     def machine_names(self) -> tuple[str, ...]:
         """Return the machines' names, in the order of their first GPU."""
-        return tuple(self.gpus_of)
-
-    @cached_property
-    def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the GPUs of each machine, ascending, by the machine's name."""
-        members: dict[str, list[int]] = {}
-        for gpu in self.gpus:
-            members.setdefault(gpu.machine, []).append(gpu.index)
-        return MappingProxyType({machine: tuple(gpus) for machine, gpus in members.items()})
+        if self.tiling is not None:
+            return self.tiling.fabric.machines
+        return tuple(dict.fromkeys(gpu.machine for gpu in self.gpus))
 
     @property
     def num_machines(self) -> int:
@@ -434,10 +432,18 @@ class Topology:
         return len(self.machine_names)
 
     @cached_property
+    def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
+        """Return the GPUs of each machine, ascending, by the machine's name."""
+        order = np.argsort(self.machine_of, kind="stable").tolist()
+        ends = np.cumsum(np.bincount(self.machine_of, minlength=self.num_machines)).tolist()
+        firsts = [0, *ends]
+        members = (tuple(order[first:end]) for first, end in zip(firsts, ends, strict=False))
+        return MappingProxyType(dict(zip(self.machine_names, members, strict=True)))
+
+    @cached_property
     def machine_of(self) -> NDArray[np.int32]:
         """Return (num_gpus,) int32, read-only: the index into `machine_names` of each GPU's machine."""
-        number = {name: i for i, name in enumerate(self.machine_names)}
-        return _frozen(np.fromiter((number[gpu.machine] for gpu in self.gpus), np.int32, self.num_gpus))
+        return self._numbered(lambda gpu: gpu.machine)
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
@@ -446,52 +452,20 @@ class Topology:
         Sockets are numbered in the order of their first GPU. The GPUs of a machine whose socket is unknown share one
         number.
         """
-        numbers: dict[tuple[str, int | None], int] = {}
-        found = (numbers.setdefault((gpu.machine, gpu.socket), len(numbers)) for gpu in self.gpus)
-        return _frozen(np.fromiter(found, np.int32, self.num_gpus))
+        return self._numbered(lambda gpu: (gpu.machine, gpu.socket))
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
         """Return, for each GPU, its index on its own machine, which is the number a process on that machine uses."""
-        local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}
-        return tuple(local[gpu] for gpu in range(self.num_gpus))
+        own: list[list[int]] = []
+        for template in self.templates:
+            local = {gpu: i for gpus in template.gpus_of.values() for i, gpu in enumerate(gpus)}
+            own.append([local[gpu] for gpu in range(template.num_gpus)])
+        return tuple(local for template in self.template_of for local in own[template])
 
     def link(self, u: int, v: int) -> Link:
         """Return the link of GPUs u and v, with `kind`, `lanes` and `gb_per_s`; TopologyError for a wrong number."""
-        u = _checks.integer(u, "u", TopologyError, low=0, high=self.num_gpus - 1)
-        v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
-        return self._link(u, v)
-
-    @cached_property
-    def attachments(self) -> Sequence[Hashable] | None:
-        """Return (n,) a key of each GPU; those of one machine with equal keys have equal links to other machines.
-
-        None if this holds for all GPUs of each machine.
-        """
-        if self.num_machines == 1:
-            return None
-        if self.component_links:
-            return range(self.num_gpus)  # paths may lead anywhere
-        links: dict[int, list[tuple[int, Link]]] = {}
-        for u, v, link in self.links:
-            if self.machine_of[u] != self.machine_of[v]:
-                links.setdefault(u, []).append((v, link))
-                links.setdefault(v, []).append((u, link))
-        return [tuple(links.get(gpu, ())) for gpu in range(self.num_gpus)] if links else None
-
-    def default_link(self, u: int, v: int) -> Link:
-        """Return the link assumed between GPUs u and v if there is neither a direct link nor a path through components.
-
-        Its kind is HOST, SYSTEM (different sockets), NETWORK (different machines), or NONE if its speed is 0.
-        """
-        a, b = self.gpus[u], self.gpus[v]
-        if u == v:
-            return SELF
-        if a.machine != b.machine:
-            return self._network
-        if a.socket is None or b.socket is None or a.socket == b.socket:
-            return self._host
-        return self._system
+        return self.pairs.link(*self._pair(u, v))
 
     def bandwidth(self, u: int, v: int) -> float:
         """Return GB/s in one direction between GPUs u and v; 0 for u = v and without a path."""
@@ -499,7 +473,7 @@ class Topology:
 
     def distance(self, u: int, v: int) -> float:
         """Return the distance between GPUs u and v, by the weights in `distances`; larger means farther apart."""
-        return self.distances.of(self.link(u, v))
+        return self.pairs.distance(*self._pair(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
         """Return (n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal; errors: see `link_matrix`."""
@@ -514,59 +488,21 @@ class Topology:
 
         Raises TopologyError for more than 16,384 GPUs.
         """
-        self._check_matrix_size()
-        n, machine = self.num_gpus, self.machine_of
-        socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
-        host, system, network = (value(link) for link in (self._host, self._system, self._network))
-        matrix = np.empty((n, n), dtype)
-        for rows in row_blocks(n):
-            matrix[rows] = host
-            apart = (socket[rows, None] != socket) & (socket[rows, None] >= 0) & (socket >= 0)
-            matrix[rows][apart] = system
-            matrix[rows][machine[rows, None] != machine] = network
-        self._paths.fill(matrix, value)
-        for u, v, link in self.links:
-            matrix[u, v] = matrix[v, u] = value(link)
-        np.fill_diagonal(matrix, value(SELF))
-        return _frozen(matrix)
+        return _frozen(self.pairs.matrix(value, dtype))
 
     @cached_property
     def partitioned_gpus(self) -> tuple[int, ...]:
         """Return the GPUs of machines with partitions, ascending; a job may get such GPUs only as a whole partition."""
-        return tuple(range(self.num_gpus)) if self.partitions else ()
+        ends = zip(self._offsets, self._offsets[1:], self.template_of, strict=False)
+        ranges = [range(first, end) for first, end, t in ends if self.templates[t].partitions]
+        return tuple(gpu for inside in ranges for gpu in inside)
 
     @cached_property
     def unhealthy_gpus(self) -> tuple[int, ...]:
         """Return the GPUs that must not get jobs, ascending."""
         return self.select(lambda gpu: not gpu.healthy)
 
-    @cached_property
-    def speeds(self) -> str:
-        """Return which column of `topoplace.links.SPEEDS` the speeds match: "nominal", "achievable" or "given".
-
-        "given" means that not all links between GPUs match one column, as after a measurement, or that the table has no
-        figure for any link. "assumed": there are only paths over PCIe and unknown links, none with a given speed.
-        """
-        from topoplace.topology import speed_overrides
-
-        return speed_overrides.basis(self)
-
-    def with_link_speeds(self, speeds: Speeds) -> Topology:
-        """Return the same links at other speeds.
-
-        speeds: one of
-        - "nominal" or "achievable", a column of the table `topoplace.links.SPEEDS`;
-        - GB/s of one link in one direction by kind, such as {LinkKind.NVSWITCH: 21.5, LinkKind.HOST: 20.0}, where
-        NVSWITCH also covers an NVLink into a switch;
-        - an (n, n) matrix of measured GB/s, which replaces the speed of every pair and keeps its kind.
-        Raises TopologyError if the table has no figure for a link, if no link has a given kind, or if the matrix is not
-        symmetric.
-        """
-        from topoplace.topology import speed_overrides
-
-        return speed_overrides.changed(self, speeds)
-
-    def with_distances(self, distances: DistanceWeights | str) -> Self:
+    def with_distances(self, distances: DistanceWeights | str) -> Topology:
         """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17").
 
         TopologyError for an unknown preset.
@@ -578,23 +514,6 @@ class Topology:
                 )
             distances = DISTANCES[distances]
         return replace(self, distances=distances)
-
-    def diff(self, other: Topology) -> tuple[Change, ...]:
-        """Return what differs in `other` from this topology, such as a lost link; () if both are equal.
-
-        GPUs and machines are matched by name. Clusters are compared template by template, any other topology by its
-        pairs of GPUs. Raises TopologyError for more than 1,024 GPUs in a template, or in a topology that is no cluster.
-        """
-        from topoplace.topology import compare
-
-        _checks.instance(other, Topology, "other", TopologyError)
-        return compare.changes(self, other)
-
-    def check(self) -> tuple[Finding, ...]:
-        """Return findings for an operator: notes, assumed speeds, unhealthy GPUs, unknown links, odd machines."""
-        from topoplace.topology import compare
-
-        return compare.findings(self)
 
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
         """Return `build(self)`, computed on the first call and kept as long as this topology exists.
@@ -646,69 +565,43 @@ class Topology:
 
     # ---- inside --------------------------------------------------------------------------------------------
 
-    def _check_matrix_size(self) -> None:
-        if self.num_gpus > MAX_MATRIX_GPUS:
-            raise TopologyError(
-                f"a matrix of {self.num_gpus} x {self.num_gpus} is too large (at most {MAX_MATRIX_GPUS}); "
-                "ask for single pairs"
-            )
+    @cached_property
+    def _offsets(self) -> tuple[int, ...]:
+        """Return the number of the first GPU of each part, a machine or the whole, then the number of GPUs."""
+        return (0, len(self.gpus)) if self.tiling is None else self.tiling.offsets
 
-    def _without_ruled(self, entries: tuple[tuple[int, int, Link], ...]) -> tuple[tuple[int, int, Link], ...]:
-        """Return `entries` without those whose link the pair would have anyway, by components or by default.
+    @cached_property
+    def _machines(self) -> dict[int, Topology]:
+        return {}
 
-        The few distinct links are tested before the many entries.
-        """
-        distinct = {id(link): link for _, _, link in entries}
-        rules = (self._host, self._system, self._network)
-        ruled = {key for key, link in distinct.items() if link in rules or self.components}
-        if not ruled:
-            return entries
-        return tuple(
-            (u, v, link) for u, v, link in entries if id(link) not in ruled or link != self._indirect(u, v)
+    def _pair(self, u: int, v: int) -> tuple[int, int]:
+        high = self.num_gpus - 1
+        return (
+            _checks.integer(u, "u", TopologyError, low=0, high=high),
+            _checks.integer(v, "v", TopologyError, low=0, high=high),
         )
 
-    def _checked_component_links(self) -> tuple[tuple[int, int, Link], ...]:
-        vertices = self.num_gpus + len(self.components)
-        entries = validate.checked_links(self.component_links, vertices, "component_links", parallel=True)
-        for a, b, _ in entries:
-            if max(a, b) < self.num_gpus:
-                raise TopologyError(
-                    f"component_links: ({a}, {b}) joins two GPUs; such a pair belongs in links"
-                )
-        return entries
+    def _part_at(self, gpu: int) -> int:
+        return bisect_right(self._offsets, gpu) - 1
 
-    def _link(self, u: int, v: int) -> Link:
-        pair = (u, v) if u < v else (v, u)
-        return self._link_of.get(pair) or self._indirect(u, v)
+    def _numbered(self, key: Callable[[Gpu], Hashable]) -> NDArray[np.int32]:
+        """Return (n,) int32, read-only: the GPUs' keys as numbers from 0, in the order of each key's first GPU.
 
-    def _indirect(self, u: int, v: int) -> Link:
-        """Return the link of a pair without a direct one: its best path through components, or the default link."""
-        found = self._paths.link(u, v) if u != v and self.components else None
-        return found or self.default_link(u, v)
-
-    @cached_property
-    def _host(self) -> Link:
-        return Link(LinkKind.HOST, 1, self.default) if self.default else NONE
-
-    @cached_property
-    def _system(self) -> Link:
-        return Link(LinkKind.SYSTEM, 1, self.default) if self.default else NONE
-
-    @cached_property
-    def _network(self) -> Link:
-        return Link(LinkKind.NETWORK, 1, self.network) if self.network else NONE
+        GPUs of two parts have different keys.
+        """
+        own: list[NDArray[np.int32]] = []
+        for template in self.templates:
+            numbers: dict[Hashable, int] = {}
+            found = [numbers.setdefault(key(gpu), len(numbers)) for gpu in template.gpus]
+            own.append(np.array(found, np.int32))
+        counts = [int(numbers.max()) + 1 for numbers in own]
+        firsts = accumulate((counts[template] for template in self.template_of), initial=0)
+        parts = [own[template] + first for template, first in zip(self.template_of, firsts, strict=False)]
+        return _frozen(np.concatenate(parts).astype(np.int32))
 
     @cached_property
     def _partition_set(self) -> frozenset[frozenset[int]]:
         return frozenset(map(frozenset, self.partitions))
-
-    @cached_property
-    def _paths(self) -> Paths:
-        return Paths(self.num_gpus, self.components, self.component_links)
-
-    @cached_property
-    def _link_of(self) -> Mapping[tuple[int, int], Link]:
-        return {(u, v): link for u, v, link in self.links}
 
     @cached_property
     def _digest(self) -> str:
@@ -720,14 +613,7 @@ class Topology:
 
     @cached_property
     def _distance_matrix(self) -> NDArray[np.float64]:
-        return self.link_matrix(self.distances.of)
-
-
-def row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices of the rows of an (n, n) matrix; one takes milliseconds to fill, and Ctrl-C acts in between."""
-    step = max(1, _BLOCK // max(1, n))
-    for first in range(0, n, step):
-        yield slice(first, first + step)
+        return _frozen(self.pairs.distance_matrix())
 
 
 def _per_gpu(values: Sequence[Any], what: str, n: int) -> tuple[Any, ...]:

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.cluster_topology import ClusterTopology
 from topoplace.topology.devices import GPU_KEYS, NIC_KEYS, Component, ComponentKind, Gpu, Nic, written_device
 from topoplace.topology.fabric import MAX_MACHINES, Fabric, Level, checked_notes
 from topoplace.topology.links.distance import DISTANCES, DistanceWeights
 from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.tiling import Tiling
 from topoplace.topology.topology import Topology
 from topoplace.topology.validate import parsed_links
 
@@ -41,7 +41,7 @@ _EXTRA_WEIGHTS = ("pcie_bridges", "host_bridges")
 
 def written(topology: Topology) -> str:
     """Write `topology` as canonical JSON: keys sorted, no blanks between values, ASCII. Equal content, equal text."""
-    record = _flat(topology) if topology.fabric is None else _cluster(topology, topology.fabric)
+    record = _flat(topology) if topology.tiling is None else _cluster(topology, topology.tiling)
     version = 1 if record.keys() == set(_KEYS) and _fits_version_1(record) else 2
     record |= {"format": FORMAT, "version": version}
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
@@ -92,17 +92,16 @@ def _remarks(topology: Topology) -> dict[str, Any]:
     return record
 
 
-def _cluster(topology: Topology, fabric: Fabric) -> dict[str, Any]:
-    uuids = cast("ClusterTopology", topology).uuids
+def _cluster(topology: Topology, tiling: Tiling) -> dict[str, Any]:
     record = {
         "name": topology.name,
         "network": topology.network,
-        "templates": [_flat(template) for template in topology.templates],
-        "machines": fabric.machines,
-        "template_of": topology.template_of,
-        "levels": [_level(level) for level in fabric.levels],
+        "templates": [_flat(template) for template in tiling.templates],
+        "machines": tiling.fabric.machines,
+        "template_of": tiling.template_of,
+        "levels": [_level(level) for level in tiling.fabric.levels],
     }
-    return record | ({"uuids": uuids} if uuids else {}) | _remarks(topology)
+    return record | ({"uuids": tiling.uuids} if tiling.uuids else {}) | _remarks(topology)
 
 
 def _level(level: Level) -> dict[str, Any]:
@@ -212,7 +211,8 @@ def _read_cluster(value: dict[str, Any]) -> Topology:
     machines = [templates[number] for number in template_of]
     network = _checks.real(record["network"], "network", TopologyError)
     notes = checked_notes(record.get("notes", ()))
-    return ClusterTopology(machines, fabric, network, name, notes, distances, _read_uuids(record, machines))
+    tiling = Tiling.of(machines, fabric, _read_uuids(record, machines))
+    return Topology(tiling=tiling, network=network, name=name, notes=notes, distances=distances)
 
 
 def _read_uuids(

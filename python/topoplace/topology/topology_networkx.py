@@ -21,22 +21,37 @@ MAX_GPUS = 1 << 11
 """Limit on GPUs in a networkx graph, which takes much memory per edge."""
 
 
-def read(g: nx.Graph[Any], weight: str, given: Mapping[str, Any]) -> Topology:
-    """Build a topology from a networkx graph; see `Topology.from_networkx`.
+def from_networkx(
+    g: nx.Graph[Any],
+    weight: str = "bandwidth",
+    *,
+    default: float | None = None,
+    network: float | None = None,
+    name: str | None = None,
+) -> Topology:
+    """Build a topology from an undirected networkx graph whose edges carry GB/s in the attribute `weight`.
 
-    given: settings that override the graph's attributes unless they are None.
+    GPU i is the i-th node. Optional attributes, as `to_networkx` writes them: `kind` and `lanes` of edges; `name`,
+    `model`, `machine`, `socket` and `memory_gb` of nodes; `default`, `network` and `name` of the graph. An argument
+    that is not None overrides the graph's attribute. Raises TopologyError as `Topology.from_links` does.
     """
     _checks.simple_graph(g, "g", TopologyError)
     index = {node: i for i, node in enumerate(g.nodes)}
     gpus = tuple(_gpu(i, data) for i, data in enumerate(g.nodes.values()))
     specs = [_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True)]
+    given: dict[str, Any] = {"default": default, "network": network, "name": name}
     settings = {key: g.graph[key] for key in given if key in g.graph}
     settings |= {key: value for key, value in given.items() if value is not None}
     return Topology(gpus, parsed_links(specs, "edges"), **settings)
 
 
-def written(topology: Topology) -> nx.Graph[int]:
-    """Return a networkx graph with an edge for each pair of GPUs that has a path; see `Topology.to_networkx`."""
+def to_networkx(topology: Topology) -> nx.Graph[int]:
+    """Return all pairs that have a path as a networkx graph on 0..n-1; `from_networkx` reads it back.
+
+    Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes carry the fields of `Gpu`.
+    Adapters, components, partitions, notes, assumed kinds and levels are lost. Raises TopologyError for more than
+    2,048 GPUs.
+    """
     if topology.num_gpus > MAX_GPUS:
         raise TopologyError(f"{topology.num_gpus} GPUs are too many for networkx (at most {MAX_GPUS})")
     require_package("networkx", "to_networkx")
@@ -47,7 +62,7 @@ def written(topology: Topology) -> nx.Graph[int]:
         g.add_node(gpu.index, **{key: getattr(gpu, key) for key in devices.GPU_KEYS})
     for u, v in combinations(range(topology.num_gpus), 2):
         link = topology.link(u, v)
-        if link != NONE or topology.default_link(u, v) != NONE:
+        if link != NONE or topology.pairs.default_link(u, v) != NONE:
             distance = topology.distance(u, v)
             g.add_edge(u, v, bandwidth=link.gb_per_s, distance=distance, kind=link.kind, lanes=link.lanes)
     return g

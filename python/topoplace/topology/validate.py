@@ -105,6 +105,17 @@ def checked_links(
     return tuple(checked)
 
 
+def checked_component_links(
+    entries: Iterable[object], num_gpus: int, num_components: int
+) -> tuple[tuple[int, int, Link], ...]:
+    """Return links that end at a component or two, checked and sorted; TopologyError names a wrong one."""
+    found = checked_links(entries, num_gpus + num_components, "component_links", parallel=True)
+    for a, b, _ in found:
+        if max(a, b) < num_gpus:
+            raise TopologyError(f"component_links: ({a}, {b}) joins two GPUs; such a pair belongs in links")
+    return found
+
+
 def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[int, int, Link], ...] | None:
     """Return `entries` checked and sorted, by whole columns; None if an entry is unusual or wrong."""
     us, vs, links = _columns(entries)

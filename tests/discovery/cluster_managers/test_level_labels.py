@@ -94,11 +94,8 @@ def test_nvlink_domains_of_topograph_and_aws() -> None:
 
 def test_levels_are_noted_and_the_callers_replace_them() -> None:
     text = nodes({f"{GKE}block": "b", "site/room": "1"}, {f"{GKE}block": "b", "site/room": "2"})
-    assert (
-        f"Levels are taken from labels, innermost first: block ({GKE}block)."
-        in tp.Topology.from_text(text).notes
-    )
-    found = tp.Topology.from_text(text, levels={"room": "site/room"})
+    assert f"Levels are taken from labels, innermost first: block ({GKE}block)." in tp.read(text).notes
+    found = tp.read(text, levels={"room": "site/room"})
     assert found.fabric is not None
     assert [(level.name, level.domains) for level in found.fabric.levels] == [("room", ("1", "2"))]
 
@@ -152,7 +149,7 @@ def test_a_table_of_levels_is_a_fabric() -> None:
     ],
 )
 def test_accelerators_of_other_vendors(resource: str, labels: dict[str, str], model: str | None) -> None:
-    found = tp.Topology.from_text(nodes(labels, labels, resource=resource, count=4))
+    found = tp.read(nodes(labels, labels, resource=resource, count=4))
     assert (found.num_machines, found.num_gpus, {gpu.model for gpu in found.gpus}) == (2, 8, {model})
 
 
@@ -173,10 +170,10 @@ Allocated resources:
 
 def test_requests_of_pods_are_noted_and_known_where_they_are_all() -> None:
     text = DESCRIBED.format(name="n1", used=4) + "\n" + DESCRIBED.format(name="n2", used=0)
-    found = tp.Topology.from_text(text)
+    found = tp.read(text)
     note = "GPUs that pods request are free here, as which they are is not given: n1 (4)."
     assert note in found.notes
     assert discovery.busy_gpus(text, found) == (0, 1, 2, 3)
     some = DESCRIBED.format(name="n1", used=3)
     with pytest.raises(TopologyError, match="pods request 3 of 4 GPUs, but not which"):
-        discovery.busy_gpus(some, tp.Topology.from_text(some))
+        discovery.busy_gpus(some, tp.read(some))

@@ -15,7 +15,7 @@ SLICES = (Path(__file__).parents[2] / "data/k8sslices-two-drivers.yaml").read_te
 
 
 def test_devices_of_two_drivers() -> None:
-    found = tp.Topology.from_text(SLICES)
+    found = tp.read(SLICES)
     assert (found.num_gpus, found.machine_names) == (3, ("n1",))
     assert [gpu.socket for gpu in found.gpus] == [0, 0, 1]
     first = found.gpus[0]
@@ -44,7 +44,7 @@ spec:
         numaNode: {int: 1}
       capacity: {memory: 192Gi}
 """
-    found = tp.Topology.from_text(text)
+    found = tp.read(text)
     assert (found.machine_names, found.gpus[0].model, found.gpus[0].numa_node) == (
         ("n7",),
         "AMD_Instinct_MI300X",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace import discovery
 from topoplace.discovery.measurements import p2p_and_nccl_tests
+from topoplace.topology.speed_overrides import with_link_speeds
 
 DATA = Path(__file__).parents[2] / "data"
 P2P = (DATA / "measured-p2p-2gpu.txt").read_text("utf-8")
@@ -56,7 +57,7 @@ def test_one_run_has_its_highest_bus_bandwidth() -> None:
 
 def test_a_measured_matrix_replaces_the_speeds_of_a_topology() -> None:
     topology = tp.Topology.from_links(2, [(0, 1, 300.0, tp.LinkKind.NVLINK4, 12)])
-    faster = topology.with_link_speeds(p2p_and_nccl_tests.parse(P2P))
+    faster = with_link_speeds(topology, p2p_and_nccl_tests.parse(P2P))
     assert faster.link(0, 1) == tp.Link(tp.LinkKind.NVLINK4, 12, 255.5)
     assert isinstance(p2p_and_nccl_tests.parse(P2P), np.ndarray)
 

@@ -178,18 +178,18 @@ P2P = " \tGPU0\tGPU1\tGPU2\n" + "".join(
 
 @pytest.mark.parametrize("text", [PLAIN + "\n" + P2P, P2P + "\n" + PLAIN], ids=["after", "before"])
 def test_a_matrix_of_peer_access_beside_it_is_noted(text: str) -> None:
-    topology = tp.Topology.from_text(text)
+    topology = tp.read(text)
     assert content(topology) == content(parse(PLAIN))
     assert topology.notes[-1] == "The text also has the output of nvidia-smi topo -p2p, which is left out."
-    assert "left out" not in tp.Topology.from_text(PLAIN).notes[-1]
+    assert "left out" not in tp.read(PLAIN).notes[-1]
 
 
 def test_uuids_of_a_list_beside_it_are_kept() -> None:
     listed = "".join(f"GPU {i}: Tesla V100-SXM2-16GB (UUID: GPU-{i}{i})\n" for i in range(3))
-    gpus = tp.Topology.from_text(listed + "\n" + PLAIN).gpus
+    gpus = tp.read(listed + "\n" + PLAIN).gpus
     assert [(gpu.model, gpu.uuid) for gpu in gpus] == [("V100", f"GPU-{i}{i}") for i in range(3)]
     two = listed + listed.replace("GPU-00", "GPU-99")
-    assert [gpu.uuid for gpu in tp.Topology.from_text(two + PLAIN).gpus] == [None, "GPU-11", "GPU-22"]
+    assert [gpu.uuid for gpu in tp.read(two + PLAIN).gpus] == [None, "GPU-11", "GPU-22"]
 
 
 def test_a_table_in_markdown_is_read() -> None:

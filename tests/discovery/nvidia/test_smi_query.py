@@ -9,6 +9,7 @@ import pytest
 import topoplace as tp
 from topoplace import TopologyError
 from topoplace.discovery.nvidia import smi_query
+from topoplace.topology import compare
 
 DATA = Path(__file__).parents[2] / "data"
 LOG = (DATA / "smiquery-2gpu.txt").read_text("utf-8")
@@ -21,7 +22,7 @@ def in_use(text: str) -> list[int]:
 
 
 def test_gpus_of_one_fabric_meet_in_its_switches() -> None:
-    found = tp.Topology.from_text(LOG)
+    found = tp.read(LOG)
     first = found.gpus[0]
     assert (first.name, first.model, first.bus_id) == ("GPU0", "H100", "00000000:18:00.0")
     assert first.uuid == "GPU-00000000-0000-4000-8000-000000000001"
@@ -33,7 +34,7 @@ def test_gpus_of_one_fabric_meet_in_its_switches() -> None:
 @pytest.mark.parametrize("state", ["In Progress", "Completed"])
 def test_a_fabric_that_was_not_joined_is_noted(state: str) -> None:
     text = LOG.replace(": Completed", f": {state}").replace(": Success", ": Initialization failed")
-    found = tp.Topology.from_text(text)
+    found = tp.read(text)
     assert (found.link(0, 1).kind.name, found.link(0, 1).gb_per_s) == (
         "UNKNOWN",
         31.5,
@@ -44,7 +45,7 @@ def test_a_fabric_that_was_not_joined_is_noted(state: str) -> None:
 
 
 def test_slices_in_xml() -> None:
-    found = tp.Topology.from_text(XML)
+    found = tp.read(XML)
     assert [(gpu.name, gpu.parent, round(gpu.fraction * 7)) for gpu in found.gpus] == [
         ("GPU0/MIG0", "GPU0", 3),
         ("GPU0/MIG1", "GPU0", 1),
@@ -61,7 +62,7 @@ def test_which_are_in_use() -> None:
 
 
 def test_the_first_of_several_logs_is_read() -> None:
-    found = tp.Topology.from_text(LOG + LOG)
+    found = tp.read(LOG + LOG)
     assert found.num_gpus == 2
     assert "The text has 2 logs; the first is read." in found.notes
 
@@ -110,7 +111,7 @@ GPU 00000000:18:00.0
 
 
 def test_a_sound_gpu_has_no_note() -> None:
-    found = tp.Topology.from_text(SICK)
+    found = tp.read(SICK)
     assert found.gpus[0].healthy
     assert not [note for note in found.notes if note.startswith("GPU0")]
 
@@ -133,11 +134,11 @@ def test_a_sound_gpu_has_no_note() -> None:
 )
 def test_health(old: str, new: str, healthy: bool, note: str) -> None:
     assert old in SICK
-    found = tp.Topology.from_text(SICK.replace(old, new))
+    found = tp.read(SICK.replace(old, new))
     assert found.gpus[0].healthy is healthy
     (said,) = [one for one in found.notes if one.startswith("GPU0")]
     assert note in said
-    assert any(said == finding.why for finding in found.check())
+    assert any(said == finding.why for finding in compare.check(found))
 
 
 def test_health_in_xml() -> None:

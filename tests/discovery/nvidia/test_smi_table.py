@@ -18,7 +18,7 @@ def in_use(text: str) -> list[int]:
 
 
 def test_gpus_and_slices() -> None:
-    found = tp.Topology.from_text(TABLE)
+    found = tp.read(TABLE)
     assert [(gpu.name, gpu.model, round(gpu.fraction * 7)) for gpu in found.gpus] == [
         ("GPU0", "A100", 7),
         ("GPU1/MIG0", "A100", 3),
@@ -46,19 +46,19 @@ def test_which_are_in_use() -> None:
 
 def test_the_gpus_of_a_topology_are_found_by_their_numbers() -> None:
     matrix = "\tGPU0\tGPU1\tGPU3\nGPU0\t X \tNV1\tNV1\nGPU1\tNV1\t X \tNV1\nGPU3\tNV1\tNV1\t X \n"
-    topology = tp.Topology.from_text(matrix, gpu_model="A100")
+    topology = tp.read(matrix, gpu_model="A100")
     assert discovery.busy_gpus(TABLE.replace("517MiB", "9517MiB"), topology) == (0, 2)
 
 
 def test_the_first_of_several_tables_is_read() -> None:
-    found = tp.Topology.from_text(TABLE + TABLE)
+    found = tp.read(TABLE + TABLE)
     assert found.num_gpus == 4
     assert "The text has 2 tables; the first is read." in found.notes
 
 
 def test_errors_of_the_tool_are_noted() -> None:
     lost = "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error\n"
-    found = tp.Topology.from_text(lost + TABLE)
+    found = tp.read(lost + TABLE)
     assert any(lost.strip() in note for note in found.notes)
 
 
@@ -97,7 +97,7 @@ Unable to determine the device handle for GPU5: 0000:81:00.0: Unknown Error
 
 
 def test_broken_gpus() -> None:
-    found = tp.Topology.from_text(SICK)
+    found = tp.read(SICK)
     assert [gpu.healthy for gpu in found.gpus] == [True, True, False, False, False]
     assert {
         "GPU1: fields that are ERR!: 1; its compute mode is E. Process.",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.discovery.nvidia import topo_matrix
+from topoplace.topology import compare
 from topoplace.topology.links.link import PATHS
 
 parse = tp.Topology.from_nvidia_smi
@@ -377,11 +378,11 @@ def test_a_lost_gpu_is_said() -> None:
     whole = hole.replace("GPU2", "GPU1")
     for text, expected in ((hole, [gap]), (LOST + hole, [said, gap]), (whole + LOST, [said]), (whole, [])):
         topology = parse(text)
-        missing = [one for one in topology.check() if one.why.startswith("A GPU is missing")]
+        missing = [one for one in compare.check(topology) if one.why.startswith("A GPU is missing")]
         assert [one.why for one in missing] == expected
         assert all(one.serious for one in missing)
         assert not any("nothing is read" in note for note in topology.notes)
-    changed = parse(whole).diff(parse(LOST + whole))
+    changed = compare.diff(parse(whole), parse(LOST + whole))
     assert [one.what for one in changed] == ["notes"]
 
 

@@ -27,7 +27,7 @@ def test_nodes_of_openb(openb: bytes) -> None:
     topology = nodes.topology
     assert topology.machine_names == ("node-1", "node-2", "node-3")
     assert [gpu.model for gpu in topology.gpus] == ["G3"] * 8 + ["V100M32"] * 2 + ["G3"] * 8
-    assert isinstance(topology, tp.topology.cluster_topology.ClusterTopology)
+    assert topology.tiling is not None
     assert topology.template_of == (0, 1, 0)
     assert topology.link(0, 1).kind is LinkKind.UNKNOWN
     assert nodes.hosts[1] == tp.HostResources(96, 786432 * 2**20 / 1e9)
@@ -76,7 +76,7 @@ def test_the_published_nodes_of_openb(shared: Path) -> None:
         pytest.skip("the nodes of openb are not on this machine")
     nodes = trace_nodes.read_nodes(gzip.decompress(path.read_bytes()))
     topology = nodes.topology
-    assert isinstance(topology, tp.topology.cluster_topology.ClusterTopology)
+    assert topology.tiling is not None
     assert (topology.num_machines, topology.num_gpus, len(topology.templates)) == (1213, 6212, 12)
     assert len(nodes.hosts) == 1213
 

@@ -26,7 +26,7 @@ def held(text: str) -> list[tuple[str | None, int]]:
 
 
 def test_records_of_scontrol() -> None:
-    found = tp.Topology.from_text(SCONTROL)
+    found = tp.read(SCONTROL)
     assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"n1": 4, "n2": 4}
     assert {gpu.model for gpu in found.gpus} == {"a100"}
     assert [gpu.healthy for gpu in found.gpus] == [True] * 4 + [False] * 4
@@ -42,13 +42,13 @@ def test_one_line_a_node() -> None:
     text = (
         "NodeName=g2 State=MIXED CPUTot=64 Gres=gpu:h100:2(S:0) GresUsed=gpu:h100:1(IDX:1) AllocTRES=cpu=2\n"
     )
-    found = tp.Topology.from_text(text)
+    found = tp.read(text)
     assert (found.machine_names, found.num_gpus) == (("g2",), 2)
     assert held(text) == [("g2", 1)]
 
 
 def test_a_table_of_sinfo() -> None:
-    found = tp.Topology.from_text(SINFO)
+    found = tp.read(SINFO)
     assert {name: len(gpus) for name, gpus in found.gpus_of.items()} == {"n1": 4, "n2": 4, "n3": 4}
     assert [gpu.healthy for gpu in found.gpus] == [True] * 8 + [False] * 4
     assert held(SINFO) == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
@@ -58,7 +58,7 @@ def test_use_alone_is_no_topology() -> None:
     text = "GRES_USED            NODELIST\ngpu:2(IDX:0,3)       n1\n"
     assert held(text) == [("n1", 0), ("n1", 3)]
     with pytest.raises(TopologyError, match=r"not how many there are; use it as --busy-from FILE"):
-        tp.Topology.from_text(text)
+        tp.read(text)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_use_alone_is_no_topology() -> None:
 )
 def test_json(document: dict[str, Any]) -> None:
     text = json.dumps(document)
-    found = tp.Topology.from_text(text)
+    found = tp.read(text)
     assert (found.num_gpus, found.gpus[0].model, found.machine_names) == (4, "l40s", ("n1",))
     assert held(text) == [("n1", 2)]
 
@@ -101,7 +101,7 @@ def test_jobs_in_json() -> None:
     text = json.dumps({"jobs": jobs})
     assert held(text) == [("n1", 3), ("n2", 0), ("n2", 1)]
     with pytest.raises(TopologyError, match="not how many there are"):
-        tp.Topology.from_text(text)
+        tp.read(text)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_which_gpus_are_in_use(record: str, expected: list[int] | str) -> None:
 
 def test_slices_and_devices_with_a_type_each() -> None:
     text = "NodeName=n1 Gres=gpu:a100_3g.20gb:2,gpu:g7:1 Sockets=2\n"
-    found = tp.Topology.from_text(text)
+    found = tp.read(text)
     assert [(gpu.model, round(gpu.fraction, 3)) for gpu in found.gpus] == [
         ("a100", 0.429),
         ("a100", 0.429),

@@ -77,12 +77,7 @@ def test_a_path_in_place_of_the_text_in_the_file_is_named(given: str | Path) -> 
     told = re.escape(
         f"{name} is the name of a file; give the text in it, such as Path({name}).read_text('utf-8')"
     )
-    reads = (
-        tp.Topology.from_nvidia_smi,
-        tp.Topology.from_text,
-        tp.Topology.from_nccl_xml,
-        tp.Topology.from_json,
-    )
+    reads = (tp.Topology.from_nvidia_smi, tp.Topology.from_nccl_xml, tp.Topology.from_json)
     for read in reads:
         with pytest.raises(tp.TopologyError, match=told):
             read(given)  # type: ignore[arg-type]

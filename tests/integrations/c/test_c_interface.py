@@ -244,6 +244,6 @@ def test_texts_with_options(library: CLibrary, repository: Path) -> None:
         handle = library.given(
             "topology_from_text", text + b"beyond", c_size_t(len(text)), format_, '{"gpu_model": "V100"}'
         )
-        expected = tp.Topology.from_text(text, gpu_model="V100")
+        expected = tp.read(text, gpu_model="V100")
         assert library.text("topology_to_json", handle) == expected.to_json()
         library.returned("topology_free", handle)

@@ -37,7 +37,7 @@ def build(tmp_path: Path, shared_library: Path, prefix: Path) -> Build:
 
 def expected(text: str) -> str:
     """What the examples print, decided by the Python API."""
-    topology = tp.Topology.from_text(text, gpu_model="V100")
+    topology = tp.read(text, gpu_model="V100")
     cluster, policy = tp.Cluster(topology), tp.policies.get("mapa-preserve")
     lines = [f"{topology.num_gpus} GPUs"]
     for job_id, job in (

@@ -7,6 +7,7 @@ import pytest
 from topoplace import Topology, TopologyError, machines
 from topoplace.discovery.slurm import gres as reader
 from topoplace.integrations.slurm import gres
+from topoplace.topology.tiling import as_machine
 
 DGX = machines.get("dgx1-v100")
 
@@ -20,12 +21,12 @@ def test_machines_that_are_alike_share_lines() -> None:
 
 
 def test_types_of_a_node() -> None:
-    assert gres.node_gres(DGX.renamed_machine("n"))["n"] == ",".join(f"gpu:g{i}:1" for i in range(8))
-    assert gres.node_gres(DGX.renamed_machine("n"), types=False) == {"n": "gpu:8"}
+    assert gres.node_gres(as_machine(DGX, "n"))["n"] == ",".join(f"gpu:g{i}:1" for i in range(8))
+    assert gres.node_gres(as_machine(DGX, "n"), types=False) == {"n": "gpu:8"}
 
 
 def test_links_are_read_back() -> None:
-    machine = DGX.renamed_machine("n")
+    machine = as_machine(DGX, "n")
     text = gres.gres_conf(machine, types=False)
     again = reader.parse(text, gpu_model="V100")
     lanes = machine.link_matrix(lambda link: link.lanes if link.kind.name.startswith("NV") else 0)
@@ -35,18 +36,18 @@ def test_links_are_read_back() -> None:
 
 
 def test_device_files() -> None:
-    text = gres.gres_conf(DGX.renamed_machine("n"), device_file="/tmp/{node}/gpu{number}")
+    text = gres.gres_conf(as_machine(DGX, "n"), device_file="/tmp/{node}/gpu{number}")
     assert text.splitlines()[7].endswith("File=/tmp/n/gpu7")
     with pytest.raises(TopologyError, match=r"device_file = '/dev/nvidia' has no \{number\}"):
         gres.gres_conf(DGX, device_file="/dev/nvidia")
 
 
 def test_device_files_keep_the_numbers_of_names() -> None:
-    lost = Topology.from_links(3, [], names=["GPU0", "GPU1", "GPU3"]).renamed_machine("n")
+    lost = as_machine(Topology.from_links(3, [], names=["GPU0", "GPU1", "GPU3"]), "n")
     files = [line.rpartition("=")[2] for line in gres.gres_conf(lost).splitlines()]
     assert files == ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3"]
     assert gres.node_gres(lost)["n"] == "gpu:g0:1,gpu:g1:1,gpu:g2:1"
-    unnamed = Topology.from_links(2, [], names=["left", "right"]).renamed_machine("n")
+    unnamed = as_machine(Topology.from_links(2, [], names=["left", "right"]), "n")
     assert [line[-1] for line in gres.gres_conf(unnamed).splitlines()] == ["0", "1"]
 
 
@@ -59,7 +60,7 @@ def test_slices_have_no_type_of_their_own() -> None:
 
 def test_names_that_slurm_does_not_take() -> None:
     with pytest.raises(TopologyError, match="machine 'a b'"):
-        gres.gres_conf(DGX.renamed_machine("a b"))
+        gres.gres_conf(as_machine(DGX, "a b"))
 
 
 def test_requests_for_exact_devices() -> None:

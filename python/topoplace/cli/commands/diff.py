@@ -30,9 +30,10 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace.experiments.report import tables
+    from topoplace.topology import compare
 
     before, after = (reading.described(source, arguments) for source in (arguments.before, arguments.after))
-    changes = before.diff(after)
+    changes = compare.diff(before, after)
     if arguments.json:
         print(json.dumps([asdict(change) for change in changes], indent=1))
     elif changes:

@@ -81,8 +81,10 @@ def _run(arguments: argparse.Namespace) -> int:
         else:
             print("\n".join(names))
         return 0
+    from topoplace.topology import compare
+
     topology = _refined(_found(arguments), arguments)
-    findings = topology.check() if arguments.check else ()
+    findings = compare.check(topology) if arguments.check else ()
     serious = [finding for finding in findings if finding.serious]
     if arguments.json and arguments.check:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
@@ -128,6 +130,7 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
     """Return `topology` with the changes that --numa, --speeds and --measured ask for: NUMA nodes and link speeds."""
     from topoplace.discovery.linux import numactl
     from topoplace.discovery.measurements import p2p_and_nccl_tests
+    from topoplace.topology.speed_overrides import with_link_speeds
 
     if arguments.numa:
         text = reading.content(arguments.numa)
@@ -135,11 +138,11 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
             topology = numactl.joined(topology, numactl.parse(text))
     if arguments.speeds:
         with reading.errors_of(f"--speeds {arguments.speeds}"):
-            topology = topology.with_link_speeds(arguments.speeds)
+            topology = with_link_speeds(topology, arguments.speeds)
     if arguments.measured:
         text = reading.content(arguments.measured)
         with reading.errors_of(arguments.measured):
-            topology = topology.with_link_speeds(p2p_and_nccl_tests.parse(text))
+            topology = with_link_speeds(topology, p2p_and_nccl_tests.parse(text))
             topology = replace(topology, notes=(*topology.notes, *p2p_and_nccl_tests.notes(text)))
     return topology
 

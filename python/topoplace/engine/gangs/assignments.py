@@ -141,7 +141,7 @@ def _least_communication(request: JobRequest, gpus: Sequence[int], view: Cluster
     masks = view.classes.by_machine(gpus)
     by_machine = in_blocks(request.job, *_blocks(masks, view)) if len(masks) > 1 else None
     topology = view.cluster.topology
-    proven = by_machine is not None and by_machine.is_least and topology.attachments is None
+    proven = by_machine is not None and by_machine.is_least and topology.pairs.attachments is None
     if by_machine and (proven or len(masks) > _MAX_MAPPED_MACHINES):
         return by_machine.gpus
     distance = finite(view.classes.distances(gpus, topology))
@@ -162,7 +162,7 @@ def _blocks(masks: Mapping[int, Mask], view: ClusterView) -> tuple[list[Block], 
     """
     classes, topology = view.classes, view.cluster.topology
     machines = np.array(list(masks), dtype=np.int64)
-    levels = topology.fabric.levels if topology.fabric else ()
+    levels = topology.levels
     order = np.lexsort((machines, *(level.codes[machines] for level in levels)))
     near: list[int] = machines[order].tolist()
     blocks = [

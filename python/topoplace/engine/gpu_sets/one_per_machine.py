@@ -31,7 +31,7 @@ def one_per_machine(gpus: Sequence[int], topology: Topology) -> list[tuple[int, 
     the GPU of each machine that is of this kind, such as on the same rail, or has the fastest link to the first of it.
     """
     groups = by_machine(gpus, topology).values()
-    keys = topology.attachments
+    keys = topology.pairs.attachments
     if keys is None:
         return [tuple(group[0] for group in groups)]
     kinds = [{keys[gpu]: gpu for gpu in reversed(group)} for group in groups]

@@ -16,7 +16,6 @@ from topoplace.mig.profiles import MigProfile, profiles_of_gpu
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
 from topoplace.objectives.pair_links import PairLinks
-from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -185,17 +184,19 @@ class MachineClasses:
     """All machines of a topology, each with the class of interchangeable machines it belongs to."""
 
     def __init__(self, topology: Topology) -> None:
-        """Build the classes: one per machine template of a `ClusterTopology`, else one per group of equal machines.
+        """Build the classes: one per group of equal machines.
 
         ValueError if a machine has more than 4096 GPUs.
         """
         self.gpus_of: list[tuple[int, ...]] = list(topology.gpus_of.values())
         """The GPUs of each machine, by their numbers in the topology."""
-        if isinstance(topology, ClusterTopology):
-            self.classes = [_class(template, range(template.num_gpus)) for template in topology.templates]
-            self.class_of = list(topology.template_of)
-        else:
-            self.classes, self.class_of = _distinct([_class(topology, gpus) for gpus in self.gpus_of])
+        self.classes: list[MachineClass] = []
+        of_template: list[list[int]] = []
+        for template in topology.templates:
+            classes, numbers = _distinct([_class(template, gpus) for gpus in template.gpus_of.values()])
+            of_template.append([len(self.classes) + number for number in numbers])
+            self.classes += classes
+        self.class_of = [number for template in topology.template_of for number in of_template[template]]
         self.machine_of: list[int] = topology.machine_of.tolist()
         self.local_of = topology.local_index
         self._farthest_machine: float | None = None

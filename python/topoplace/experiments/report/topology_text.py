@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from topoplace.collective import library_of, survey
 from topoplace.experiments.report import tables
 from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
+from topoplace.topology.speed_overrides import speeds_of
 
 if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
@@ -91,7 +92,9 @@ def _show_machine(topology: Topology) -> None:
     gpus = ", ".join(
         f"{count} x {model}" if model else f"{count} GPUs of unknown model" for model, count in models.items()
     )
-    title = f"{topology.name}: {gpus}; speeds: {'partly assumed' if topology.assumed else topology.speeds}"
+    title = (
+        f"{topology.name}: {gpus}; speeds: {'partly assumed' if topology.assumed else speeds_of(topology)}"
+    )
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
     if topology.num_gpus > _MAX_COUNTED:
         print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")
@@ -146,7 +149,7 @@ def _show_pairs(topology: Topology) -> None:
 def _show_fabric(topology: Topology) -> None:
     assert topology.fabric is not None
     rows: list[tuple[object, ...]] = []
-    for level, link in zip(topology.fabric.levels, topology.level_links, strict=True):
+    for level, link in zip(topology.fabric.levels, topology.pairs.of_levels, strict=True):
         domains = Counter(level.domains)
         unknown = domains.pop(None, 0)
         gb_per_s = link.gb_per_s * level.oversubscription

@@ -12,7 +12,6 @@ from topoplace.engine.gangs.blocks import Block, in_blocks
 from topoplace.engine.gangs.inner_orders import InnerOrders
 from topoplace.objectives.links import job_link_scores
 from topoplace.objectives.pair_links import PairLinks
-from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,11 +52,15 @@ def on_machines(
     that sum. The gang is divided among the machines; if that is not proven to be best, exchanges of GPUs follow. None
     for small jobs, for machines whose GPUs have different links to others, and where an edge got no link.
     """
-    if not (isinstance(topology, ClusterTopology) and PairLinks.serves(topology, len(job.edges))):
+    if not PairLinks.serves(topology, len(job.edges)):
         return None
     masks = _by_machine(topology, free)
     rooms = [mask.bit_count() for mask in masks.values()]
-    if not _MIN_TASKS <= job.num_tasks <= len(free) or max(rooms) >= job.num_tasks or topology.attachments:
+    if (
+        not _MIN_TASKS <= job.num_tasks <= len(free)
+        or max(rooms) >= job.num_tasks
+        or topology.pairs.attachments
+    ):
         return None
     job = _unweighted(job)
     between = _speeds_between(topology, list(masks))
@@ -85,13 +88,12 @@ def _unweighted(job: JobGraph) -> JobGraph:
     return type(job).from_edges(job.num_tasks, [edge[:2] for edge in job.edges])
 
 
-def _blocks(topology: ClusterTopology, masks: Mapping[int, Mask], fastest: float) -> list[Block]:
+def _blocks(topology: Topology, masks: Mapping[int, Mask], fastest: float) -> list[Block]:
     """Return the machines with these free GPUs; inside them, links count by how much slower than `fastest` they are."""
     blocks: list[Block] = []
     for machine, mask in masks.items():
-        template = topology.templates[topology.template_of[machine]]
         gpus = topology.gpus_of[topology.machine_names[machine]]
-        blocks.append(Block(gpus, mask, template.derived(_MachineSpeeds).orders(fastest)))
+        blocks.append(Block(gpus, mask, topology.template(machine).derived(_MachineSpeeds).orders(fastest)))
     return blocks
 
 
@@ -162,7 +164,7 @@ class _Exchange:
         return [listed[i] for i in best.target_of.tolist()]
 
 
-def _speeds_between(topology: ClusterTopology, machines: Sequence[int]) -> NDArray[np.float64]:
+def _speeds_between(topology: Topology, machines: Sequence[int]) -> NDArray[np.float64]:
     """Return the bandwidths between the first GPUs of machines, GB/s; 0 on the diagonal."""
     firsts = [topology.gpus_of[topology.machine_names[machine]][0] for machine in machines]
     pairs = topology.derived(PairLinks).among(firsts)
@@ -193,7 +195,7 @@ def _slowness(speeds: NDArray[np.float64], fastest: float) -> NDArray[np.float64
     return np.where(speeds > 0, fastest - speeds, _NO_LINK)
 
 
-def _by_machine(topology: ClusterTopology, free: GpuSet) -> dict[int, Mask]:
+def _by_machine(topology: Topology, free: GpuSet) -> dict[int, Mask]:
     """Return the free GPUs of each machine, machines that are near in the network together."""
     gpus = np.array(sorted(free))
     machine_of, local = topology.machine_of, topology.local_index
@@ -201,7 +203,7 @@ def _by_machine(topology: ClusterTopology, free: GpuSet) -> dict[int, Mask]:
     for gpu, machine in zip(gpus.tolist(), machine_of[gpus].tolist(), strict=True):
         masks[machine] = masks.get(machine, 0) | 1 << local[gpu]
     machines = np.array(list(masks))
-    order = np.lexsort((machines, *(level.codes[machines] for level in topology.fabric.levels)))
+    order = np.lexsort((machines, *(level.codes[machines] for level in topology.levels)))
     return {machine: masks[machine] for machine in machines[order].tolist()}
 
 

@@ -12,7 +12,6 @@ from topoplace.collective import Rates, SetChoice, Wanted
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.rated_sets import grade_of, mask_of
 from topoplace.placement import Refusal
-from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,28 +107,10 @@ def _machines(search: Search) -> Iterator[_RingMachine]:
         if topology.num_gpus <= MAX_GPUS:
             yield _RingMachine(topology, range(topology.num_gpus))
         return
-    for name, gpus in topology.gpus_of.items():
+    for machine, gpus in enumerate(topology.gpus_of.values()):
         some = free.intersection(gpus)
         if len(some) >= search.job.num_tasks and search.required <= some and len(gpus) <= MAX_GPUS:
-            yield _RingMachine(_alone(topology, name), gpus)
-
-
-def _alone(topology: Topology, name: str) -> Topology:
-    if isinstance(topology, ClusterTopology):
-        return topology.templates[topology.template_of[topology.machine_names.index(name)]]
-    return topology.derived(_Alone)[name]
-
-
-class _Alone(dict[str, "Topology"]):
-    """The machines of a topology without templates, by name."""
-
-    def __init__(self, topology: Topology) -> None:
-        super().__init__()
-        self._topology = topology
-
-    def __missing__(self, name: str) -> Topology:
-        self[name] = found = self._topology.machine(name)
-        return found
+            yield _RingMachine(topology.template(machine), gpus)
 
 
 def _on_machine(search: Search, machine: _RingMachine) -> tuple[Placement | None, bool]:
