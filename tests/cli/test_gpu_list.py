@@ -103,3 +103,14 @@ def test_a_busy_gpu_of_a_node_that_is_drained_is_no_fault(call: Call, tmp_path: 
     done = call("place", tmp_path / "nodes.txt", "--gpus", "2", "--busy-from", tmp_path / "nodes.txt")
     assert done.code == 0
     assert "n2: CUDA_DEVICE_ORDER" in done.out or done.out.splitlines()[2].startswith("2 3")
+
+
+@pytest.mark.filterwarnings("default:GPUs in use on machines:UserWarning")
+def test_machines_with_busy_gpus_that_the_topology_lacks_are_named(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "nodes.txt").write_text(
+        "NODELIST STATE GRES\nn1 idle gpu:a100:4\nn2 idle gpu:a100:4\n", "utf-8"
+    )
+    (tmp_path / "used.txt").write_text("GRES_USED NODELIST\ngpu:1(IDX:0) n1\ngpu:1(IDX:1) n3\n", "utf-8")
+    done = call("place", tmp_path / "nodes.txt", "--busy-from", tmp_path / "used.txt", "--gpus", "1")
+    assert done.code == 0
+    assert "GPUs in use on machines that the topology does not have are left out: n3" in done.err

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import pickle
 import random
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations, permutations, product
+from itertools import combinations, count, permutations, product
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.errors import DeadlineError
 from topoplace.kernels.deadline import deadline
-from topoplace.moving import MoveCosts, attempts
+from topoplace.moving import MoveCosts, attempts, many_machines
 from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
+from topoplace.moving.movers import movers_of
+from topoplace.moving.shortages import in_all, on_machines
 from topoplace.policies import FragmentationGradientDescent
 
 STAY, MOVE, PREEMPT = 0, 1, 2
@@ -493,6 +496,67 @@ def test_more_than_128_movable_jobs_never_give_a_dearer_plan(seed: int, size: in
         for number in (110, 128, 129, 140, len(jobs))
     ]
     assert costs == sorted(costs, reverse=True)
+
+
+@pytest.fixture(scope="module")
+def four_hundred_jobs() -> attempts.Attempts:
+    """Jobs on one GPU of each of 300 machines of 2 GPUs, and on the second of 100."""
+    machine = tp.Topology.from_links(2, [(0, 1, 50.0)], 12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, 300))
+    for gpu in (*range(0, 600, 2), *range(1, 200, 2)):
+        cluster.allocate(f"j{gpu}", [gpu], RING(1))
+    policy = tp.policies.get("fcfs")
+    return attempts.Attempts("job", RING(401), cluster, policy, policy, movers_of(cluster, None, MoveCosts()))
+
+
+PASSES: dict[str, Callable[[attempts.Attempts], object]] = {
+    "the movers": lambda one: movers_of(one.cluster, None, MoveCosts()),
+    "what they gain": lambda one: in_all(one.job, one.cluster, one.movers),
+    "what they gain on each machine": lambda one: on_machines(RING(2), one.cluster, one.movers),
+    "their highest levels": lambda one: CheapestLevels([mover.costs for mover in one.movers]),
+    "their price": lambda one: many_machines._by_price(one.movers),
+    "the price of machines": lambda one: many_machines._by_machine(one),
+    "their release": lambda one: one.fits_without(range(400)),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_each_pass_over_all_jobs_looks_at_the_clock(
+    name: str, four_hundred_jobs: attempts.Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = four_hundred_jobs.cluster.snapshot()
+    with deadline(3600):
+        PASSES[name](four_hundred_jobs)
+        monkeypatch.setattr("topoplace.kernels.deadline.time.monotonic", lambda: math.inf)
+        with pytest.raises(DeadlineError):
+            PASSES[name](four_hundred_jobs)
+        monkeypatch.undo()
+    assert four_hundred_jobs.cluster.snapshot() == before
+
+
+@pytest.mark.parametrize("call", ["make_room", "defragment"])
+def test_a_plan_is_right_at_whichever_look_the_time_is_up(
+    call: str, four_hundred_jobs: attempts.Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at the clock takes a second."""
+    cluster = four_hundred_jobs.cluster
+    before, found = cluster.snapshot(), set[bool]()
+    for limit in (*range(1, 30), 40, 80, 170):
+        ticks = count()
+        monkeypatch.setattr(
+            "topoplace.kernels.deadline.time.monotonic", lambda ticks=ticks: float(next(ticks))
+        )
+        if call == "make_room":
+            plan: tp.Plan = tp.make_room(RING(220), cluster, policy="fcfs", timeout=limit)
+            assert plan.bound <= plan.cost
+        else:
+            plan = tp.defragment(cluster, RING(2).with_(single_machine=True), policy="fcfs", timeout=limit)
+        assert next(ticks) <= limit + 10
+        monkeypatch.undo()
+        assert cluster.snapshot() == before
+        plan.carry_out(cluster.copy())
+        found.add(bool(plan.start or plan.move))
+    assert found == {False, True}
 
 
 def test_time_ends_the_search_for_levels() -> None:

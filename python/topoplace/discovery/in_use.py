@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from topoplace import _checks
+from topoplace.discovery.networks import switch_tree
 from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.topology import Topology
@@ -28,7 +30,8 @@ def gpus(found: Iterable[InUse], topology: Topology) -> tuple[int, ...]:
     """Return the GPUs of `topology` that are in use, ascending.
 
     Machines are the same if their names are, or their names up to the first dot. Machines that the topology does not
-    have are left out. TopologyError names a GPU that a machine does not have, and machines if none is in the topology.
+    have are left out, and a UserWarning names them. TopologyError names a GPU that a machine does not have, and
+    machines if none is in the topology.
     """
     found = tuple(found)
     numbers = device_numbers(topology)
@@ -39,6 +42,8 @@ def gpus(found: Iterable[InUse], topology: Topology) -> tuple[int, ...]:
         for by_place in (True, False)
     }
     same = _same_machines({one.machine for one in found}, topology)
+    if elsewhere := list(dict.fromkeys(one.machine for one in found if one.machine not in same)):
+        warnings.warn(_on_other_machines([name for name in elsewhere if name]), stacklevel=3)
     taken: set[int] = set()
     for one in found:
         machine = same.get(one.machine)
@@ -69,7 +74,7 @@ def _same_machines(names: Collection[str | None], topology: Topology) -> dict[st
     found = {name: machine_of.get(name) or by_host.get(_host(name)) for name in named}
     same: dict[str | None, str] = {name: machine for name, machine in found.items() if machine}
     if named and not same:
-        listed, have = _some(sorted(named)), _some(topology.machine_names)
+        listed, have = switch_tree.some(sorted(named)), switch_tree.some(topology.machine_names)
         raise TopologyError(f"the text is about other machines ({listed}) than the topology ({have})")
     return same
 
@@ -78,5 +83,5 @@ def _host(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+def _on_other_machines(names: Collection[str]) -> str:
+    return f"GPUs in use on machines that the topology does not have are left out: {switch_tree.some(names)}"

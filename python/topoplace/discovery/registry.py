@@ -195,7 +195,8 @@ def format_of(data: str | bytes) -> Format:
 def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
     """Return the GPUs of `topology` that `data`, a text of a format that tells, shows in use, ascending.
 
-    TopologyError names the fault, such as a text that tells only how many GPUs are in use.
+    A UserWarning names machines with GPUs in use that `topology` does not have. TopologyError names the fault, such as
+    a text that tells only how many GPUs are in use.
     """
     from topoplace.discovery import in_use
 

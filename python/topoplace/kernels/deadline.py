@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from threading import local
+from typing import TypeVar
 
 from topoplace import _core
 from topoplace.errors import DeadlineError
+
+_T = TypeVar("_T")
+_ITEMS_A_LOOK = 256
+"""Items between two looks at the clock; each takes microseconds. Fewer items are not worth one."""
 
 
 class _Ends(local):
@@ -38,6 +44,15 @@ def check_deadline() -> None:
     """Raise DeadlineError if the time of the block is up; nothing outside such a block."""
     if _ends.end is not None and time.monotonic() >= _ends.end:
         raise DeadlineError("the time for this decision is up")
+
+
+def until_deadline(items: Iterable[_T]) -> Iterator[_T]:
+    """Yield the items, for loops over all jobs or machines; DeadlineError if the time of the block is up among them."""
+    left = iter(items)
+    while some := list(islice(left, _ITEMS_A_LOOK)):
+        yield from some
+        if len(some) == _ITEMS_A_LOOK:
+            check_deadline()
 
 
 def _set(end: float | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.errors import SearchTimeoutError
-from topoplace.kernels.deadline import check_deadline
+from topoplace.kernels.deadline import check_deadline, until_deadline
 from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, STAY
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Attempts:
         return Arrangement(placement, tuple(moved), gone)
 
     def _release(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
+        for number in until_deadline(numbers):
             self.cluster.release(self.movers[number].job_id)
 
 

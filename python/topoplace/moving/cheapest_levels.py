@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from topoplace.kernels.deadline import check_deadline
+from topoplace.kernels.deadline import check_deadline, until_deadline
 
 Condition = Mapping[int, int]
 """At least one job must have at least this level: the level by the job's number."""
@@ -32,7 +32,9 @@ class CheapestLevels:
         self._costs = costs
         self._shortages = shortages
         self._conditions: list[tuple[Condition, _Sets]] = []
-        self._highest = [max(level for level, cost in enumerate(row) if cost < math.inf) for row in costs]
+        self._highest = [
+            max(level for level, cost in enumerate(row) if cost < math.inf) for row in until_deadline(costs)
+        ]
         self._least = 0.0
         """The least cost of the last solution; conditions have only been added since."""
         self._best: tuple[float, list[int] | None] = (math.inf, None)
@@ -114,7 +116,7 @@ class CheapestLevels:
     ) -> list[tuple[float, int, _Way]]:
         """Return (cost per gain, gain, way) of all single raises that gain something, the best first."""
         found: list[tuple[float, int, _Way]] = []
-        for job, gains in enumerate(shortage.gains):
+        for job, gains in enumerate(until_deadline(shortage.gains)):
             for least in range(levels[job] + 1, highest[job] + 1):
                 gain = gains[least] - gains[levels[job]]
                 if gain > 0 and (way := self._raised(job, least, levels, highest)) and way[2] == least:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,9 @@ from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.plan import Plan
 from topoplace.engine.policy import Policy
+from topoplace.errors import DeadlineError
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.kernels.deadline import deadline
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.movers import movers_of
 from topoplace.moving.rearrangement import unused_id
@@ -59,7 +62,9 @@ def defragment(
     wanted = _whole_machine(cluster) if job is None else job
     _checks.instance(wanted, JobGraph, "job", ValueError)
     chosen = policies.get(policy) if isinstance(policy, str) else policy
-    free_to_move = {mover.job_id for mover in movers_of(cluster, movable, _ONE_EACH)}
+    free_to_move: set[str] = set()
+    with suppress(DeadlineError), deadline(end - time.monotonic()):
+        free_to_move.update(mover.job_id for mover in movers_of(cluster, movable, _ONE_EACH))
     before = after = 0
     moved: dict[str, Placement] = {}
     with cluster.what_if():

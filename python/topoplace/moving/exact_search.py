@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,14 @@ _MOST_FAILED = 4
 class ExactSearch:
     """The search for the cheapest arrangement; each call of `among` continues with other jobs.
 
-    timeout: seconds from now. If there is a plan after 80 % of them, no further one is sought. When the deadline of the
-    block around it passes (`kernels.deadline.deadline`), the search ends.
+    timeout: seconds from `start`. If there is a plan after 80 % of them, no further one is sought. When the deadline of
+    the block around it passes (`kernels.deadline.deadline`), the search ends.
     """
 
     attempts: Attempts
     timeout: float
+    start: float
+    """When the time began to run, as `time.monotonic` says it."""
     best: Arrangement | None = None
     cost: float = math.inf
     """Cost of the best arrangement so far."""
@@ -47,16 +49,15 @@ class ExactSearch:
     _unsure: float = field(default=math.inf, init=False)
     """The least cost of levels whose places were not all tried, since the last call of `among`."""
     _ended: bool = field(default=False, init=False)
-    _start: float = field(default_factory=time.monotonic, init=False)
 
     def out_of_time(self) -> bool:
         """Return True once no further plan is sought if there is one."""
-        return time.monotonic() > self._start + _SEEKING * self.timeout
+        return time.monotonic() > self.start + _SEEKING * self.timeout
 
     @contextmanager
     def leaving_time(self, share: float) -> Generator[None]:
-        """Open a block in which the search ends once this share of the time is over; others may follow it."""
-        with deadline(self._start + share * self.timeout - time.monotonic()):
+        """Open a block that ends once this share of the time is over, without an error; others may follow it."""
+        with suppress(DeadlineError), deadline(self.start + share * self.timeout - time.monotonic()):
             yield
         self._ended = False
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from topoplace._fewest import fewest
 from topoplace.errors import DeadlineError
+from topoplace.kernels.deadline import until_deadline
 from topoplace.moving.cheapest_levels import CheapestLevels
 from topoplace.moving.movers import MOVE, PREEMPT, Mover
 from topoplace.moving.shortages import in_all, on_machines
@@ -26,7 +27,7 @@ def search_machines(search: ExactSearch) -> float:
     costs = [mover.costs for mover in attempts.movers]
     estimates = sorted(
         (CheapestLevels([costs[number] for number in numbers], [shortage]).bound(), machine)
-        for machine, (numbers, shortage) in machines.items()
+        for machine, (numbers, shortage) in until_deadline(machines.items())
     )
     for estimate, machine in estimates:
         if estimate >= search.cost or search.is_over():
@@ -82,19 +83,20 @@ def _price(movers: Sequence[Mover]) -> float:
 
 
 def _by_price(movers: Sequence[Mover]) -> list[int]:
-    return sorted(range(len(movers)), key=lambda number: (_price([movers[number]]), number))
+    prices = sorted((_price([mover]), number) for number, mover in enumerate(until_deadline(movers)))
+    return [number for _, number in prices]
 
 
 def _by_machine(attempts: Attempts) -> list[int]:
     """Return the numbers of the jobs, those of the machine that is cheapest to empty first."""
     machine_of = attempts.cluster.topology.machine_of.tolist()
     jobs_of: dict[int, set[int]] = defaultdict(set)
-    for number, mover in enumerate(attempts.movers):
+    for number, mover in enumerate(until_deadline(attempts.movers)):
         for gpu in mover.gpus:
             jobs_of[machine_of[gpu]].add(number)
     prices = sorted(
         (_price([attempts.movers[number] for number in numbers]), machine)
-        for machine, numbers in jobs_of.items()
+        for machine, numbers in until_deadline(jobs_of.items())
     )
     found = dict.fromkeys(number for _, machine in prices for number in sorted(jobs_of[machine]))
     return list(dict.fromkeys((*found, *range(len(attempts.movers)))))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
+from topoplace.kernels.deadline import until_deadline
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -55,12 +56,12 @@ def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts)
     """Return the jobs that may leave their GPUs, sorted by id.
 
     movable: ids of running jobs, None for all. Jobs in MIG slices stay. AllocationError names an id that is no running
-    job, or runs in a slice.
+    job, or runs in a slice. DeadlineError if the time is up (`kernels.deadline.deadline`).
     """
     running = [job_id for job_id in cluster.native.job_ids() if not cluster.native.slices_of(job_id)]
     ids = running if movable is None else _checked(movable, set(running), cluster)
     out = set(cluster.out_of_service())
-    found = (_mover(job_id, cluster, out, costs) for job_id in sorted(set(ids)))
+    found = (_mover(job_id, cluster, out, costs) for job_id in until_deadline(sorted(set(ids))))
     return [mover for mover in found if mover.cheapest < FORBIDDEN]
 
 
@@ -68,9 +69,10 @@ def _checked(movable: Iterable[str], running: Container[str], cluster: Cluster) 
     """Return `movable` as ids; AllocationError for one that is not among the `running` jobs that may move."""
     if isinstance(movable, str):
         raise AllocationError(f"movable = {movable!r}: must be several job ids, not one text")
-    ids: tuple[str, ...] = _checks.sequence(movable, "movable", AllocationError)
+    ids: tuple[Any, ...] = _checks.sequence(movable, "movable", AllocationError)
     for i, job_id in enumerate(ids):
-        if _checks.text(job_id, f"movable[{i}]", AllocationError) not in running:
+        if not (isinstance(job_id, str) and job_id in running):
+            _checks.text(job_id, f"movable[{i}]", AllocationError)
             why = "runs in a MIG slice, and stays" if cluster.runs(job_id) else "is not a running job"
             raise AllocationError(f"movable[{i}] = {_checks.shown(job_id)} {why}")
     return ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
@@ -70,18 +71,16 @@ def make_room(
     names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
     """
     timeout = _checks.positive(timeout, "timeout", ValueError)
-    end = time.monotonic() + timeout
-    attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
-    search = ExactSearch(attempts, timeout)
-    with deadline(end - time.monotonic()):
-        try:
-            found = _without_search(attempts)
-            bound = 0.0 if found else _searched(search)
-        except DeadlineError:
-            found, bound = None, 0.0
-    if found is not None:
-        return found
-    if search.best is None:
+    start = time.monotonic()
+    search: ExactSearch | None = None
+    bound = 0.0
+    with suppress(DeadlineError), deadline(timeout):
+        attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
+        if (found := _without_search(attempts)) is not None:
+            return found
+        search = ExactSearch(attempts, timeout, start)
+        bound = _searched(search)
+    if search is None or search.best is None:
         refused = Refusal(_NO_PLACES if bound == math.inf else f"found no rearrangement in {timeout:g} s")
         return Rearrangement(defer=((job_id, refused),), cost=math.inf, bound=bound)
     return _plan(job_id, cluster, search.best, bound)
@@ -104,9 +103,9 @@ def _searched(search: ExactSearch) -> float:
     """Search for the cheapest plan, and return a lower bound on the cost of every one."""
     attempts = search.attempts
     everyone = range(len(attempts.movers))
+    bound, at_once = 0.0, len(everyone) <= _FEW_JOBS
     shortages = [in_all(attempts.job, attempts.cluster, attempts.movers)]
     with search.leaving_time(_SHARE_FOR_MACHINES):
-        at_once = len(everyone) <= _FEW_JOBS
         bound = search.among(everyone, shortages) if at_once else search_machines(search)
     if bound < search.cost and (search.best is None or not at_once):
         search_across(search)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from topoplace.kernels.deadline import until_deadline
 from topoplace.moving.cheapest_levels import Shortage
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 def in_all(job: JobGraph, cluster: Cluster, movers: Sequence[Mover]) -> Shortage:
     """Return what pre-empted jobs must leave in the cluster, as moved ones need as much as they leave."""
-    return Shortage([mover.gains for mover in movers], _needed(job) - sum(_free(cluster).values()))
+    return Shortage(
+        [mover.gains for mover in until_deadline(movers)], _needed(job) - sum(_free(cluster).values())
+    )
 
 
 def on_machines(
@@ -27,11 +30,11 @@ def on_machines(
     machine_of, out = cluster.topology.machine_of.tolist(), set(cluster.out_of_service())
     free = _free(cluster)
     left: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for number, mover in enumerate(movers):
+    for number, mover in enumerate(until_deadline(movers)):
         for gpu in mover.gpus:
             left[machine_of[gpu]][number] += 0 if gpu in out else mover.share
     found: dict[int, tuple[list[int], Shortage]] = {}
-    for machine, by_job in left.items():
+    for machine, by_job in until_deadline(left.items()):
         needed = _needed(job) - free.get(machine, 0)
         if sum(by_job.values()) >= needed:
             gains = [(0, gain, gain) for gain in by_job.values()]

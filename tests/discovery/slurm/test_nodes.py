@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace import LinkKind, TopologyError, discovery, machines
-from topoplace.discovery.slurm import nodes
+from topoplace.discovery.slurm import node_states, nodes
+from topoplace.discovery.slurm.node_states import Meaning
 
 SCONTROL = (Path(__file__).parents[2] / "data/slurmnodes-scontrol.txt").read_text("utf-8")
 SINFO = """NODELIST   GRES              GRES_USED               STATE
@@ -159,10 +162,7 @@ def test_refusals(text: str, message: str) -> None:
 
 def test_busy_gpus_of_a_topology() -> None:
     cluster = tp.Topology.cluster(machines.get("dgx1-v100"), 2, names=["n1", "n2"])
-    assert discovery.busy_gpus("GRES_USED NODELIST\ngpu:2(IDX:0,3) n2\ngpu:1(IDX:0) other\n", cluster) == (
-        8,
-        11,
-    )
+    assert discovery.busy_gpus("GRES_USED NODELIST\ngpu:2(IDX:0,3) n2\ngpu:0 other\n", cluster) == (8, 11)
     alone = machines.get("dgx1-v100")
     assert discovery.busy_gpus("GRES_USED NODELIST\ngpu:2(IDX:0,3) n2\n", alone) == (0, 3)
     with pytest.raises(TopologyError, match="machine 'n2' has no GPU 9, which is in use"):
@@ -217,9 +217,11 @@ def test_a_table_with_bars() -> None:
 def test_busy_gpus_by_the_names_of_hosts() -> None:
     cluster = tp.Topology.cluster(tp.machines.get("minsky"), names=["n1", "n2"])
     text = "GRES_USED NODELIST\ngpu:1(IDX:0) n1.lab\ngpu:1(IDX:3) n2.lab\ngpu:1(IDX:2) n3.lab\n"
-    assert discovery.busy_gpus(text, cluster) == (0, 7)
+    with pytest.warns(UserWarning, match=r"does not have are left out: n3\.lab$"):
+        assert discovery.busy_gpus(text, cluster) == (0, 7)
     alone = tp.Topology.cluster(tp.machines.get("minsky"), names=["n2"])
-    assert discovery.busy_gpus(text, alone) == (3,)
+    with pytest.warns(UserWarning, match=r"left out: n1\.lab, n3\.lab$"):
+        assert discovery.busy_gpus(text, alone) == (3,)
     with pytest.raises(
         tp.TopologyError, match=r"other machines \(n1.lab, n2.lab, n3.lab\) than .* \(machine0\)"
     ):
@@ -229,12 +231,90 @@ def test_busy_gpus_by_the_names_of_hosts() -> None:
         discovery.busy_gpus(twice, cluster)
 
 
+def test_many_machines_that_the_topology_lacks_are_counted() -> None:
+    alone = tp.Topology.cluster(tp.machines.get("minsky"), names=["n1"])
+    text = "GRES_USED NODELIST\ngpu:1(IDX:0) n[1-30]\n"
+    with pytest.warns(UserWarning, match="left out: n2, n3, n4, n5, n6 and 24 more$"):
+        assert discovery.busy_gpus(text, alone) == (0,)
+
+
+def state_of(state: str) -> tp.Topology:
+    return tp.read(f"NODELIST STATE GRES\nn1 {state} gpu:a100:2\nn2 idle gpu:a100:2\n")
+
+
+CLOSED = """
+drng drained* drain@ draine DOWN~ down# inval IDLE+INVALID_REG boot^ boot REBOOT* idle^ mix^ mix@ futr idle* mix* unk
+IDLE*+CLOUD IDLE+NOT_RESPONDING MIXED*+DRAIN MIXED+DRAIN IDLE+DRAIN+POWERED_DOWN idle! idle% IDLE+POWERING_DOWN pow_dn
+MIXED+REBOOT_REQUESTED idle$ alloc$ maint npc PERFCTRS ERROR failg BLOCKED IDLE+BLOCKED
+"""
+OPEN = {
+    "": "idle mix alloc alloc+ idle+ comp completing mixe IDLE+CLOUD IDLE+DYNAMIC_NORM",
+    "once Slurm has powered them up: n1": "idle~ mix# pow_up IDLE+CLOUD+NOT_RESPONDING+POWERING_UP",
+    "powered them up: n1 (POWERED_DOWN)": "IDLE+CLOUD+POWERED_DOWN",
+    "keeps for jobs of higher priority": "plnd mix- IDLE+PLANNED",
+    "in a reservation, which only its jobs get: n1": "resv MIXED+RESERVED",
+    "does not know, and takes for open: n1 (": "IDLE+FROZEN ?",
+}
+
+
+@pytest.mark.parametrize("state", CLOSED.split())
+def test_states_of_nodes_that_are_closed(state: str) -> None:
+    found = state_of(state)
+    assert found.unhealthy_gpus == (0, 1)
+    assert any(note.startswith("Nodes on which Slurm starts nothing") for note in found.notes)
+
+
 @pytest.mark.parametrize(
-    "state", ["drng", "drained*", "inval", "idle~", "mixed#", "boot^", "futr", "idle*", "IDLE*+CLOUD"]
+    ("state", "note"), [(state, note) for note, states in OPEN.items() for state in states.split()]
 )
-def test_short_states_of_nodes_that_are_closed(state: str) -> None:
-    text = f"NODELIST STATE GRES\nn1 {state} gpu:a100:2\nn2 idle gpu:a100:2\n"
-    assert tp.read(text).unhealthy_gpus == (0, 1)
+def test_states_of_nodes_that_are_open(state: str, note: str) -> None:
+    found = state_of(state)
+    assert found.unhealthy_gpus == ()
+    about = [one for one in found.notes if "n1" in one]
+    assert [note in one for one in about] == ([True] if note else [])
+
+
+@given(st.text(), st.sampled_from(["DRAIN", "DOWN", "MAINT$"]), st.text())
+def test_no_word_opens_a_node_that_another_closes(before: str, closed: str, after: str) -> None:
+    assert node_states.meanings(f"{before}+{closed}+{after}").keys() == {Meaning.CLOSED}
+
+
+@pytest.mark.parametrize(
+    ("drained", "unhealthy", "note"),
+    [
+        ("N/A", (), ""),
+        ("(null)", (), ""),
+        ("gpu:0", (), ""),
+        ("gpu:h100:0(IDX:N/A)", (), ""),
+        ("gpu:h100:1(IDX:3)", (3,), "are unhealthy: n1 (gpu:h100:1(IDX:3))"),
+        ("gpu:h100:2(IDX:0,2)", (0, 2), "are unhealthy: n1"),
+        ("gpu:h100:1", (0, 1, 2, 3), "with them all that may be meant: n1 (gpu:h100:1)"),
+        ("gpu:l4:1(IDX:N/A)", (4,), "with them all that may be meant: n1"),
+        ("gpu:1", (0, 1, 2, 3, 4), "with them all that may be meant: n1"),
+        ("gpu:other:1", (0, 1, 2, 3, 4), "with them all that may be meant: n1"),
+        ("gpu:h100:1(IDX:1),gpu:l4:1(IDX:4),nic:1", (1, 4), "Other entries of Gres, which are left out: nic"),
+    ],
+)
+def test_gpus_that_slurm_has_drained_are_unhealthy(
+    drained: str, unhealthy: tuple[int, ...], note: str
+) -> None:
+    gres = "gpu:h100:4,gpu:l4:1"
+    text = f"NodeName=n1 CPUTot=8\n   Gres={gres}\n   GresDrain={drained}\n   State=IDLE\n"
+    node = {"name": "n1", "gres": gres, "gres_drained": drained, "gres_used": "gpu:0", "state": ["IDLE"]}
+    for read in (nodes.parse(text), nodes.parse(json.dumps({"nodes": [node]}))):
+        assert read.unhealthy_gpus == unhealthy
+        about = [one for one in read.notes if "unhealthy" in one or "Other entries" in one]
+        assert any(note in one for one in about) == bool(note)
+    template = tp.machines.get("minsky")
+    four = text.replace(gres, "gpu:h100:4")
+    if max(unhealthy, default=0) < 4:
+        assert nodes.parse(four, template=template).unhealthy_gpus == unhealthy
+
+
+def test_a_drained_gpu_that_the_node_does_not_have_is_refused() -> None:
+    text = "NodeName=n1 Gres=gpu:2 GresDrain=gpu:1(IDX:5) State=IDLE CPUTot=8\n"
+    with pytest.raises(TopologyError, match="node 'n1': GresDrain names GPU 5, but Gres has 2"):
+        nodes.parse(text)
 
 
 def test_gpus_of_which_jobs_hold_shards_or_percentages_are_in_use() -> None:
@@ -283,6 +363,16 @@ PartitionName=all Nodes=ALL State=DOWN
         ("Gres=gpu:2,shard:8 GresUsed=gpu:0,shard:3", "shard of GPUs is in use, but not of which"),
         ("Gres=gpu:4,shard:l4:8 GresUsed=gpu:0,shard:l4:3(3/8)", "shard of GPUs is in use, but not of which"),
         ("Gres=gpu:2,shard:8 AllocTRES=cpu=1,gres/shard=3", "shares of GPUs are in use, but not of which"),
+        ("Gres=gpu:2,shard:8 GresUsed=gpu:0 AllocTRES=gres/shard=3", "shares of GPUs are in use, but not of"),
+        ("Gres=gpu:2 GresUsed=(null) AllocTRES=cpu=1,gres/gpu=1", "1 of 2 GPUs are in use"),
+        (
+            "Gres=gpu:2,mps:200 GresUsed= AllocTRES=gres/mps:t4=50",
+            "shares of GPUs are in use, but not of which",
+        ),
+        ("GresUsed=gpu:t4:0,gpu:l4:0,mps:l4:50(50/100)", "mps of GPUs is in use, but not of which"),
+        ("GresUsed=gpu:l4:0,mps:l4:50(0/100,50/100)", [1]),
+        ("GresUsed=mps:l4:50(50/100)", "mps of GPUs is in use, but not of which"),
+        ("Gres=gpu:g0:1,gpu:g1:1,mps:200 GresUsed=gpu:g0:0,gpu:g1:0,mps:g1:50(50/100)", [1]),
     ],
 )
 def test_gpus_in_shares_are_in_use(record: str, expected: list[int] | str) -> None:
@@ -296,3 +386,8 @@ def test_gpus_in_shares_are_in_use(record: str, expected: list[int] | str) -> No
 
 def test_gpus_in_shares_without_their_number() -> None:
     assert held("NODELIST GRES_USED\nn1 gpu:0,shard:l4:3(0/8,3/8)\n") == [("n1", 1)]
+
+
+def test_shares_in_use_without_their_gpus_are_noted() -> None:
+    text = "NodeName=n1 Gres=gpu:2,shard:8 State=MIXED CPUTot=4 AllocTRES=cpu=1,gres/shard=3\n"
+    assert any("GPUs that jobs hold are free here: n1 (shares)" in note for note in nodes.parse(text).notes)

@@ -16,7 +16,7 @@ from topoplace.integrations.slurm.client import commands
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.devices import of_jobs
 from topoplace.integrations.slurm.client.jobs import SlurmJob, megabytes, node_names
-from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes
+from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes, in_service
 from topoplace.integrations.slurm.client.records import RecordFormat
 from topoplace.integrations.slurm.placer import PlacerSettings, running
 from topoplace.integrations.slurm.placer.decision import JobDecision, decide
@@ -53,6 +53,27 @@ def nodes(**changes: Any) -> SlurmNodes:
         for n in ("n0", "n1")
     }
     return SlurmNodes(listed, {})
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("idle", True),
+        ("mixed+cloud", True),
+        ("allocated+completing", True),
+        ("idle+planned+reserved", True),
+        ("idle+dynamic_norm", True),
+        ("idle+cloud+powered_down", False),
+        ("idle+cloud+not_responding+powering_up", False),
+        ("mixed+drain", False),
+        ("idle+maintenance+reserved", False),
+        ("idle+not_responding", False),
+        ("idle+frozen", False),
+        ("", False),
+    ],
+)
+def test_states_in_which_slurm_starts_jobs(state: str, expected: bool) -> None:
+    assert in_service(state) == expected
 
 
 # ---- commands ------------------------------------------------------------------------------------------------

@@ -2,5 +2,6 @@
 
 To change:
 
-- What sinfo and scontrol print: `nodes.py`; lines of keys and values: `conf_records.py`.
+- What sinfo and scontrol print: `nodes.py`; which states of nodes are closed: `node_states.py`.
+- Lines of keys and values: `conf_records.py`.
 """

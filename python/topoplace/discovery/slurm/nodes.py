@@ -3,7 +3,7 @@
 Gres counts a node's GPUs and names their type. GresUsed says which of them jobs hold, by their places on the node, as
 in `gpu:a100:2(IDX:0-1)`; `squeue --json` says it by job, without the number of GPUs. No text tells how the GPUs of a
 node are connected: their links are of kind UNKNOWN, unless the caller gives a template. The GPUs of nodes on which
-Slurm starts nothing are unhealthy.
+Slurm starts nothing (`node_states.py`) are unhealthy, and so are those that GresDrain names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from itertools import pairwise
 from topoplace import _checks
 from topoplace.discovery.in_use import InUse
 from topoplace.discovery.networks import switch_tree
-from topoplace.discovery.slurm import gres
+from topoplace.discovery.slurm import gres, node_states
+from topoplace.discovery.slurm.node_states import Meaning
 from topoplace.discovery.text import decode, host_list, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
@@ -38,7 +39,7 @@ _RUNS_NOW = re.compile(r"\bCPUAlloc=|\bAllocTRES=|\bNodeAddr=")
 _OF_DEVICES = re.compile(r"\bName=|\bAutoDetect=", re.IGNORECASE)
 _JSON = re.compile(r'\A\s*\{.*?"(?:nodes|jobs|sinfo)"\s*:\s*\[', re.DOTALL)
 _JSON_OF_SLURM = re.compile(r'"(?:gres_used|gres_detail|slurm)"', re.IGNORECASE)
-_KEYS = ("Gres", "GresUsed", "State", "AllocTRES", "Sockets")
+_KEYS = ("Gres", "GresUsed", "GresDrain", "State", "AllocTRES", "Sockets")
 _VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
 _ITEM = re.compile(r"((?:[^,()]|\([^()]*\))+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_][\w.+-]*?))??(?::no_consume)?(?:[:=]([0-9]{1,9}))?(?:\(([^()]*)\))?")
@@ -54,11 +55,6 @@ _SHARES = re.compile(
 _PART = re.compile(r"([0-9]{1,9})/[0-9]{1,9}")
 """How much of a GPU is in use, of how much."""
 _NONE = frozenset(("", "(null)", "N/A", "n/a"))
-_CLOSED = re.compile(
-    r"(?:down|drain|drng|fail|maint|fut|inval|unk|block|not?_resp|pow|reboot|boot)\w*", re.IGNORECASE
-)
-_CLOSED_SIGNS = tuple("*~#%!")
-"""What `sinfo` writes after the state of a node that does not respond, or is powered down, up or about to be."""
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
 _WHICH = "`scontrol show node -d` tells which"
 
@@ -76,12 +72,13 @@ class _SlurmNode:
     """AllocTRES."""
     sockets: str = ""
     """The number of its sockets."""
+    drained: str = ""
+    """GresDrain."""
 
     @property
-    def closed(self) -> str:
-        """Return the first word of its state for which Slurm starts nothing on it; "" if it does."""
-        words = re.split(r"[+,\s]+", self.state)
-        return next((word for word in words if _CLOSED.match(word) or word.endswith(_CLOSED_SIGNS)), "")
+    def meanings(self) -> Mapping[Meaning, str]:
+        """What its state means, each with the word that says it."""
+        return node_states.meanings(self.state)
 
 
 def recognised(text: str) -> bool:
@@ -114,10 +111,10 @@ def parse(
             "the text tells which GPUs jobs hold, not how many there are; use it as --busy-from FILE, or give "
             "`scontrol show node`"
         )
-    built: dict[tuple[str | None, bool], Topology | None] = {}
+    built: dict[tuple[object, ...], Topology | None] = {}
     machines: dict[str, Topology] = {}
     for node in nodes:
-        key = node.gres, bool(node.closed)
+        key = node.gres, Meaning.CLOSED in node.meanings, node.drained
         if key not in built:
             built[key] = _machine(node, template, gpu_model, pcie_gb_per_s)
         if (machine := built[key]) is not None:
@@ -148,16 +145,17 @@ def _machine(
         return None
     if total > gres.MAX_GPUS:
         raise TopologyError(f"{node.where}{total} GPUs are more than {gres.MAX_GPUS} on one node")
+    unhealthy = _unhealthy(node, total)
     if template is not None:
         _checks.instance(template, Topology, "template", TopologyError)
         if template.num_gpus != total:
             raise TopologyError(f"{node.where}{total} GPUs, but its template has {template.num_gpus}")
-        return template.with_unhealthy(range(total)) if node.closed else template
+        return template.with_unhealthy(sorted(unhealthy)) if unhealthy else template
     each = [(kind, socket) for kind, count, socket in kinds for _ in range(count)]
     complete = all(socket is not None for _, socket in each)
     gpus = [
         gres.of_type(
-            Gpu(i, f"GPU{i}", gpu_model, socket=socket if complete else None, healthy=not node.closed),
+            Gpu(i, f"GPU{i}", gpu_model, socket=socket if complete else None, healthy=i not in unhealthy),
             kind,
             node.where,
         )
@@ -179,18 +177,36 @@ def _kinds(node: _SlurmNode) -> Iterator[tuple[str | None, int, int | None]]:
         yield model, count, int(socket[1]) if socket else None
 
 
+def _unhealthy(node: _SlurmNode, total: int) -> set[int]:
+    """Return the places of the GPUs that no job gets, of `total` on the node."""
+    if Meaning.CLOSED in node.meanings:
+        return set(range(total))
+    found = {place for places, _ in _drained(node) for place in places}
+    if outside := sorted(found - set(range(total))):
+        raise TopologyError(f"{node.where}GresDrain names GPU {outside[0]}, but Gres has {total}")
+    return found
+
+
+def _drained(node: _SlurmNode) -> Iterator[tuple[Sequence[int], bool]]:
+    """Yield the places of GPUs that each entry of GresDrain closes, and True if it says which they are.
+
+    If it does not, all GPUs of its type are closed, as each may be the one.
+    """
+    for kind, count, indices in _gpus_in(node.drained, f"{node.where}GresDrain"):
+        if count:
+            named = list(_places(indices or ""))
+            said = len(named) == count
+            yield (named if said else _places_of_type(node, kind) or _places_of_type(node, None)), said
+
+
 def _cluster(
     nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], name: str, links_unknown: bool
 ) -> Topology:
     without = [node.name for node in nodes if node.name not in machines]
     if not machines:
         raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none")
-    closed = [f"{node.name} ({node.closed})" for node in nodes if node.name in machines and node.closed]
     notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
-    if closed:
-        notes.append(
-            f"Nodes on which Slurm starts nothing, whose GPUs are unhealthy: {switch_tree.some(closed)}."
-        )
+    notes += _closed([node for node in nodes if node.name in machines])
     if without:
         notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
     if any(node.used not in (None, *_NONE) for node in nodes):
@@ -201,24 +217,42 @@ def _cluster(
     return joined(machines, (), name, notes)
 
 
+def _closed(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
+    """Yield notes on nodes with GPUs whose state, or GresDrain, keeps jobs off them."""
+    for meaning in Meaning:
+        named = [f"{node.name} ({word})" for node in nodes if (word := node.meanings.get(meaning))]
+        if named and meaning is not Meaning.OPEN:
+            yield f"{meaning.value}: {switch_tree.some(named)}."
+    drained = [node for node in nodes if Meaning.CLOSED not in node.meanings]
+    for said, which in ((True, ""), (False, ", and with them all that may be meant")):
+        named = [
+            f"{node.name} ({node.drained})" for node in drained if said in (one for _, one in _drained(node))
+        ]
+        if named:
+            yield f"GPUs that Slurm has drained are unhealthy{which}: {switch_tree.some(named)}."
+
+
 def _left_out(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
     """Yield notes on what the text says of nodes with GPUs and a topology has no place for."""
-    held = [f"{node.name} ({count})" for node in nodes if node.used is None and (count := _allocated(node))]
+    held = [
+        f"{node.name} ({what})"
+        for node in nodes
+        if node.used in (None, *_NONE) and (what := _allocated_in_words(node))
+    ]
     if held:
         yield f"GPUs that jobs hold are free here: {switch_tree.some(held)}; {_WHICH}."
     if sockets := [node.name for node in nodes if _is_split(node)]:
         yield f"Nodes with several sockets, and which GPU is near which is not given: {switch_tree.some(sockets)}."
     if others := sorted({kind for node in nodes for kind in _other_kinds(node)}):
         yield f"Other entries of Gres, which are left out: {', '.join(others)}."
-    if reserved := [node.name for node in nodes if "RESERVED" in node.state.upper()]:
-        yield f"Nodes in a reservation, which only its jobs get: {switch_tree.some(reserved)}."
 
 
 def _other_kinds(node: _SlurmNode) -> Iterator[str]:
     """Yield the kinds of Gres of a node that are no GPUs."""
-    if node.gres is not None and node.gres not in _NONE:
-        kinds = (item.partition(":")[0] for item in _ITEM.findall(node.gres))
-        yield from (kind for kind in kinds if not kind.startswith("gpu"))
+    for text in (node.gres, node.drained):
+        if text is not None and text not in _NONE:
+            kinds = (item.partition(":")[0] for item in _ITEM.findall(text))
+            yield from (kind for kind in kinds if not kind.startswith("gpu"))
 
 
 def _is_split(node: _SlurmNode) -> bool:
@@ -233,11 +267,18 @@ def _allocated(node: _SlurmNode) -> int:
     return int(found[1]) if found else 0
 
 
+def _allocated_in_words(node: _SlurmNode) -> str:
+    """Return how many GPUs AllocTRES counts, or that it counts shares of them; "" if there are none."""
+    shares = "shares" if _ALLOCATED_SHARES.search(node.allocated or "") else ""
+    return str(_allocated(node) or shares)
+
+
 # ---- GPUs in use -----------------------------------------------------------------------------------------------
 
 
 def _held(node: _SlurmNode) -> Iterator[InUse]:
-    places = _used(node, node.used) if node.used is not None else _all_or_none(node)
+    unlisted = node.used is None or (node.used in _NONE and node.allocated)
+    places = _all_or_none(node) if unlisted else _used(node, node.used or "")
     return (InUse(node.name, place, by_place=True) for place in places)
 
 
@@ -252,40 +293,52 @@ def _used(node: _SlurmNode, used: str) -> Iterator[int]:
 
 
 def _all_or_none(node: _SlurmNode) -> range:
-    """Return the places of all GPUs, or of none, if AllocTRES counts that many."""
+    """Return the places of all GPUs, or of none, if AllocTRES counts that many; else raise TopologyError."""
     total = sum(count for _, count, _ in _kinds(node))
     if total and node.allocated is None:
         raise TopologyError(f"{node.where}the text does not tell which GPUs are in use; {_WHICH}")
     used = _allocated(node)
     if 0 < used < total:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
-    if used < total and _ALLOCATED_SHARES.search(node.allocated or ""):
-        raise TopologyError(f"{node.where}shares of GPUs are in use, but not of which; {_WHICH}")
+    if used < total:
+        _refuse_unnamed_shares(node)
     return range(used)
+
+
+def _refuse_unnamed_shares(node: _SlurmNode) -> None:
+    if _ALLOCATED_SHARES.search(node.allocated or ""):
+        raise TopologyError(f"{node.where}shares of GPUs are in use, but not of which; {_WHICH}")
 
 
 def _shared(node: _SlurmNode, used: str) -> Iterator[int]:
     """Yield the places of GPUs of which jobs hold shards or a part of MPS: no job can have the whole of them."""
-    for item in _ITEM.findall(used):
-        match = _SHARES.fullmatch(item.strip())
-        if match is None or not int(match[3]):
+    found = [match for item in _ITEM.findall(used) if (match := _SHARES.fullmatch(item.strip()))]
+    if not found:
+        _refuse_unnamed_shares(node)
+    for match in found:
+        if not int(match[3]):
             continue
         parts = _PART.findall(match[4] or "")
-        places = _places_of_type(node, match[2])
-        if len(parts) != len(places):
-            every = list(range(sum(count for _, count, _ in _kinds(node))))
-            places = every if len(every) in (0, len(parts)) else []
-        if not parts or (node.gres and len(parts) != len(places)):
+        places = _places_of_shares(node, match[2], len(parts))
+        if not places:
             raise TopologyError(f"{node.where}{match[1]} of GPUs is in use, but not of which; {_WHICH}")
-        yield from (
-            place for place, part in zip(places or range(len(parts)), parts, strict=True) if int(part)
-        )
+        yield from (place for place, part in zip(places, parts, strict=True) if int(part))
+
+
+def _places_of_shares(node: _SlurmNode, kind: str | None, num_parts: int) -> Sequence[int]:
+    """Return the places of the GPUs that shares of a type list in so many parts; none if the text leaves it open."""
+    if node.gres:
+        choices = (_places_of_type(node, kind), _places_of_type(node, None))
+        return next((places for places in choices if len(places) == num_parts), ())
+    types = {one for one, _, _ in _gpus_in(node.used or "", f"{node.where}GresUsed")}
+    return range(num_parts) if kind is None or types in ({None}, {kind}) else ()
 
 
 def _places_of_type(node: _SlurmNode, kind: str | None) -> list[int]:
     """Return the places of the GPUs of a type on a node; of all GPUs if it is None."""
-    kinds = [one for one, count, _ in _kinds(node) for _ in range(count)]
-    return [place for place, one in enumerate(kinds) if kind in (None, one)]
+    entries = _gpus_in(node.gres or "", f"{node.where}Gres")
+    each = [one for one, count, _ in entries for _ in range(count)]
+    return [place for place, one in enumerate(each) if kind in (None, one)]
 
 
 def _of_jobs(document: Fields) -> Iterator[InUse]:
@@ -393,8 +446,8 @@ def _records(text: str) -> Iterator[_SlurmNode]:
             if _RUNS_NOW.search(rest) is None and state.upper() == "UNKNOWN":
                 state = ""  # the default of slurm.conf: the node has the state it had before
             used, allocated = values.get("GresUsed"), values.get("AllocTRES")
-            sockets = values.get("Sockets", "")
-            yield _SlurmNode(name, where, values.get("Gres", ""), used, state, allocated, sockets)
+            sockets, drained = values.get("Sockets", ""), values.get("GresDrain", "")
+            yield _SlurmNode(name, where, values.get("Gres", ""), used, state, allocated, sockets, drained)
 
 
 def _document(text: str) -> Fields:
@@ -412,8 +465,10 @@ def _json_nodes(document: Fields) -> Iterator[_SlurmNode]:
         state = "+".join((*_words(node.get("state")), *_words(node.get("state_flags"))))
         used, allocated = yaml_tree.scalar(node, "gres_used"), yaml_tree.scalar(node, "tres_used")
         where = f"node {_checks.shown(name)}: "
-        sockets = yaml_tree.scalar(node, "sockets") or ""
-        yield _SlurmNode(name, where, yaml_tree.scalar(node, "gres") or "", used, state, allocated, sockets)
+        gres_of_node, sockets, drained = (
+            yaml_tree.scalar(node, key) or "" for key in ("gres", "sockets", "gres_drained")
+        )
+        yield _SlurmNode(name, where, gres_of_node, used, state, allocated, sockets, drained)
     for one in yaml_tree.items(document, "sinfo"):
         group = yaml_tree.fields(one, "an entry of sinfo")
         held = yaml_tree.fields(group.get("gres"), "gres")

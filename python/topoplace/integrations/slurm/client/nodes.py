@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from topoplace.discovery.slurm.node_states import Meaning, meanings
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.jobs import megabytes, node_names
 from topoplace.integrations.slurm.client.records import RecordFormat
@@ -22,7 +23,7 @@ _FIELDS = (
     "Gres",
     "Version",
 )
-_GOOD = frozenset(("idle", "mixed", "allocated", "completing", "planned", "reserved", "cloud"))
+_IN_SERVICE = frozenset((Meaning.OPEN, Meaning.RESERVED, Meaning.PLANNED))
 _RESERVATION = re.compile(r"ReservationName=(\S+) .*? Nodes=(\S*) .* State=(\S+)")
 
 
@@ -32,7 +33,7 @@ class SlurmNode:
 
     name: str
     usable: bool
-    """True if Slurm starts jobs on it: it has registered and is neither down, drained, draining nor failing."""
+    """True if Slurm starts jobs on it now: it has registered, is on, and its state is not closed."""
     idle_cpus: int
     free_mb: float
     """Memory that no job has."""
@@ -64,7 +65,7 @@ def listed(commands: SlurmCommands) -> SlurmNodes:
         before = found[name].partitions if name in found else frozenset[str]()
         found[name] = SlurmNode(
             name,
-            set(state.split("+")) <= _GOOD and bool(version),
+            in_service(state) and bool(version),
             _idle(cpus),
             megabytes(memory) - megabytes(allocated),
             frozenset(filter(None, features.split(","))),
@@ -72,6 +73,12 @@ def listed(commands: SlurmCommands) -> SlurmNodes:
             before | {partition} if available == "up" else before,
         )
     return SlurmNodes(found, _reservations(commands))
+
+
+def in_service(state: str) -> bool:
+    """Return True if Slurm starts jobs on a node in a state such as "mixed+planned" without powering it up first."""
+    found = meanings(state).keys()
+    return bool(found) and found <= _IN_SERVICE
 
 
 def registered(commands: SlurmCommands) -> frozenset[str]:
