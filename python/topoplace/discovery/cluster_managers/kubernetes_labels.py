@@ -21,9 +21,16 @@ UNKNOWN. Both hold unless the caller gives a template.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects, volcano
+from topoplace.discovery.cluster_managers import (
+    level_labels,
+    node_devices,
+    node_objects,
+    node_state,
+    volcano,
+)
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.in_use import InUse
@@ -97,6 +104,7 @@ def parse(
     if not machines:
         raise TopologyError(_why_none(without, topologies))
     notes += _held(nodes)
+    notes += node_state.notes([node for node in nodes if node.name in machines])
     notes += templates.notes()
     notes += [f"Without GPUs, and left out: {switch_tree.some(without)}."] if without else []
     with_gpus = [node for node in nodes if node.name in machines]
@@ -142,9 +150,12 @@ def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
 
 def _closed(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on the nodes to which Kubernetes gives no pods."""
-    closed = [f"{node.name} ({node.closed})" for node in nodes if node.closed]
-    if closed:
-        yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {switch_tree.some(closed)}."
+    if closed := _named_closed(nodes):
+        yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {closed}."
+
+
+def _named_closed(nodes: Sequence[NodeRecord]) -> str:
+    return switch_tree.some([f"{node.name} ({node.closed})" for node in nodes if node.closed])
 
 
 def _why_none(nodes: Sequence[str], topologies: Sequence[Fields]) -> str:
@@ -371,14 +382,23 @@ def _network(
     """Return the network of nodes whose numbers of GPUs are unknown; None if they are known, or no network is given."""
     if not nodes or not all(map(_uncounted, nodes)):
         return None
-    if tiers is not None or not (keys or any(map(_clique, nodes))):
-        return tiers
+    if tiers is not None:
+        return replace(tiers, notes=(*notes, *_states(nodes)))
+    if not (keys or any(map(_clique, nodes))):
+        return None
     kept = [node for node in nodes if _clique(node) or any(node.labels.get(key) for key in keys.values())]
     levels = _levels(kept, gb_per_s, keys, notes)
     if left := [node.name for node in nodes if node not in kept]:
         notes.append(f"Without a clique or a level, and left out: {switch_tree.some(left)}.")
     notes.append("The number of GPUs of a node is not given.")
-    return Fabric(tuple(node.name for node in kept), levels, name, tuple(notes))
+    return Fabric(tuple(node.name for node in kept), levels, name, (*notes, *_states(kept)))
+
+
+def _states(nodes: Sequence[NodeRecord]) -> Iterator[str]:
+    """Yield notes on what the text tells of the state of the nodes of a network, which marks none."""
+    if closed := _named_closed(nodes):
+        yield f"Nodes that get no pods, which a network does not mark: {closed}."
+    yield from node_state.notes(nodes)
 
 
 def _levels(
