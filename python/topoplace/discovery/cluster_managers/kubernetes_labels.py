@@ -9,8 +9,9 @@ describe slices, and `gpu.slices.gi` is their size. Under "mixed" `nvidia.com/mi
 describe slices, and `status.capacity` counts whole GPUs;
 - `nvidia.com/gpu.clique`: ClusterUUID and CliqueId of the NVLink domain, joined by a dot. Only both together identify a
 domain, because every cluster numbers its cliques from the start;
-- labels of AWS, GKE, OCI, CoreWeave and Topograph, and others whose name is that of a level, such as rack or zone. A
-Topology of Kueue or KAI in the text names others, and so may the caller;
+- labels of AWS, GKE, OCI, AKS, CoreWeave and Topograph, and others whose name is that of a level, such as rack or
+zone. A Topology of Kueue or KAI in the text names others, and so may the caller; what may be a level, and is not read,
+is noted;
 - for other vendors, the capacity under amd.com/gpu, google.com/tpu, huawei.com/Ascend910 and so on.
 
 A node without a level's label is in no domain of that level. Labels describe no links inside a machine. Whole GPUs of a
@@ -52,7 +53,6 @@ MAX_GPUS = 256
 
 _TPU_SHAPE = "cloud.google.com/gke-tpu-topology"
 _CLIQUE = "nvidia.com/gpu.clique"
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def recognised(text: str) -> bool:
@@ -95,6 +95,8 @@ def parse(
     tiers = _tiers_of(text, nodes, notes)
     if levels is None and tiers is None:
         keys = _told_levels(nodes, topologies, notes)
+    if levels is None:
+        notes += _unread_levels(nodes, keys)
     notes += _slice_shapes(nodes)
     if template is None and (network := _network(nodes, tiers, nvlink_gb_per_s, keys, name, notes)):
         return network
@@ -143,7 +145,7 @@ def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     if others := sorted({one for node in nodes for one in node_devices.others(node)}):
         yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
     unnamed = (node for node in nodes if all(one.model is None for one in node_devices.of(node, 0)))
-    types = {key: None for node in unnamed if (key := node.labels.get(_INSTANCE_TYPE))}
+    types = {name: None for node in unnamed if (name := node_devices.instance_type(node))}
     if types:
         yield f"The model of GPUs is not given, but types of instances: {switch_tree.some(types)}; give a template."
 
@@ -434,15 +436,24 @@ def _told_levels(
         }
         if keys:
             return keys
-    keys = dict(level_labels.known([node for node in nodes if not _is_without_gpus(node)]))
+    keys = dict(level_labels.known(_perhaps_with_gpus(nodes)))
     if keys:
         named = ", ".join(f"{name} ({key})" for name, key in keys.items())
         notes.append(f"Levels are taken from labels, innermost first: {named}.")
     return keys
 
 
-def _is_without_gpus(node: NodeRecord) -> bool:
-    return bool(node.resources) and not any(one.count for one in node_devices.of(node, 0))
+def _unread_levels(nodes: Sequence[NodeRecord], keys: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note on labels that look like those of levels, and are not in `keys`, the labels that are read."""
+    if left := level_labels.unread(_perhaps_with_gpus(nodes), keys.values()):
+        yield f"Labels that may be levels are left out: {switch_tree.some(left)}; give levels to read them."
+
+
+def _perhaps_with_gpus(nodes: Sequence[NodeRecord]) -> list[NodeRecord]:
+    """Return the nodes but those whose resources have no GPU."""
+    return [
+        node for node in nodes if not node.resources or any(one.count for one in node_devices.of(node, 0))
+    ]
 
 
 def _label_levels(nodes: Sequence[NodeRecord], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
