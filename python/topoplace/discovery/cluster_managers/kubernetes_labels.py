@@ -93,9 +93,8 @@ def parse(
     text = decode.decoded(data, "nodes")
     nodes = list(node_objects.read(text, notes, topologies))
     tiers = _tiers_of(text, nodes, notes)
-    if levels is None and tiers is None:
-        keys = _told_levels(nodes, topologies, notes)
     if levels is None:
+        keys = _told_levels(nodes, topologies, notes) if tiers is None else {}
         notes += _unread_levels(nodes, keys)
     notes += _slice_shapes(nodes)
     if template is None and (network := _network(nodes, tiers, nvlink_gb_per_s, keys, name, notes)):
