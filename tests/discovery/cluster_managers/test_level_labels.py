@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -177,3 +177,85 @@ def test_requests_of_pods_are_noted_and_known_where_they_are_all() -> None:
     some = DESCRIBED.format(name="n1", used=3)
     with pytest.raises(TopologyError, match="pods request 3 of 4 GPUs, but not which"):
         discovery.busy_gpus(some, tp.read(some))
+
+
+def left_out(text: str) -> list[str]:
+    return [note for note in discovery.read(text).notes if note.startswith("Labels that may be levels")]
+
+
+AKS = "kubernetes.azure.com/"
+SIZE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("labels", "model"),
+    [
+        ({"accelerator": "nvidia", f"{AKS}accelerator": "nvidia", SIZE: "Standard_ND96isr_H100_v5"}, "H100"),
+        ({"accelerator": "nvidia", SIZE: "Standard_ND128isr_NDR_GB200_v6"}, "GB200"),
+        ({"beta.kubernetes.io/instance-type": "Standard_NC64as_T4_v3"}, "T4"),
+        ({"karpenter.azure.com/sku-gpu-name": "A100", SIZE: "Standard_ND96amsr_A100_v4"}, "A100"),
+        (
+            {"accelerator": "nvidia", "nvidia.com/gpu.product": "Tesla-T4", SIZE: "Standard_NC4as_T4_v3"},
+            "Tesla-T4",
+        ),
+        ({"accelerator": "nvidia", SIZE: "Standard_NC6s_v3"}, None),
+        ({"accelerator": "nvidia", SIZE: "Standard_NV6ads_A10_v5"}, None),
+        ({"accelerator": "huawei-Ascend910"}, "huawei-Ascend910"),
+    ],
+)
+def test_models_on_aks(labels: dict[str, str], model: str | None) -> None:
+    found = tp.read(nodes(labels))
+    assert {gpu.model for gpu in found.gpus} == {model}
+    told = f"The model of GPUs is not given, but types of instances: {labels.get(SIZE)}; give a template."
+    assert (told in found.notes) == (model is None)
+
+
+def test_levels_of_aks() -> None:
+    region = {"topology.kubernetes.io/region": "eastus", f"{AKS}agentpool": "gpu", "agentpool": "gpu"}
+    zoned = [
+        {**region, ZONE: f"eastus-{i}", "topology.disk.csi.azure.com/zone": f"eastus-{i}"} for i in (1, 2)
+    ]
+    assert levels(nodes(*zoned)) == {
+        "zone": ("eastus/eastus-1", "eastus/eastus-2"),
+        "region": ("eastus", "eastus"),
+    }
+    assert left_out(nodes(*zoned)) == []
+    unzoned = [{**region, ZONE: zone, f"{AKS}ppg": ppg} for zone, ppg in ("0a", "1a", "0b")]
+    assert levels(nodes(*unzoned)) == {
+        "ppg": ("eastus/0/a", "eastus/1/a", "eastus/0/b"),
+        "fault_domain": ("eastus/0", "eastus/1", "eastus/0"),
+        "region": ("eastus",) * 3,
+    }
+    pools = [
+        {**one, f"{AKS}agentpool": pool, "agentpool": pool}
+        for one, pool in zip(zoned * 2, "aabb", strict=True)
+    ]
+    assert left_out(nodes(*pools)) == [
+        f"Labels that may be levels are left out: {AKS}agentpool; give levels to read them."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "is_noted"),
+    [
+        ("example.com/cabinet", "aab", True),
+        ("site/room-name", "aab", True),
+        ("oci.oraclecloud.com/rdma.cluster_id", "aab", True),
+        ("oci.oraclecloud.com/fault-domain", "aab", True),
+        ("other.example.com/rack", "aab", True),
+        ("other.example.com/rack", "xyy", False),
+        ("example.com/cabinet", "aaa", False),
+        ("example.com/colour", "aab", False),
+        ("rdma.available", ("true", "true", "false"), False),
+        ("topology.example.com/node", ("n0", "n1", "n2"), False),
+    ],
+)
+def test_labels_that_look_like_levels_are_read_or_noted(
+    key: str, values: Sequence[str], is_noted: bool
+) -> None:
+    racks = [{"example.com/rack": rack, key: value} for rack, value in zip("rss", values, strict=True)]
+    noted = [f"Labels that may be levels are left out: {key}; give levels to read them."] if is_noted else []
+    assert left_out(nodes(*racks)) == noted
+    found = tp.read(nodes(*racks), levels={"rack": "example.com/rack"})
+    assert not any(note.startswith("Labels that may be levels") for note in found.notes)

@@ -266,6 +266,41 @@ def test_which_display_devices_are_accelerators(vendor: str, device: str, found:
         )
 
 
+def with_devices(*pci_types: str) -> str:
+    """Return hwloc's XML of a machine with these PCI devices."""
+    devices = "".join(
+        f'<object type="PCIDev" pci_busid="0000:{bus:02x}:00.0" pci_type="{kind} [0000:0000] 0a"/>'
+        for bus, kind in enumerate(pci_types, 1)
+    )
+    machine = f'<object type="Machine" cpuset="0x1" nodeset="0x1">{devices}</object>'
+    return f'<topology version="2.1">{machine}</topology>'
+
+
+@pytest.mark.parametrize(
+    "kind", ["1200 [1da3:1020]", "1200 [19e5:d801]", "1200 [1002:74a1]", "0380 [1d94:62b7]"]
+)
+def test_processing_accelerators_for_machine_learning_are_read(kind: str) -> None:
+    topology = hwloc_xml.parse(with_devices(*[kind] * 8, "0300 [19e5:1711]"))
+    assert [gpu.bus_id for gpu in topology.gpus] == [f"0000:{bus:02x}:00.0" for bus in range(1, 9)]
+
+
+def test_other_devices_of_the_classes_of_accelerators_are_noted_or_named_in_the_refusal() -> None:
+    others = ["1200 [10ee:5020]", "1200 [10ee:5020]", "0380 [8086:4626]"]
+    left = "2 x class 1200 [10ee:5020], 1 x class 0380 [8086:4626]"
+    topology = hwloc_xml.parse(with_devices("0302 [10de:20b0]", *others, "0300 [1a03:2000]"))
+    assert topology.num_gpus == 1
+    assert (
+        f"Devices of the PCI classes of accelerators, which no driver offers, are left out: {left}."
+        in topology.notes
+    )
+    assert refusal(hwloc_xml.parse, with_devices(*others)) == (
+        "no accelerator: none of the 3 PCI devices is a GPU or a co-processor; "
+        f"devices of the PCI classes of accelerators, which no driver offers: {left}"
+    )
+    many = hwloc_xml.parse(with_devices("0302 [10de:20b0]", *(f"1200 [10ee:{i:04x}]" for i in range(10))))
+    assert any(note.endswith("[10ee:0007], 2 more kinds.") for note in many.notes)
+
+
 def test_a_gpu_near_two_sockets_is_on_none(switches: str) -> None:
     start = switches.index('<object type="Bridge" gp_index="32"')
     bridge = switches[start : switches.index('<object type="PCIDev" gp_index="36"')]

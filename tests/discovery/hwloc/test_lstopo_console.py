@@ -92,6 +92,16 @@ def test_a_console_chip_alone_is_no_accelerator(short: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "form", ["06:00.0 (ProcessingAccelerator)", "(busid=0000:06:00.0 class=1200(ProcessingAccelerator))"]
+)
+def test_a_processing_accelerator_of_an_unknown_maker_is_noted(short: str, form: str) -> None:
+    topology = lstopo_console.parse(short.replace("PCI 05:03.0 (VGA)", f"PCI {form}"))
+    assert topology.num_gpus == 2
+    note = "Devices of the PCI classes of accelerators, which no driver offers, are left out: 1 x class 1200."
+    assert note in topology.notes
+
+
 def test_a_matrix_in_the_text_is_pointed_out(power9: str) -> None:
     topology = lstopo_console.parse(power9 + "Relative bandwidth matrix (name NVLinkBandwidth kind 25) ...\n")
     assert (

@@ -63,6 +63,52 @@ def test_what_logs_put_in_front_of_every_line_is_taken_away(front: str) -> None:
     assert decode.decoded(f"{front}one\n\nother") == f"{front}one\n\nother"  # not in front of all
 
 
+HOSTS = pytest.mark.parametrize(
+    "front",
+    [
+        "node01: ",
+        "gpu-a.example.com-3: ",
+        "Nov  2 07:01:02 node01 topo[123]: ",
+        "2026-11-22T10:48:03+0000 node01 topo.sh[7]: ",
+        "3: ",
+    ],
+)
+
+
+@HOSTS
+def test_a_host_in_front_of_every_line_is_taken_away(front: str) -> None:
+    assert discovery.read(
+        "".join(f"{front}{line}" for line in TEXT.splitlines(keepends=True))
+    ) == discovery.read(TEXT)
+    blank = "".join(f"{front}{line}".rstrip() + "\n" for line in ["", *TEXT.splitlines(), ""])
+    assert discovery.read(blank) == discovery.read(TEXT)
+
+
+@HOSTS
+def test_lines_of_several_hosts_are_refused(front: str) -> None:
+    other = re.sub(r"node01|gpu-a|^3", "4", front)
+    lines = [f"{one}{line}" for line in TEXT.splitlines(keepends=True) for one in (front, other)]
+    with pytest.raises(
+        tp.TopologyError, match=r"has lines of 2 hosts, such as .* and 4.*; give one text per host"
+    ):
+        discovery.read("".join(lines))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gpu.count: 8\ngpu.memory: 80\n",
+        "0: 10 20\n1: 20 10\n",
+        "node01: a\nnode01: b\nthe end\n",
+        "n1:1:2 [0] NCCL INFO a\nn1:1:2 [0] NCCL INFO b\n",
+        "n1: n1:1:2 [0] NCCL INFO a\nn1: n1:1:2 [0] NCCL INFO b\nn2: n2:1:2 [0] NCCL INFO c\n" * 2,
+        "Device: 0, A100\nDevice: 1, A100\n",
+    ],
+)
+def test_what_only_looks_like_a_host_stays(text: str) -> None:
+    assert decode.decoded(text) == text
+
+
 def test_a_quoted_text_loses_its_marks() -> None:
     quoted = "".join(
         f"> {line}" if line.strip() else ">\n" for line in ("```\n" + TEXT + "\n```\n").splitlines(True)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import level_labels
+from topoplace.discovery.cluster_managers import level_labels, node_state
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
@@ -32,8 +32,8 @@ EXCERPT = re.compile(r"^([ \t]*)(?:Capacity|Allocatable):[ \t]*\r?$", re.MULTILI
 _LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
 _RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
 _ANY_RESOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_./-]*):\s+(\S.*)")
-_READY = re.compile(r"Ready\s+(True|False|Unknown)\b.*")
-_UNSCHEDULABLE = re.compile(r"Unschedulable:\s+true\s*", re.IGNORECASE)
+_CONDITION = re.compile(r"([A-Za-z][\w./-]*)\s+(True|False|Unknown)\b.*")
+_TAINT = re.compile(r"[A-Za-z0-9][\w./-]*(?:=[\w.-]*)?:[A-Z][A-Za-z]+")
 _CLOSED_STATUS = re.compile(r"\b(NotReady|SchedulingDisabled)\b")
 _COUNTED = re.compile(r"nvidia\.com/(?:gpu|mig-\S+):\s+[0-9]+")
 _REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
@@ -44,7 +44,6 @@ _KEYS = {
 }
 _KEYS["CLIQUE"] = _KEYS["GPU.CLIQUE"]
 _LEVEL = re.compile(level_labels.TITLE)
-_CLOSED = "closed"
 _REQUESTED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+)[ \t]+([0-9]+)\b.*")
 _EMPTY = ("<none>", "null", "-", "")
 
@@ -139,10 +138,8 @@ def _described(text: str, indent: str, name: str = "") -> Iterator[NodeRecord]:
                 name, where, found = rest.strip(), f"line {number}: node {_checks.shown(rest.strip())}: ", {}
         else:
             rest = line
-        if closed := _closed(line, section):
-            found.setdefault(_CLOSED, {})[_CLOSED] = closed
-        if section == "Allocated resources" and (asked := _REQUESTED.fullmatch(rest.strip())):
-            found.setdefault(section, {})[asked[1]] = asked[2]
+        for key, value in _state(section, rest.strip()):
+            found.setdefault(section, {})[key] = value
         match = (_LABEL if section == "Labels" else _ANY_RESOURCE).fullmatch(rest.strip())
         if match and section in ("Labels", "Capacity", "Allocatable"):
             _put(found.setdefault(section, {}), match[1], match[2].strip(), number)
@@ -150,20 +147,28 @@ def _described(text: str, indent: str, name: str = "") -> Iterator[NodeRecord]:
         yield _node(name, where, found)
 
 
+def _state(section: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield key and value of a line of a description that tells the state of a node, not its labels or resources."""
+    if section == "Unschedulable":
+        yield text.lower(), ""
+    elif section == "Taints" and _TAINT.fullmatch(text):
+        yield text, ""
+    elif section == "Conditions" and (condition := _CONDITION.fullmatch(text)):
+        yield condition[1], condition[2]
+    elif section == "Allocated resources" and (asked := _REQUESTED.fullmatch(text)):
+        yield asked[1], asked[2]
+
+
 def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> NodeRecord:
-    labels, capacity, allocatable = (found.get(key, {}) for key in ("Labels", "Capacity", "Allocatable"))
-    closed = found.get(_CLOSED, {}).get(_CLOSED, "")
-    return NodeRecord(
-        name, where, labels, capacity, allocatable, closed, found.get("Allocated resources", {})
+    labels, capacity, allocatable, requested, conditions, taints = (
+        found.get(key, {})
+        for key in ("Labels", "Capacity", "Allocatable", "Allocated resources", "Conditions", "Taints")
     )
-
-
-def _closed(line: str, section: str) -> str:
-    """Return why a node gets no pods, if a line of its description in `section` tells; else ""."""
-    if _UNSCHEDULABLE.fullmatch(line):
-        return "Unschedulable: true"
-    ready = _READY.fullmatch(line.strip()) if section == "Conditions" else None
-    return f"Ready: {ready[1]}" if ready and ready[1] != "True" else ""
+    unschedulable = "true" in found.get("Unschedulable", {})
+    closed = node_state.closed(unschedulable=unschedulable, conditions=conditions, taints=taints)
+    return NodeRecord(
+        name, where, labels, capacity, allocatable, closed, requested, conditions, tuple(taints)
+    )
 
 
 # ---- labels alone ----------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ describe slices, and `gpu.slices.gi` is their size. Under "mixed" `nvidia.com/mi
 describe slices, and `status.capacity` counts whole GPUs;
 - `nvidia.com/gpu.clique`: ClusterUUID and CliqueId of the NVLink domain, joined by a dot. Only both together identify a
 domain, because every cluster numbers its cliques from the start;
-- labels of AWS, GKE, OCI, CoreWeave and Topograph, and others whose name is that of a level, such as rack or zone. A
-Topology of Kueue or KAI in the text names others, and so may the caller;
+- labels of AWS, GKE, OCI, AKS, CoreWeave and Topograph, and others whose name is that of a level, such as rack or
+zone. A Topology of Kueue or KAI in the text names others, and so may the caller; what may be a level, and is not read,
+is noted;
 - for other vendors, the capacity under amd.com/gpu, google.com/tpu, huawei.com/Ascend910 and so on.
 
 A node without a level's label is in no domain of that level. Labels describe no links inside a machine. Whole GPUs of a
@@ -21,9 +22,16 @@ UNKNOWN. Both hold unless the caller gives a template.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import level_labels, node_devices, node_objects, volcano
+from topoplace.discovery.cluster_managers import (
+    level_labels,
+    node_devices,
+    node_objects,
+    node_state,
+    volcano,
+)
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.in_use import InUse
@@ -45,7 +53,6 @@ MAX_GPUS = 256
 
 _TPU_SHAPE = "cloud.google.com/gke-tpu-topology"
 _CLIQUE = "nvidia.com/gpu.clique"
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def recognised(text: str) -> bool:
@@ -86,8 +93,9 @@ def parse(
     text = decode.decoded(data, "nodes")
     nodes = list(node_objects.read(text, notes, topologies))
     tiers = _tiers_of(text, nodes, notes)
-    if levels is None and tiers is None:
-        keys = _told_levels(nodes, topologies, notes)
+    if levels is None:
+        keys = _told_levels(nodes, topologies, notes) if tiers is None else {}
+        notes += _unread_levels(nodes, keys)
     notes += _slice_shapes(nodes)
     if template is None and (network := _network(nodes, tiers, nvlink_gb_per_s, keys, name, notes)):
         return network
@@ -97,6 +105,7 @@ def parse(
     if not machines:
         raise TopologyError(_why_none(without, topologies))
     notes += _held(nodes)
+    notes += node_state.notes([node for node in nodes if node.name in machines])
     notes += templates.notes()
     notes += [f"Without GPUs, and left out: {switch_tree.some(without)}."] if without else []
     with_gpus = [node for node in nodes if node.name in machines]
@@ -135,16 +144,19 @@ def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     if others := sorted({one for node in nodes for one in node_devices.others(node)}):
         yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
     unnamed = (node for node in nodes if all(one.model is None for one in node_devices.of(node, 0)))
-    types = {key: None for node in unnamed if (key := node.labels.get(_INSTANCE_TYPE))}
+    types = {name: None for node in unnamed if (name := node_devices.instance_type(node))}
     if types:
         yield f"The model of GPUs is not given, but types of instances: {switch_tree.some(types)}; give a template."
 
 
 def _closed(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on the nodes to which Kubernetes gives no pods."""
-    closed = [f"{node.name} ({node.closed})" for node in nodes if node.closed]
-    if closed:
-        yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {switch_tree.some(closed)}."
+    if closed := _named_closed(nodes):
+        yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {closed}."
+
+
+def _named_closed(nodes: Sequence[NodeRecord]) -> str:
+    return switch_tree.some([f"{node.name} ({node.closed})" for node in nodes if node.closed])
 
 
 def _why_none(nodes: Sequence[str], topologies: Sequence[Fields]) -> str:
@@ -371,14 +383,23 @@ def _network(
     """Return the network of nodes whose numbers of GPUs are unknown; None if they are known, or no network is given."""
     if not nodes or not all(map(_uncounted, nodes)):
         return None
-    if tiers is not None or not (keys or any(map(_clique, nodes))):
-        return tiers
+    if tiers is not None:
+        return replace(tiers, notes=(*notes, *_states(nodes)))
+    if not (keys or any(map(_clique, nodes))):
+        return None
     kept = [node for node in nodes if _clique(node) or any(node.labels.get(key) for key in keys.values())]
     levels = _levels(kept, gb_per_s, keys, notes)
     if left := [node.name for node in nodes if node not in kept]:
         notes.append(f"Without a clique or a level, and left out: {switch_tree.some(left)}.")
     notes.append("The number of GPUs of a node is not given.")
-    return Fabric(tuple(node.name for node in kept), levels, name, tuple(notes))
+    return Fabric(tuple(node.name for node in kept), levels, name, (*notes, *_states(kept)))
+
+
+def _states(nodes: Sequence[NodeRecord]) -> Iterator[str]:
+    """Yield notes on what the text tells of the state of the nodes of a network, which marks none."""
+    if closed := _named_closed(nodes):
+        yield f"Nodes that get no pods, which a network does not mark: {closed}."
+    yield from node_state.notes(nodes)
 
 
 def _levels(
@@ -414,15 +435,24 @@ def _told_levels(
         }
         if keys:
             return keys
-    keys = dict(level_labels.known([node for node in nodes if not _is_without_gpus(node)]))
+    keys = dict(level_labels.known(_perhaps_with_gpus(nodes)))
     if keys:
         named = ", ".join(f"{name} ({key})" for name, key in keys.items())
         notes.append(f"Levels are taken from labels, innermost first: {named}.")
     return keys
 
 
-def _is_without_gpus(node: NodeRecord) -> bool:
-    return bool(node.resources) and not any(one.count for one in node_devices.of(node, 0))
+def _unread_levels(nodes: Sequence[NodeRecord], keys: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note on labels that look like those of levels, and are not in `keys`, the labels that are read."""
+    if left := level_labels.unread(_perhaps_with_gpus(nodes), keys.values()):
+        yield f"Labels that may be levels are left out: {switch_tree.some(left)}; give levels to read them."
+
+
+def _perhaps_with_gpus(nodes: Sequence[NodeRecord]) -> list[NodeRecord]:
+    """Return the nodes but those whose resources have no GPU."""
+    return [
+        node for node in nodes if not node.resources or any(one.count for one in node_devices.of(node, 0))
+    ]
 
 
 def _label_levels(nodes: Sequence[NodeRecord], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:

@@ -7,7 +7,7 @@ numbered keys, such as `network-node-layer-1` to `-3` of AWS, is several levels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from topoplace import _checks
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
@@ -23,7 +23,7 @@ _INNERMOST_FIRST = (
     ("block", "network_block", "pod", "cell"),
     ("spine",),
     ("superpod", "superspine", "core", "hpc_island", "scalable_unit"),
-    ("row", "hall", "datacenter", "data_center"),
+    ("row", "hall", "datacenter", "data_center", "ppg"),  # ppg: a proximity placement group of Azure
     ("zone",),
     ("region",),
 )
@@ -39,6 +39,15 @@ _NVLINK_KEYS = re.compile(
     r"|(?:topology\.k8s\.aws/)?ultraserver-id|ds\.coreweave\.com/nvlink\.domain)"
 )
 _OF_A_NODE = ("kubernetes.io/hostname", "hostname")
+_AKS = "kubernetes.azure.com/"
+_OF_A_LEVEL = re.compile(
+    r"(?:sub|local)?block|leaf(?:group)?|tor|switch|rail|chassis|cabinet|rack|pod|cell|(?:super)?spine|superpod|island"
+    r"|fabric|domain|row|room|floor|hall|datacenter|site|ppg|agentpool|zone|region"
+)
+"""Matches a word at the end of labels that may name a level."""
+_ABOUT_NETWORK = frozenset({"topology", "rdma", "infiniband", "placement"})
+_PLAIN_ENDS = ("id", "name", "index", "number")
+_NO_DOMAINS = frozenset({"true", "false", "yes", "no"})
 TITLE = (
     r"(?:[A-Z-]*(?:BLOCK|RACK|LEAF|SPINE|ZONE|REGION|SUPERPOD)|NETWORK-NODE-LAYER-[1-9]|TIER-[0-9]{1,2}"
     r"|ULTRASERVER-ID)"
@@ -62,7 +71,70 @@ def known(nodes: Sequence[NodeRecord]) -> Mapping[str, str]:
             if name not in found or count > found[name][1]:
                 found[name] = place, count, key
     ordered = sorted(found.items(), key=lambda item: item[1][0])
-    return {name: key for name, (_, _, key) in ordered}
+    keys = {name: key for name, (_, _, key) in ordered}
+    if "zone" in keys and _are_fault_domains(nodes, keys["zone"]):
+        return {"fault_domain" if name == "zone" else name: key for name, key in keys.items()}
+    return keys
+
+
+def unread(nodes: Sequence[NodeRecord], read: Collection[str]) -> list[str]:
+    """Return the labels that look like those of levels and separate these nodes otherwise than the labels `read` do.
+
+    Of labels that separate them alike, only the first is returned.
+    """
+    values: dict[str, dict[int, str]] = {}
+    for place, node in enumerate(nodes):
+        for key, value in node.labels.items():
+            if value and (key in read or _looks_like_a_level(key)):
+                values.setdefault(key, {})[place] = value
+    seen = {_parts(values[key]) for key in read if key in values}
+    found: list[str] = []
+    for key, value_of in values.items():
+        if (parts := _parts(value_of)) not in seen and _has_domains(value_of, nodes):
+            found.append(key)
+            seen.add(parts)
+    return found
+
+
+def _has_domains(value_of: Mapping[int, str], nodes: Sequence[NodeRecord]) -> bool:
+    """Return True if a label separates the nodes, and its values are neither their names nor yes and no.
+
+    value_of: the value of the label by the places of the nodes that have it.
+    """
+    values = set(value_of.values())
+    separates = len(values) > 1 or len(value_of) < len(nodes)
+    is_a_name = all(
+        value in (nodes[place].name, *map(nodes[place].labels.get, _OF_A_NODE))
+        for place, value in value_of.items()
+    )
+    return separates and not values <= _NO_DOMAINS and not is_a_name
+
+
+def _looks_like_a_level(key: str) -> bool:
+    """Return True if a label's key has a word of levels at its end, or one of networks anywhere."""
+    if key in _OF_A_NODE or _NVLINK_KEYS.fullmatch(key):
+        return False
+    words = re.split(r"[-_./]", key.lower())
+    while len(words) > 1 and words[-1] in _PLAIN_ENDS:
+        words.pop()
+    is_named = _level(key) is not None or _OF_A_LEVEL.fullmatch(words[-1]) is not None
+    return is_named or not _ABOUT_NETWORK.isdisjoint(words)
+
+
+def _parts(value_of: Mapping[int, str]) -> tuple[tuple[int, int], ...]:
+    """Return each place with a number that is equal where the values are."""
+    numbers: dict[str, int] = {}
+    return tuple((place, numbers.setdefault(value, len(numbers))) for place, value in value_of.items())
+
+
+def _are_fault_domains(nodes: Sequence[NodeRecord], key: str) -> bool:
+    """Return True if the zones of AKS's nodes are plain numbers, as those of nodes outside Azure's zones are.
+
+    Azure's provider for Kubernetes then gives the fault domain in the label of the zone.
+    """
+    zones = {node.labels[key] for node in nodes if node.labels.get(key)}
+    of_aks = any(label.startswith(_AKS) for node in nodes for label in node.labels)
+    return of_aks and all(zone.isascii() and zone.isdigit() for zone in zones)
 
 
 def nvlink_domain(node: NodeRecord) -> str | None:

@@ -30,11 +30,17 @@ _MODELS = (
     "gpu.nvidia.com/model",
     "eks.amazonaws.com/instance-gpu-name",
     "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-name",
     "k8s.amazonaws.com/accelerator",
     "node.kubernetes.io/npu.chip.name",
     "accelerator",
 )
 """Labels with the model of a node's accelerators; the first that a node has counts."""
+_MAKER = re.compile(r"nvidia|amd|intel|habana|huawei|true", re.IGNORECASE)
+"""Values of such labels that name only the maker, such as accelerator=nvidia of AKS."""
+_INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_SIZE_OF_AZURE = re.compile(r"Standard_N[CDG][0-9]\w*?_([A-Z]+[0-9]+[A-Z]*)_v[0-9]+")
+"""A size of Azure's machines with whole GPUs, with their model, such as Standard_ND96isr_H100_v5."""
 _STRATEGY = "nvidia.com/mig.strategy"
 _PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
 
@@ -58,8 +64,7 @@ def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
     """
     count = node.count("labels", f"{GPU}.count")
     memory = _gigabytes(node.count("labels", f"{GPU}.memory"))
-    named = next((node.labels[key] for key in _MODELS if node.labels.get(key)), "")
-    model = _PROFILE.sub("", named) or None
+    model = _PROFILE.sub("", _model(node)) or None
     single = node.labels.get(_STRATEGY) == "single"
     mixed = [] if single else list(_labelled(node)) or list(_of_capacity(node, model))
     if mixed:
@@ -69,6 +74,18 @@ def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
         yield Slices(count or 0, model, memory, _fraction(size, model, node), f"{size}g")
     else:
         yield from _accelerators(node, count, model, memory)
+
+
+def instance_type(node: NodeRecord) -> str:
+    """Return the type of machine at the cloud that rents it out, such as p5.48xlarge; "" if no label tells it."""
+    return next((node.labels[key] for key in _INSTANCE_TYPES if node.labels.get(key)), "")
+
+
+def _model(node: NodeRecord) -> str:
+    """Return the model of the node's accelerators by a label or by the size of Azure's machine; "" if neither tells."""
+    named = (node.labels.get(key, "") for key in _MODELS)
+    size = _SIZE_OF_AZURE.fullmatch(instance_type(node))
+    return next((name for name in named if name and not _MAKER.fullmatch(name)), size[1] if size else "")
 
 
 def resource_of(node: NodeRecord) -> str:

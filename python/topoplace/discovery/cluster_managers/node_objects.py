@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import kubectl_text, level_labels
+from topoplace.discovery.cluster_managers import kubectl_text, level_labels, node_state
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
@@ -66,20 +66,33 @@ def _node(one: Fields, i: int, topologies: list[Fields]) -> NodeRecord | None:
     if kind is None and not labels and not capacity:
         labels = _labels_alone(one, where)
         name = labels.get("kubernetes.io/hostname") or name
-    return NodeRecord(name, where, labels, capacity, allocatable, _closed(one, status, where))
-
-
-def _closed(one: Fields, status: Fields, where: str) -> str:
-    """Return why the Node object `one` gets no pods, as in `Node.closed`."""
     spec = yaml_tree.fields(one.get("spec"), f"{where}spec")
-    if (yaml_tree.scalar(spec, "unschedulable") or "").lower() == "true":
-        return "Unschedulable: true"
+    conditions, taints = dict(_conditions(status, where)), tuple(_taints(spec, where))
+    closed = node_state.closed(
+        unschedulable=(yaml_tree.scalar(spec, "unschedulable") or "").lower() == "true",
+        conditions=conditions,
+        taints=taints,
+    )
+    return NodeRecord(
+        name, where, labels, capacity, allocatable, closed, conditions=conditions, taints=taints
+    )
+
+
+def _conditions(status: Fields, where: str) -> Iterator[tuple[str, str]]:
+    """Yield type and status of each condition."""
     for item in yaml_tree.items(status, "conditions"):
         condition = yaml_tree.fields(item, f"{where}condition")
-        ready = yaml_tree.scalar(condition, "status")
-        if yaml_tree.scalar(condition, "type") == "Ready" and ready and ready.lower() != "true":
-            return f"Ready: {ready}"
-    return ""
+        kind, found = yaml_tree.scalar(condition, "type"), yaml_tree.scalar(condition, "status")
+        if kind and found:
+            yield kind, found.capitalize()
+
+
+def _taints(spec: Fields, where: str) -> Iterator[str]:
+    """Yield each taint as `kubectl describe` shows it."""
+    for item in yaml_tree.items(spec, "taints"):
+        taint = yaml_tree.fields(item, f"{where}taint")
+        key, value, effect = (yaml_tree.scalar(taint, part) for part in ("key", "value", "effect"))
+        yield (key or "") + (f"={value}" if value else "") + (f":{effect}" if effect else "")
 
 
 def _labels_alone(one: Fields, where: str) -> Mapping[str, str]:

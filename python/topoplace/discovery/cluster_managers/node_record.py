@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
@@ -25,6 +25,12 @@ class NodeRecord:
 
     requested: Mapping[str, str] = field(default_factory=dict[str, str])
     """What its pods request, as `kubectl describe` shows under "Allocated resources"."""
+
+    conditions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The status of each condition, True, False or Unknown, by its type, such as Ready."""
+
+    taints: Sequence[str] = ()
+    """As `kubectl describe` shows them, such as "nvidia.com/gpu=present:NoSchedule"."""
 
     @property
     def resources(self) -> Mapping[str, str]:

@@ -1,13 +1,16 @@
 """Conversion of hwloc's object tree, read from hwloc's XML or from lstopo's console text, to a Topology.
 
 hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges, PCI
-devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor, or a
-display device of NVIDIA or AMD. The small display chips that boards have for their console do not count.
+devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor, a
+display device of NVIDIA or AMD, or a processing accelerator of some makers of those for machine learning, such as
+Gaudi. Other devices of these classes, such as FPGAs, are noted. The small display chips that boards have for their
+console do not count.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -27,6 +30,7 @@ MAX_PACKAGES = 64
 """Limit on the packages of one machine; machines with more, or with more than MAX_GPUS GPUs, are refused."""
 _MAX_LANES = 1024
 MAX_PORTS = 256
+_MOST_KINDS = 8
 
 GPU_MEMORY = "GPUMemory"
 """The subtype of a NUMA node that is the memory of the GPU in its PCIBusID."""
@@ -40,6 +44,9 @@ _FIXED_XGMI_MBPS = 100_000
 """The value hwloc writes for a pair of AMD GPUs if ROCm SMI reports xGMI between them, directly or not."""
 VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR = 0x0300, 0x0302, 0x0380, 0x1200
 _DISPLAYS = (VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR)
+_WITHOUT_SCREEN = (CONTROLLER_3D, DISPLAY, ACCELERATOR)
+"""The PCI classes that no display chip of a board has."""
+_OTHER_MAKERS = (0x1DA3, 0x19E5, 0xCABC, 0x1D94)  # Habana (Gaudi), Huawei (Ascend), Cambricon, Hygon
 # AMD's display chips on server boards, by PCI device id: ES1000 (two), Rage XL, Radeon 7000.
 _BOARD_CHIPS = (0x515E, 0x5969, 0x4752, 0x5159)
 
@@ -177,6 +184,7 @@ class _Builder:
         self._memory_of = {thing.infos.get("PCIBusID", ""): thing.memory_bytes for thing in parts["memory"]}
         self._memory_nodes = {thing.os_index for thing in parts["memory"]}
         self._gpus = self._accelerators(parts["device"])
+        self._left_out = _left_out(parts["device"], self._gpus)
         self._any_model = next(filter(None, map(_model, self._gpus)), "")
         self._meetings = _meetings(self._gpus)
         things = [*self._gpus, *self._packages, *self._nodes, *self._meetings, *self._switches]
@@ -344,6 +352,8 @@ class _Builder:
             )
         if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
             yield f"{nameless} display devices of no known vendor are taken as GPUs."
+        if self._left_out:
+            yield f"Devices of the PCI classes of accelerators, which no driver offers, are left out: {self._left_out}."
         if not matrices:
             yield "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not given."
 
@@ -421,7 +431,8 @@ def is_accelerator(thing: Thing) -> bool:
     """Return True if a PCI device is an accelerator: a co-processor of some driver, or a GPU by class and vendor."""
     of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
     is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
-    return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS)
+    is_of_another = thing.vendor in _OTHER_MAKERS and thing.pci_class in _WITHOUT_SCREEN
+    return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS) or is_of_another
 
 
 def is_nameless(thing: Thing) -> bool:
@@ -460,13 +471,27 @@ def _direct(name: str, model: str, gb_per_s: float) -> Link:
 
 
 def _why_none(devices: Sequence[Thing]) -> str:
-    shown = [_described(thing) for thing in devices if thing.pci_class in _DISPLAYS]
+    shown = [f"{thing.bus_id}{_kind(thing)}" for thing in devices if thing.pci_class == VGA]
     what = f"; display devices of the board: {', '.join(shown[:4])}" if shown else ""
+    if left := _left_out(devices, ()):
+        what += f"; devices of the PCI classes of accelerators, which no driver offers: {left}"
     return f"no accelerator: none of the {len(devices)} PCI devices is a GPU or a co-processor{what}"
 
 
-def _described(thing: Thing) -> str:
-    return f"{thing.bus_id}" + ("" if thing.vendor is None else f" [{thing.vendor:04x}:{thing.device:04x}]")
+def _left_out(devices: Sequence[Thing], gpus: Sequence[Thing]) -> str:
+    """Return number and kind of the `devices` that are none of the `gpus`, but have the PCI class of accelerators."""
+    taken = set(map(id, gpus))
+    kinds = Counter(
+        f"class {thing.pci_class:04x}{_kind(thing)}"
+        for thing in devices
+        if thing.pci_class in _WITHOUT_SCREEN and id(thing) not in taken
+    )
+    more = [f"{len(kinds) - _MOST_KINDS} more kinds"] if len(kinds) > _MOST_KINDS else []
+    return ", ".join([*(f"{count} x {kind}" for kind, count in kinds.most_common(_MOST_KINDS)), *more])
+
+
+def _kind(thing: Thing) -> str:
+    return "" if thing.vendor is None else f" [{thing.vendor:04x}:{thing.device:04x}]"
 
 
 def _address(thing: Thing) -> tuple[int, ...]:

@@ -35,11 +35,12 @@ _ADDRESS = re.compile(
     r"(?:PCI |busid=)(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])\b"
 )
 _VENDOR = re.compile(r"\bid=([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\b")
-_CLASS = re.compile(r"\bclass=([0-9a-fA-F]{4})\b|\((VGA|3D|Display)\)")
+_CLASS = re.compile(r"\bclass=([0-9a-fA-F]{4})\b|\((VGA|3D|Display|ProcessingAccelerator)\)")
 _CLASS_OF_NAME = {
     "VGA": hwloc_machine.VGA,
     "3D": hwloc_machine.CONTROLLER_3D,
     "Display": hwloc_machine.DISPLAY,
+    "ProcessingAccelerator": hwloc_machine.ACCELERATOR,
 }
 _SPEED = re.compile(r"\blink=([0-9]{1,6}(?:\.[0-9]{1,9})?)GB/s")
 _MEMORY = re.compile(r"\blocal=([0-9]{1,9})(KiB|MiB|GiB|TiB|KB|MB|GB|TB)\b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from topoplace import _checks
@@ -24,6 +25,14 @@ _LINES_IN_FRONT = tuple(
     for front in _IN_FRONT
 )
 """Finds a line without it, and takes it away."""
+_HOST_IN_FRONT = (  # of pdsh, clush and srun --label; of syslog with time and program
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )?(?=[A-Za-z_.-]{0,64}\d)([A-Za-z0-9][\w.-]{0,63})"
+    r"(?: [\w./-]{1,64}\[\d{1,9}\])?:(?: |[ \t]*(?=\r?$))"
+)
+_HOST = re.compile(f"^{_HOST_IN_FRONT}", re.MULTILINE)
+_WITHOUT_HOST = re.compile(f"^(?!{_HOST_IN_FRONT})[^\r\n]", re.MULTILINE)
+_FEWEST_LINES = 2
+"""How many lines a host has at least; a name in front of fewer is a key with its value."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']*')")
 
@@ -32,8 +41,8 @@ def decoded(data: object, what: str = "text", *, fences: bool = False) -> str:
     """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else, or a path.
 
     Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
-    block of Markdown become empty. What begins every line is taken away: the ">" of a quotation, a time in ISO 8601, or
-    the label 0 of `srun --label`.
+    block of Markdown become empty. What begins every line is taken away: the ">" of a quotation, a time in ISO 8601,
+    the label 0 of `srun --label`, or the name of a host, as of `pdsh` and syslog. Lines of several hosts are refused.
     fences: if True, keep the lines that open or close a code block.
     """
     _checks.refuse_path(data, what, TopologyError)
@@ -54,7 +63,26 @@ def decoded(data: object, what: str = "text", *, fences: bool = False) -> str:
     for other_line, front in _LINES_IN_FRONT:
         if front.match(text) and not other_line.search(text):
             text = front.sub("", text)
+    text = _without_host(text, what)
     return _FENCE.sub("", text) if not fences and ("```" in text or "~~~" in text) else text
+
+
+def _without_host(text: str, what: str) -> str:
+    """Return `text` without the host in front of every line; TopologyError if several hosts are there.
+
+    A log of NCCL stays as it is: it is of several hosts, and each of its lines names its own.
+    """
+    if not _HOST.match(text) or _WITHOUT_HOST.search(text) or " NCCL " in text:
+        return text
+    hosts = Counter(found[1] for found in _HOST.finditer(text))
+    if min(hosts.values()) < _FEWEST_LINES:
+        return text
+    if len(hosts) > 1:
+        raise TopologyError(
+            f"{what} has lines of {len(hosts)} hosts, such as {' and '.join(list(hosts)[:2])}; "
+            "give one text per host: the lines with its name in front"
+        )
+    return _HOST.sub("", text)
 
 
 def _from_utf8(data: bytes, what: str) -> str:

@@ -1,0 +1,88 @@
+"""What the conditions and taints of Kubernetes nodes mean: that a node gets no pods, or what an agent found on it.
+
+A node gets no pods if it is not ready, is cordoned or has no network, also where only a taint of Kubernetes says so.
+No other condition, such as those of node-problem-detector or of agents for GPUs, and no other taint closes a node:
+Kubernetes still gives it pods, or those that tolerate the taint. They are noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from topoplace import _checks
+from topoplace.discovery.cluster_managers.node_devices import ACCELERATOR
+from topoplace.discovery.cluster_managers.node_record import NodeRecord
+from topoplace.discovery.networks import switch_tree
+
+_READY, _NO_NETWORK = "Ready", "NetworkUnavailable"
+_TRUE_IS_WELL = re.compile(
+    r"(?<!Not)(?:Ready|Healthy|Available|Active|Registered|Succeeded|Passed|Voter|O[Kk])$"
+)
+"""The ends of conditions that are True on a node that is well; of all others that is False."""
+_CLOSING_TAINT = re.compile(
+    r"node\.(?:kubernetes\.io/(?:not-ready|unreachable|unschedulable|network-unavailable|out-of-service)"
+    r"|cloudprovider\.kubernetes\.io/(?:shutdown|uninitialized))"
+    r"(?:=.*)?:(?:NoSchedule|NoExecute)"
+)
+_TAINT = re.compile(r"([^=:]*)(?:=([^:]*))?(?::.*)?")
+_FOR_GPUS = re.compile(r"gpus?", re.IGNORECASE)
+_MOST_SHOWN = 20
+
+
+def closed(*, unschedulable: bool, conditions: Mapping[str, str], taints: Iterable[str]) -> str:
+    """Return why Kubernetes gives no pods to a node of this state; "" if it gives it some."""
+    if unschedulable:
+        return "Unschedulable: true"
+    for kind, well in ((_READY, "True"), (_NO_NETWORK, "False")):
+        status = conditions.get(kind, well)
+        if status != well and (kind == _READY or status == "True"):
+            return f"{kind}: {status}"
+    return next(filter(_CLOSING_TAINT.fullmatch, taints), "")
+
+
+def notes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
+    """Yield notes on the conditions and taints that close no node, each with the nodes that have it."""
+    if found := _with_nodes(nodes, _problems):
+        yield f"Conditions that nodes report, and that close none: {found}."
+    if found := _with_nodes(nodes, _reservations):
+        yield f"Taints of nodes, which get only pods that tolerate them: {found}."
+
+
+def _with_nodes(nodes: Iterable[NodeRecord], told: Callable[[NodeRecord], Iterator[str]]) -> str:
+    """Return what is `told` of nodes, each with their names; "" if it is nothing."""
+    names: dict[str, list[str]] = {}
+    for node in nodes:
+        for what in told(node):
+            names.setdefault(what, []).append(node.name)
+    shown = [
+        f"{_checks.shown(what, 100).strip(chr(39))} ({switch_tree.some(having)})"
+        for what, having in islice(names.items(), _MOST_SHOWN)
+    ]
+    more = len(names) - len(shown)
+    return "; ".join([*shown, f"{more} more"] if more else shown)
+
+
+def _problems(node: NodeRecord) -> Iterator[str]:
+    """Yield the conditions of `node` that are not as on a node that is well, but the one that closes it.
+
+    A kubelet that answers no longer leaves all its conditions unknown.
+    """
+    is_silent = node.conditions.get(_READY) == "Unknown"
+    for kind, status in node.conditions.items():
+        well = "True" if _TRUE_IS_WELL.search(kind) else "False"
+        told = f"{kind}: {status}"
+        if status != well and told != node.closed and not (is_silent and status == "Unknown"):
+            yield told
+
+
+def _reservations(node: NodeRecord) -> Iterator[str]:
+    """Yield the taints of `node` but those that close it, and the usual ones that keep its GPUs for jobs with GPUs."""
+    for taint in node.taints:
+        key, value = taint, ""
+        if match := _TAINT.fullmatch(taint):
+            key, value = match[1], match[2] or ""
+        for_gpus = ACCELERATOR.fullmatch(key) or _FOR_GPUS.fullmatch(key) or _FOR_GPUS.fullmatch(value)
+        if not for_gpus and not _CLOSING_TAINT.fullmatch(taint):
+            yield taint
