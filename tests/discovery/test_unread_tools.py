@@ -43,6 +43,8 @@ TEXTS = {
     "index, name, memory.total [MiB]\n0, NVIDIA A10, 1 MiB\n": "line 1: this is the table of `nvidia-smi --query-gpu`",
     "#Entity   PCITX\nGPU 0   1\n": "line 1: this is `dcgmi`",
     "| AMD-SMI 24.6.2 |\n": "line 1: this is the table of devices of `amd-smi`",
+    "LINK METRIC TABLE:\n  bdf bit_rate\n": "line 1: this is `amd-smi xgmi`",
+    '[{"bdf": "0000:05:00.0",\n "link_metrics": {"link_type": "XGMI"}}]': "line 2: this is `amd-smi xgmi`",
     "== ROCm System Management Interface ==\nGPU Temp\n": "line 1: this is the table of devices of `rocm-smi`",
     "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n": "line 1: this is the first lines of p2pBandwidthLat",
     "Detected 2 CUDA Capable device(s)\n": "line 1: this is deviceQuery",

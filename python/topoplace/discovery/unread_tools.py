@@ -102,6 +102,12 @@ TOOLS = (
         "give the text of one of them, without its indent, as a file",
         hides_formats=True,
     ),
+    Unread(
+        "`amd-smi xgmi`",
+        r"^[ \t]*(?:LINK METRIC TABLE:|XGMI LINK STATUS)|\"(?:xgmi_metric|link_metrics)\"[ \t]*:",
+        "it does not tell which GPUs its links join",
+        "give what `amd-smi topology` prints, with or without --json",
+    ),
     _no_gpus(
         "the message of nvidia-smi that the driver does not answer",
         r"^[ \t]*(?:NVIDIA-SMI has failed|Failed to initialize NVML)|couldn't communicate with the NVIDIA driver",

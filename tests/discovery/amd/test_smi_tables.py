@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.discovery.amd import smi_tables
@@ -135,6 +138,51 @@ def table(title: str, *rows: str) -> str:
     return "\n".join(
         [title, " ".join(names), *(f"{name} {row}" for name, row in zip(names, rows, strict=True)), ""]
     )
+
+
+STATES = st.sampled_from(("ENABLED", "DISABLED", "N/A"))
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+@given(st.lists(STATES, min_size=12, max_size=12))
+def test_a_disabled_xgmi_link_is_none(is_json: bool, states: list[str]) -> None:
+    """Every pair of four GPUs has xGMI; each direction of a pair has a state of its own."""
+    given_of = dict(zip(permutations(range(4), 2), states, strict=True))
+    topology = smi_tables.parse((hive_json if is_json else hive_tables)(given_of), "MI300X")
+    both = {(u, v): {given_of[u, v], given_of[v, u]} for u, v in combinations(range(4), 2)}
+    is_told = any(found == {"ENABLED"} for found in both.values())
+    for (u, v), found in both.items():
+        closed = "DISABLED" in found or ("N/A" in found and is_told)
+        assert topology.link(u, v).kind is (HOST if closed else XGMI)
+        by_name = f"{topology.gpus[u].name} and {topology.gpus[v].name}"
+        assert any(by_name in note for note in topology.notes) == (found != {"ENABLED"})
+
+
+def hive_tables(state_of: dict[tuple[int, int], str]) -> str:
+    """Return the tables of amd-smi for four GPUs, each joined to each."""
+    access = (" ".join(state_of.get((u, v), "ENABLED") for v in range(4)) for u in range(4))
+    types = (" ".join("SELF" if u == v else "XGMI" for v in range(4)) for u in range(4))
+    weights = (" ".join("0" if u == v else "15" for v in range(4)) for u in range(4))
+    return (
+        table("ACCESS TABLE:", *access) + table("LINK TYPE TABLE:", *types) + table("WEIGHT TABLE:", *weights)
+    )
+
+
+def hive_json(state_of: dict[tuple[int, int], str]) -> str:
+    """Return the same as `hive_tables`, as JSON."""
+    rows = [
+        [
+            {
+                "bdf": f"0000:{v:02x}:00.0",
+                "weight": 0 if u == v else 15,
+                "link_status": state_of.get((u, v), "ENABLED"),
+                "link_type": "SELF" if u == v else "XGMI",
+            }
+            for v in range(4)
+        ]
+        for u in range(4)
+    ]
+    return json.dumps([{"gpu": u, "bdf": f"0000:{u:02x}:00.0", "links": row} for u, row in enumerate(rows)])
 
 
 NEAR_AND_FAR = table("== Link Type between two GPUs ==", "0 PCIE PCIE", "PCIE 0 PCIE", "PCIE PCIE 0")

@@ -18,6 +18,9 @@ Cell = tuple[str, str, str, str]
 """Weight, type, bandwidth and hops of a pair, as printed; N/A if missing."""
 
 _SUBJECTS = ("weight", "type", "bandwidth", "hops")
+_CLOSED = ("DISABLED", "False")
+"""What the table of access says of a pair whose link is not in use."""
+_MAX_SHOWN = 8
 _ACROSS_SOCKETS = 3
 """The hops between two GPUs of different sockets; 2 is one CPU."""
 
@@ -46,6 +49,7 @@ def read(
         *_notes(cells.values(), speed),
         *models.relay_notes(kinds.count(LinkKind.XGMI_RELAYED), len(pairs)),
         *_more_notes(columns),
+        *_access_notes(gpus, columns),
     ]
     if paths := [kind for kind in PATH_KINDS if kind in kinds]:
         notes.append(f"The speed of PCIe is not given: {assumed_paths(pcie_gb_per_s, paths)}.")
@@ -79,9 +83,24 @@ def assumed(links: Sequence[Entry], columns: Columns, speed: LinkSpeed | None) -
 
 
 def _cells(columns: Columns, count: int) -> Iterator[Cell]:
+    """Yield the cell of each pair; a pair without access is one of PCIe, whatever link it has."""
+    for cell, access in zip(_printed(columns, count), _access(columns, count), strict=True):
+        weight, _, _, hops = cell
+        yield (weight, "PCIE", "N/A", hops) if access in _CLOSED else cell
+
+
+def _printed(columns: Columns, count: int) -> Iterator[Cell]:
     unknown = ["N/A"] * count
     weights, types, bandwidths, hops = (columns.get(subject, unknown) for subject in _SUBJECTS)
     return zip(weights, types, bandwidths, hops, strict=True)
+
+
+def _access(columns: Columns, count: int) -> Sequence[str]:
+    """Return the access of each pair; N/A counts as none where the tool tells that other pairs have it."""
+    access = columns.get("access", ["N/A"] * count)
+    if {"ENABLED", "True"}.isdisjoint(access):
+        return access
+    return ["DISABLED" if cell == "N/A" else cell for cell in access]
 
 
 def _direct_reader(lane: LinkSpeed) -> Callable[[Cell], Link]:
@@ -149,6 +168,27 @@ def _more_notes(columns: Columns) -> Iterator[str]:
         yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
     if given == {"hops"} and "1" in columns["hops"]:
         yield "Hops alone do not tell direct links: every pair of one hop is taken as one xGMI link."
-    access = columns.get("access", ())
-    if closed := sum(cell in ("DISABLED", "False") for cell in access):
-        yield f"{closed} of {len(access)} pairs have no peer access."
+
+
+def _access_notes(gpus: Sequence[Gpu], columns: Columns) -> Iterator[str]:
+    """Yield notes on the pairs without access, and by name on those of xGMI that lack it, or may lack it."""
+    if not (count := len(columns.get("access", ()))):
+        return
+    access = _access(columns, count)
+    if closed := sum(cell in _CLOSED for cell in access):
+        yield f"{closed} of {count} pairs have no peer access."
+    pairs = zip(combinations(gpus, 2), _printed(columns, count), access, strict=True)
+    found = [
+        (f"{a.name} and {b.name}", state)
+        for (a, b), cell, state in pairs
+        if cell[1] == "XGMI" or _is_direct(cell)
+    ]
+    if disabled := [names for names, state in found if state in _CLOSED]:
+        yield f"xGMI is disabled, and the path is over PCIe, between {_some(disabled)}."
+    if unsure := [names for names, state in found if state == "N/A"]:
+        yield f"Whether xGMI is enabled is not given, and it counts, between {_some(unsure)}."
+
+
+def _some(pairs: Sequence[str]) -> str:
+    left = len(pairs) - _MAX_SHOWN
+    return "; ".join(pairs[:_MAX_SHOWN]) + (f"; and {left} more pairs" if left > 0 else "")

@@ -6,6 +6,7 @@ from the first of these that is present:
 - the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" means no direct link;
 - the link type, which is XGMI for a way through other GPUs too;
 - the hops: 1 for all pairs of a hive, 2 through one CPU, 3 across sockets.
+A link whose access is disabled is none: the path is over PCIe.
 A path over PCIe is across sockets if its weight, its hops or the NUMA nodes of its GPUs say so.
 The JSON of both tools has the same tables; see `smi_json`.
 """
@@ -42,6 +43,7 @@ _SUBJECTS = {
     "HOPS": "hops",
     "Link accessibility between two GPUs": "access",
     "ACCESS": "access",
+    "LINK STATUS": "access",
 }
 _CELLS = {
     "weight": re.compile(r"[0-9]{1,6}|N/A"),
@@ -71,6 +73,8 @@ _NODE = re.compile(r"-?[0-9]{1,10}")
 _MAX_NODE = 1 << 16
 _SPARE = ("hops", "access")
 """The tables that only add to the others; a text of which such a table is damaged is read without it."""
+_WORST_FIRST = ("DISABLED", "False", "N/A", "True", "ENABLED")
+"""The cells of the table of access."""
 _FACT = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*([A-Za-z() ]{1,40}?)\s*:\s*(\S(?:.*\S)?)\s*")
 _FACTS = {
     **dict.fromkeys(("Card Series", "Card series", "Card Model", "Card model", "Device Name"), "model"),
@@ -207,17 +211,20 @@ class _Table:
     def pairs(self) -> list[str]:
         """Return the cell of every pair of GPUs, in the order of `combinations(devices, 2)`.
 
-        TopologyError if a row is missing or the table is not symmetric.
+        A pair has access if both directions have it. TopologyError if a row is missing, or another table is not
+        symmetric.
         """
         for device in self.devices:
             if device not in self.rows:
                 raise TopologyError(f"row {device} is missing in the {self.subject} table of {self.where}")
-        matrix = [self.rows[device] for device in self.devices]
+        matrix = [list(self.rows[device]) for device in self.devices]
         for i, j in combinations(range(len(matrix)), 2):
             u, v = self.devices[i], self.devices[j]
             if matrix[i][j] in ("0", "SELF"):
                 raise TopologyError(f"{self.places[u]}: {self.subject} of {u} to {v} is {matrix[i][j]}")
-            if matrix[i][j] != matrix[j][i]:
+            if self.subject == "access":
+                matrix[i][j] = min(matrix[i][j], matrix[j][i], key=_WORST_FIRST.index)
+            elif matrix[i][j] != matrix[j][i]:
                 raise TopologyError(
                     f"{self.places[v]}: {self.subject} of {v} to {u} is {matrix[j][i]}, "
                     f"but {self.places[u]}: {u} to {v} is {matrix[i][j]}"
