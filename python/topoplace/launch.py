@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,12 +12,39 @@ from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.makers import Maker, maker_of
+from topoplace.topology.topology import Topology
 
 Environment = dict[str, str]
-_OWN_VARIABLE: Final = {Maker.AMD: "ROCR_VISIBLE_DEVICES", Maker.GOOGLE: "TPU_VISIBLE_CHIPS"}
-"""The variable with which processes see their devices, for makers other than NVIDIA."""
+_VARIABLE: Final = {
+    Maker.NVIDIA: "CUDA_VISIBLE_DEVICES",
+    Maker.AMD: "ROCR_VISIBLE_DEVICES",
+    Maker.GOOGLE: "TPU_VISIBLE_CHIPS",
+    Maker.INTEL: "ZE_AFFINITY_MASK",
+    Maker.GAUDI: "HABANA_VISIBLE_DEVICES",
+    Maker.ASCEND: "ASCEND_RT_VISIBLE_DEVICES",
+    Maker.MOORE_THREADS: "MUSA_VISIBLE_DEVICES",
+    Maker.CAMBRICON: "MLU_VISIBLE_DEVICES",
+    Maker.HYGON: "HIP_VISIBLE_DEVICES",
+}
+"""The variable with which a process, or the container of it, sees devices by their numbers.
+
+NEURON_RT_VISIBLE_CORES is missing: it numbers cores, and how many a Neuron device has depends on its configuration.
+"""
+_ASCENDING: Final = (Maker.ASCEND,)
+"""Makers whose variable must list the devices ascending."""
+_TILE: Final = re.compile(r"\S+[0-9]/[0-9]+")
+"""The name of a part of an Intel GPU, such as GPU0/1."""
 _VISIBLE: Final = frozenset(
-    ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *_OWN_VARIABLE.values())
+    (
+        "ASCEND_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER",
+        "HABANA_VISIBLE_MODULES",
+        "HIP_VISIBLE_DEVICES",
+        "NEURON_RT_VISIBLE_CORES",
+        "ONEAPI_DEVICE_SELECTOR",
+        "ZE_FLAT_DEVICE_HIERARCHY",
+        *_VARIABLE.values(),
+    )
 )
 """All variables that decide which devices a process sees."""
 
@@ -28,7 +56,7 @@ class LaunchDevice:
     machine: str
     """Name of the GPU's machine."""
     device: str
-    """CUDA's number or UUID of the GPU on that machine."""
+    """Number or UUID of the GPU on that machine."""
     remote: bool
     """True if the process reaches the GPU over the network."""
 
@@ -154,13 +182,47 @@ def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
     return str(device_numbers(placement.topology)[index])
 
 
+def unset(placement: Placement) -> str | None:
+    """Return why `environment` gives no variable, with the numbers of the devices; None if it gives one."""
+    makers = _makers(placement.topology, placement.gpus)
+    if len(makers) == 1 and not makers.isdisjoint(_VARIABLE):
+        return None
+    numbers = device_numbers(placement.topology)
+    where = "; ".join(
+        f"{machine}: {', '.join(str(numbers[gpu]) for gpu in gpus)}"
+        for machine, gpus in _by_host(placement).items()
+    )
+    if makers == {Maker.NEURON}:
+        why = (
+            "NEURON_RT_VISIBLE_CORES numbers cores, of which a device has several: set those of these devices"
+        )
+    elif len(makers) > 1:
+        why = f"they are of several makers ({', '.join(sorted(maker.value for maker in makers))})"
+    else:
+        gpus = [placement.topology.gpus[gpu] for gpu in placement.gpus]
+        names = sorted({gpu.model or gpu.maker or gpu.name for gpu in gpus})
+        why = f"the maker of {', '.join(names)} is not known: set the variable of your devices"
+    return f"no variable is printed for devices {where}: {why}"
+
+
+def _makers(topology: Topology, gpus: Sequence[int]) -> set[Maker]:
+    return {maker_of(topology, gpu) for gpu in gpus}
+
+
 def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) -> Environment:
-    """Return the variables that show only `devices` to the processes that use `gpus`."""
-    named = ",".join(devices)
-    other = _OWN_VARIABLE.get(maker_of(placement.topology, gpus[0])) if gpus else None
-    if other is not None:
-        return {other: named}
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": named}
+    """Return the variables that show only `devices` to the processes that use `gpus`; {} if none is known to."""
+    makers = _makers(placement.topology, gpus) or {Maker.NVIDIA}
+    maker = makers.pop()
+    if makers or maker not in _VARIABLE:
+        return {}
+    listed = sorted(devices, key=int) if maker in _ASCENDING else devices
+    variables = {_VARIABLE[maker]: ",".join(listed)}
+    if maker is Maker.NVIDIA:
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **variables}
+    if maker is Maker.INTEL:  # the mask numbers whole GPUs or their tiles, as the hierarchy says
+        tiles = all(_TILE.fullmatch(placement.topology.gpus[gpu].name) for gpu in gpus)
+        return {"ZE_FLAT_DEVICE_HIERARCHY": "FLAT" if tiles else "COMPOSITE", **variables}
+    return variables
 
 
 def _client_variables(servers: Servers, devices: Sequence[LaunchDevice]) -> Environment:

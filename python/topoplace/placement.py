@@ -176,7 +176,11 @@ class Placement:
     ) -> Environment | dict[str, Environment]:
         """Return the environment variables that make device i of a process the GPU of task i.
 
-        They are CUDA_VISIBLE_DEVICES, or ROCR_VISIBLE_DEVICES of AMD GPUs, or TPU_VISIBLE_CHIPS.
+        They are CUDA_VISIBLE_DEVICES, or those of another maker: ROCR_VISIBLE_DEVICES (AMD), TPU_VISIBLE_CHIPS,
+        ZE_AFFINITY_MASK (Intel), HABANA_VISIBLE_DEVICES (Gaudi, read by its container runtime),
+        ASCEND_RT_VISIBLE_DEVICES (always ascending), HIP_VISIBLE_DEVICES (Hygon), MUSA_VISIBLE_DEVICES (Moore Threads),
+        MLU_VISIBLE_DEVICES (Cambricon). There are none for Neuron, whose variable numbers cores, for an unknown maker,
+        and for devices of several makers.
 
         For a job on several machines, return a dict of variables by machine name. Device i is then the GPU of the i-th
         task on that machine. A GPU is named by its number on its own machine. If the topology has one machine or a

@@ -114,3 +114,20 @@ def test_machines_with_busy_gpus_that_the_topology_lacks_are_named(call: Call, t
     done = call("place", tmp_path / "nodes.txt", "--busy-from", tmp_path / "used.txt", "--gpus", "1")
     assert done.code == 0
     assert "GPUs in use on machines that the topology does not have are left out: n3" in done.err
+
+
+NODE = """\
+kind: Node
+metadata: {{name: n1}}
+status: {{capacity: {{{resource}: "4"}}}}
+"""
+
+
+@pytest.mark.parametrize("resource", ["aws.amazon.com/neuron", "example.com/gpu"])
+def test_without_a_variable_the_devices_are_named(resource: str, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text(NODE.format(resource=resource), "utf-8")
+    printed = call("place", str(tmp_path / "node.yaml"), "--gpus", "2").out
+    said = next(line for line in printed.splitlines() if line.startswith("note: no variable is printed"))
+    assert "devices n1: 0, 1: " in said
+    assert ("NEURON_RT_VISIBLE_CORES numbers cores" if "neuron" in resource else resource) in said
+    assert "VISIBLE_DEVICES" not in printed

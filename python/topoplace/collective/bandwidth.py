@@ -17,7 +17,17 @@ from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
 Relay = Literal["chosen", "all"]
-_LIBRARY_OF: Final = {Maker.NVIDIA: "NCCL", Maker.AMD: "RCCL", Maker.GOOGLE: "XLA"}
+_LIBRARY_OF: Final = {
+    Maker.NVIDIA: "NCCL",
+    Maker.AMD: "RCCL",
+    Maker.HYGON: "RCCL",
+    Maker.GOOGLE: "XLA",
+    Maker.INTEL: "oneCCL",
+    Maker.GAUDI: "HCCL",
+    Maker.ASCEND: "HCCL",
+    Maker.MOORE_THREADS: "MCCL",
+    Maker.CAMBRICON: "CNCL",
+}
 _ONLY_INTEGERS = frozenset({int})
 
 
@@ -149,11 +159,12 @@ def broadcast_bandwidth(
 
 
 def library_of(topology: Topology) -> str:
-    """Return the library that joins these accelerators in collective operations: "NCCL", "RCCL" or "XLA".
+    """Return the library that joins these accelerators in collective operations: such as "NCCL" or "RCCL".
 
+    It is "another library" for accelerators of Neuron and of unknown makers.
     The figures of this package are those of NCCL's plan, also where another library runs.
     """
-    return _LIBRARY_OF[maker_of(topology, 0)]
+    return _LIBRARY_OF.get(maker_of(topology, 0), "another library")
 
 
 def host_is_assumed(topology: Topology, *, rates: Rates | str = DEFAULT_RATES) -> bool:

@@ -48,6 +48,8 @@ class Gpu:
     """The rail of the network it is attached to; None means its index on its machine."""
     capability: int | None = None
     """Its CUDA compute capability, times ten (80 for 8.0), if the text shows it."""
+    maker: str | None = None
+    """Its maker, such as "AMD", if the text tells it besides the model."""
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults."""
@@ -157,7 +159,7 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
         raise TopologyError(f"{where}.index = {_checks.shown(gpu.index)} is not {i}")
     for key in ("name", "machine"):
         _checks.text(getattr(gpu, key), f"{where}.{key}", TopologyError)
-    for key in ("model", "uuid", "bus_id", "cpus", "parent"):
+    for key in ("model", "uuid", "bus_id", "cpus", "parent", "maker"):
         if getattr(gpu, key) is not None:
             _checks.text(getattr(gpu, key), f"{where}.{key}", TopologyError)
     if gpu.cpus is not None and not _CPU_LIST.fullmatch(gpu.cpus):
@@ -182,6 +184,7 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
         _checks.positive(gpu.fraction, f"{where}.fraction", TopologyError, high=1.0),
         _number(gpu.rail, f"{where}.rail"),
         _number(gpu.capability, f"{where}.capability"),
+        gpu.maker,
     )
 
 

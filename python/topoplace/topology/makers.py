@@ -1,4 +1,4 @@
-"""Who makes an accelerator: by its model, or where that is unknown, by its links."""
+"""Who makes an accelerator, as its text tells it, or by its model, its links, its UUID and its name."""
 
 from __future__ import annotations
 
@@ -7,30 +7,107 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_catalogue import capability_of
 
 if TYPE_CHECKING:
+    from topoplace.topology.devices import Gpu
     from topoplace.topology.topology import Topology
 
 
 class Maker(enum.Enum):
-    """A maker of accelerators; it decides how processes see devices, and which library joins these."""
+    """A maker of accelerators; it decides how processes see devices, and which library joins these.
+
+    The value is the name that people use, of the maker or of its accelerators.
+    """
 
     NVIDIA = "NVIDIA"
     AMD = "AMD"
     GOOGLE = "Google"
+    INTEL = "Intel"
+    GAUDI = "Gaudi"
+    ASCEND = "Ascend"
+    NEURON = "Neuron"
+    MOORE_THREADS = "Moore Threads"
+    CAMBRICON = "Cambricon"
+    HYGON = "Hygon"
+    UNKNOWN = "unknown"
 
 
-_OF_KIND: Final = {LinkKind.XGMI: Maker.AMD, LinkKind.XGMI_RELAYED: Maker.AMD, LinkKind.ICI: Maker.GOOGLE}
-_OF_MODEL: Final = (
-    (re.compile(r"(AMD|Instinct|Radeon|MI\s?\d)", re.IGNORECASE), Maker.AMD),
-    (re.compile(r"(Google|TPU|v\d+[ep]\b)", re.IGNORECASE), Maker.GOOGLE),
+_BY_NAME: Final = {maker.value: maker for maker in Maker}
+_NVIDIA_LINKS: Final = (
+    LinkKind.NVLINK,
+    LinkKind.NVLINK1,
+    LinkKind.NVLINK2,
+    LinkKind.NVLINK3,
+    LinkKind.NVLINK4,
+    LinkKind.NVLINK5,
+    LinkKind.NVSWITCH,
+    LinkKind.C2C,
 )
+_OF_KIND: Final = {
+    LinkKind.XGMI: Maker.AMD,
+    LinkKind.XGMI_RELAYED: Maker.AMD,
+    LinkKind.ICI: Maker.GOOGLE,
+    **dict.fromkeys(_NVIDIA_LINKS, Maker.NVIDIA),
+}
+# The first form that a model contains tells its maker; each begins where no letter precedes it.
+_OF_MODEL: Final = tuple(
+    (re.compile(rf"(?<![A-Za-z])(?:{form})", re.IGNORECASE), maker)
+    for form, maker in (
+        (r"Gaudi|Habana|HL-?[0-9]{3}", Maker.GAUDI),
+        (r"Moore[ _-]?Threads|MTT|mthreads", Maker.MOORE_THREADS),
+        (r"Hygon|DCU", Maker.HYGON),
+        (r"Cambricon|MLU", Maker.CAMBRICON),
+        (r"Trainium|Inferentia|Neuron|Trn[0-9]|Inf[0-9]", Maker.NEURON),
+        (r"Ascend|NPU|Atlas|910[A-D]?[0-9]?(?![0-9A-Za-z])|310P?(?![0-9A-Za-z])", Maker.ASCEND),
+        (r"NVIDIA|Tesla|GeForce|Quadro|TITAN|GRID|RTX|GTX", Maker.NVIDIA),
+        (r"AMD|Instinct|Radeon|MI[ -]?[0-9]|Vega|Navi|FirePro|gfx[0-9]", Maker.AMD),
+        (r"Google|TPU|v[0-9]+[ep](?![0-9A-Za-z])", Maker.GOOGLE),
+        (
+            r"Intel|Ponte Vecchio|PVC|Data Center GPU|Arc[ -]|Max[ -]?1[15][05]0|Flex[ -]?1[47]0|i915|xe(?![a-z])",
+            Maker.INTEL,
+        ),
+        (r"G?[ABHKLMPTV][0-9]{1,4}[A-Z]{0,2}(?![0-9A-Za-z])", Maker.NVIDIA),
+    )
+)
+_NVIDIA_UUID: Final = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F]{8}-.*|MIG-GPU-.*")
+_OTHER_NAME: Final = re.compile(
+    r"(?:Device|NPU|XPU|MLU|GCU|DCU|PPU|HPU|renderD|card|accel|neuron)[ _/-]?[0-9].*"
+)
+"""A device's name in a tool of a maker other than NVIDIA."""
 
 
 def maker_of(topology: Topology, gpu: int) -> Maker:
-    """Return the maker of a GPU: by its model, else by its links on its machine; NVIDIA where neither tells another."""
-    if (model := topology.gpus[gpu].model) is not None:
-        return next((maker for form, maker in _OF_MODEL if form.match(model)), Maker.NVIDIA)
-    beside = topology.gpus_of[topology.gpus[gpu].machine]
+    """Return the maker of a GPU: as the text tells it, else by its model, its links, its UUID and its name.
+
+    It is NVIDIA if a GPU has no model and nothing tells another: texts of NVIDIA's tools alone leave models out.
+    """
+    device = topology.gpus[gpu]
+    if device.maker is not None:
+        return _BY_NAME.get(device.maker, Maker.UNKNOWN)
+    if (maker := of_model(device.model)) is not None:
+        return maker
+    beside = topology.gpus_of[device.machine]
     kinds = (topology.link(gpu, other).kind for other in beside if other != gpu)
-    return next((_OF_KIND[kind] for kind in kinds if kind in _OF_KIND), Maker.NVIDIA)
+    return next((_OF_KIND[kind] for kind in kinds if kind in _OF_KIND), None) or _of_rest(device)
+
+
+def of_model(model: str | None) -> Maker | None:
+    """Return the maker that a model names, in any spelling; None if it names none that is known."""
+    if model is None:
+        return None
+    found = next((maker for form, maker in _OF_MODEL if form.search(model)), None)
+    return Maker.NVIDIA if found is None and capability_of(model) else found
+
+
+def of_resource(name: str) -> str:
+    """Return the maker that the name of a resource or driver tells, such as gpu.intel.com; else the name itself."""
+    maker = of_model(name)
+    return name if maker is None else maker.value
+
+
+def _of_rest(device: Gpu) -> Maker:
+    """Return the maker of a device that neither its model nor its links tell."""
+    if _NVIDIA_UUID.fullmatch(device.uuid or "") or device.name.startswith("nvidia") or device.parent:
+        return Maker.NVIDIA
+    return Maker.UNKNOWN if device.model or _OTHER_NAME.fullmatch(device.name) else Maker.NVIDIA

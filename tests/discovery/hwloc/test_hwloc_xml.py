@@ -42,6 +42,7 @@ def test_gpus_with_what_hwloc_knows_of_them(switches: str) -> None:
         bus_id="0000:13:00.0",
         numa_node=0,
         cpus="0-1",
+        maker="NVIDIA",
     )
     assert [(gpu.bus_id, gpu.socket, gpu.cpus) for gpu in topology.gpus[1:]] == [
         ("0000:14:00.0", 0, "0-1"),
@@ -379,8 +380,8 @@ HWLOC_1 = """<topology>
 def test_hwloc_1_has_numa_nodes_around_packages() -> None:
     topology = tp.discovery.read(HWLOC_1)
     assert topology.gpus == (
-        tp.Gpu(0, "GPU0", socket=0, bus_id="0000:01:00.0", numa_node=0, cpus="0-1"),
-        tp.Gpu(1, "GPU1", socket=1, bus_id="0000:81:00.0", numa_node=1, cpus="2-3"),
+        tp.Gpu(0, "GPU0", socket=0, bus_id="0000:01:00.0", numa_node=0, cpus="0-1", maker="NVIDIA"),
+        tp.Gpu(1, "GPU1", socket=1, bus_id="0000:81:00.0", numa_node=1, cpus="2-3", maker="NVIDIA"),
     )
     assert topology.link(0, 1).kind is SYSTEM
     assert topology.nics == (tp.Nic("mlx5_0", ("SYS", "PHB")),)

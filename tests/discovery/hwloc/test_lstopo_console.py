@@ -26,7 +26,7 @@ def test_gpus_and_sockets_of_the_long_form(power9: str) -> None:
     assert topology.gpus == (
         tp.Gpu(0, "GPU0", socket=0, memory_gb=16.10612736, bus_id="0004:05:00.0", numa_node=0, cpus="0-1,4"),
         tp.Gpu(1, "GPU1", "Tesla V100-SXM2-16GB", socket=1, memory_gb=16.0, uuid="GPU-1", bus_id="0035:03:00.0",
-               numa_node=8, cpus="88"),
+               numa_node=8, cpus="88", maker="NVIDIA"),
     )  # fmt: skip
     assert [part.name for part in topology.components] == ["socket0", "socket1", "NUMA0", "NUMA8"]
     assert [link.gb_per_s for _, _, link in topology.component_links] == [10.0, 15.75, 32.0]

@@ -212,14 +212,19 @@ def _print_slices(placed: Placement) -> None:
 
 
 def _print_environment(placed: Placement) -> None:
+    from topoplace import launch
+
     variables: list[str] = []
     for name, value in placed.env().items():
         if isinstance(value, dict):
-            print(f"{name}: {' '.join(f'{key}={text}' for key, text in value.items())}")
+            if value:
+                print(f"{name}: {' '.join(f'{key}={text}' for key, text in value.items())}")
         else:
             variables.append(f"{name}={value}")
     if variables:
         print(" ".join(variables))
+    if (why := launch.unset(placed)) is not None:
+        print(f"note: {why}.")
 
 
 def _score(name: str) -> str:

@@ -22,6 +22,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, xgmi_of
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 MAX_NODES = 4096
@@ -354,6 +355,7 @@ def _gpus(
             uuid=uuids[i],
             bus_id=addresses[i],
             numa_node=numa_node,
+            maker=Maker.AMD.value,
         )
 
 

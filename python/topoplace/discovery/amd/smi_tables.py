@@ -27,6 +27,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, LinkSpeed, xgmi_of
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
@@ -164,6 +165,7 @@ def _gpus(found: _Found, model: str | None, machine: str) -> Iterator[Gpu]:
             uuid=f"GPU-{int(unique, 16):016x}" if _UNIQUE.fullmatch(unique) else None,
             bus_id=device if ":" in device else facts.get("bus"),
             numa_node=node,
+            maker=Maker.AMD.value,
         )
 
 

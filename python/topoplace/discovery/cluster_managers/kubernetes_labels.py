@@ -288,6 +288,7 @@ class _Templates:
                 kind.model,
                 memory_gb=kind.memory_gb,
                 fraction=kind.fraction,
+                maker=kind.maker,
             )
             for i, kind in enumerate(each)
         ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.errors import TopologyError
+from topoplace.topology import makers
 
 GPU = "nvidia.com/gpu"
 """The resource, and the prefix of the labels, of GPUs."""
@@ -54,6 +55,7 @@ class Slices:
     memory_gb: float | None
     fraction: float
     profile: str | None = None
+    maker: str | None = None
 
 
 def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
@@ -115,7 +117,8 @@ def _accelerators(
         return
     for key in filter(ACCELERATOR.fullmatch, node.resources):
         there = node.count("resources", key) or 0
-        yield Slices(there, model or (None if key == GPU else _of_resource(key)), memory, 1.0)
+        named = model or (None if key == GPU else _of_resource(key))
+        yield Slices(there, named, memory, 1.0, maker=makers.of_resource(key))
 
 
 def _of_resource(key: str) -> str | None:

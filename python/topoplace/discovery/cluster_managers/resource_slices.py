@@ -21,6 +21,7 @@ from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
+from topoplace.topology import makers
 from topoplace.topology.assemble import joined, with_host_paths
 from topoplace.topology.devices import Gpu, Nic
 from topoplace.topology.links.link import Link, LinkKind
@@ -170,6 +171,7 @@ def _gpu(index: int, device: _SliceDevice, socket: int | None) -> Gpu:
         numa_node=device.numa_node,
         healthy=not device.taints and attributes.get("health", "").lower() not in ("unhealthy", "false"),
         capability=10 * int(capability[1]) + int(capability[2]) if capability else None,
+        maker=makers.of_resource(device.driver),
     )
 
 

@@ -23,6 +23,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS, is_idle_pcie, nvlink_of, xgmi_of
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
@@ -36,6 +37,18 @@ GPU_MEMORY = "GPUMemory"
 """The subtype of a NUMA node that is the memory of the GPU in its PCIBusID."""
 
 NVIDIA, AMD, CRAY = 0x10DE, 0x1002, 0x17DB
+_MAKER_OF_VENDOR = {
+    NVIDIA: Maker.NVIDIA,
+    AMD: Maker.AMD,
+    0x8086: Maker.INTEL,
+    0x1DA3: Maker.GAUDI,
+    0x19E5: Maker.ASCEND,
+    0x1D0F: Maker.NEURON,
+    0x1AE0: Maker.GOOGLE,
+    0x1ED5: Maker.MOORE_THREADS,
+    0xCABC: Maker.CAMBRICON,
+    0x1D94: Maker.HYGON,
+}
 _FAST_NETWORKS = (0x0207, 0x0208)
 """The PCI classes of InfiniBand and of other fabrics, such as Omni-Path."""
 _FAST_INTERFACE = re.compile(r"(?:hsn|ib)[0-9]{1,3}")
@@ -375,6 +388,7 @@ class _Builder:
             bus_id=thing.bus_id,
             numa_node=nodes[0] if len(nodes) == 1 else None,
             cpus=cpu_list.list_of_mask(near.cpus),
+            maker=_maker(thing),
         )
 
     def _components(self) -> Iterator[Component]:
@@ -564,6 +578,11 @@ def _info(thing: Thing, *names: str) -> str | None:
 
 def _model(thing: Thing) -> str | None:
     return _info(thing, "GPUModel") or thing.infos.get("PCIDevice") or None
+
+
+def _maker(thing: Thing) -> str | None:
+    maker = _MAKER_OF_VENDOR.get(thing.vendor or 0)
+    return None if maker is None else maker.value
 
 
 def _memory_gb(thing: Thing, otherwise: float) -> float | None:

@@ -17,6 +17,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 MAX_DEVICES = 256
@@ -99,7 +100,7 @@ def _links(gpus: Sequence[str], table: _RocmTable) -> Iterator[tuple[int, int, L
 
 def _gpu(index: int, device: str, known: Mapping[str, tuple[str, str | None]], machine: str) -> Gpu:
     model, address = known.get(device, (None, None))
-    return Gpu(index, f"GPU{index}", model, machine, bus_id=address)
+    return Gpu(index, f"GPU{index}", model, machine, bus_id=address, maker=Maker.AMD.value)
 
 
 # ---- text ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from topoplace.topology.fabric import Fabric, Level, numbered
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, is_idle_pcie
 from topoplace.topology.links.link_catalogue import pcie_gb_per_s as speed_of_pcie
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 _SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
@@ -228,9 +229,15 @@ def _described_gpus(
             cpus=lists[gpu.device.cpu],
             rail=rails[i],
             capability=_capability(gpu.element),
+            maker=_maker(gpu.element),
         )
         for i, gpu in enumerate(gpus)
     )
+
+
+def _maker(gpu: Element | None) -> str | None:
+    """Return AMD for a GPU with the architecture that RCCL writes; None for one of NCCL."""
+    return Maker.AMD.value if gpu is not None and gpu.get("gcn") else None
 
 
 def _capability(gpu: Element | None) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -20,6 +20,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu, Nic
 from topoplace.topology.links.link import PATHS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, assumed_paths, path
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 _DEVICE = (
@@ -40,6 +41,19 @@ _LEGEND = re.compile(r"[ \t]*([A-Z][A-Za-z0-9_*#/]{0,11})[ \t]*[=:][ \t]")
 _TITLE = re.compile(r"\b(CPU|NUMA|Node)(?:[ \t]Affinity)?\b")
 _OLD = {"SOC": "SYS"}
 _COMMAND = re.compile(r"\b(?:npu-smi|xpu-smi|mthreads-gmi|mx-smi|cnmon|gpustack-runtime)\b[\w\s-]*$")
+_TOOL = re.compile(
+    r"\b(npu-smi|xpu-smi|xpumcli|mthreads-gmi|cnmon)\b|^\|[ \t]*([A-Z]{3,20})[ \t]*\|", re.MULTILINE
+)
+_MAKERS = {
+    r"HCCS|SIO|npu-smi|ASCEND|NPU": Maker.ASCEND,
+    r"XL(?:\*|[0-9])|MDF|xpu-smi|xpumcli|INTEL|GPU[0-9]+/": Maker.INTEL,
+    r"MT[0-9L]|mthreads-gmi|MTHREADS": Maker.MOORE_THREADS,
+    r"ML[0-9I]|cnmon|CAMBRICON|MLU": Maker.CAMBRICON,
+    r"HYGON|DCU": Maker.HYGON,
+    r"AMD": Maker.AMD,
+    r"NVIDIA": Maker.NVIDIA,
+}
+"""Makers by their links, tools, names in the corner of a matrix, and devices."""
 _MAX_LINE = 8192
 _MAX_DEVICES = 128
 
@@ -119,7 +133,7 @@ def parse(
         _COMMAND,
     )
     return Topology(
-        tuple(_gpus(matrix, gpu_model, machine)),
+        tuple(_gpus(matrix, gpu_model, machine, _maker(text, labels.values(), matrix.devices))),
         links,
         default=pcie_gb_per_s,
         name=name,
@@ -176,7 +190,7 @@ def _notes(
     yield f"The accelerators are {matrix.devices[0]} to {matrix.devices[-1]} of the tool, counted from 0 here."
 
 
-def _gpus(matrix: _Matrix, gpu_model: str | None, machine: str) -> Iterator[Gpu]:
+def _gpus(matrix: _Matrix, gpu_model: str | None, machine: str, maker: str) -> Iterator[Gpu]:
     affinities = [
         dict(zip(matrix.titles, cells, strict=False))
         for device in matrix.devices
@@ -193,7 +207,16 @@ def _gpus(matrix: _Matrix, gpu_model: str | None, machine: str) -> Iterator[Gpu]
             sockets[i],
             numa_node=int(node) if node.isdecimal() and int(node) < 1 << 16 else None,
             cpus=cpus if matrix_rows.is_cpu_list(cpus) else None,
+            maker=maker,
         )
+
+
+def _maker(text: str, labels: Iterable[str], devices: Sequence[str]) -> str:
+    """Return the maker of the accelerators, by a link of its own, the tool, the name in the corner or the devices."""
+    tools = (match[1] or match[2] for match in _TOOL.finditer(text))
+    words = [*labels, *tools, *devices]
+    found = (_MAKERS[key] for word in words for key in _MAKERS if re.match(key, word))
+    return next(found, Maker.UNKNOWN).value
 
 
 def _sockets(affinities: Sequence[Mapping[str, str]]) -> Sequence[int | None]:
