@@ -131,3 +131,17 @@ def test_without_a_variable_the_devices_are_named(resource: str, call: Call, tmp
     assert "devices n1: 0, 1: " in said
     assert ("NEURON_RT_VISIBLE_CORES numbers cores" if "neuron" in resource else resource) in said
     assert "VISIBLE_DEVICES" not in printed
+
+
+def test_place_says_that_gpus_are_cut_into_slices(call: Call, repository: Path) -> None:
+    table = str(repository / "tests/data/smitable-2gpu.txt")
+    for count, placed in ((2, True), (3, False)):
+        printed = call("place", table, "--gpus", str(count))
+        assert printed.code == (0 if placed else 1)
+        assert "note: GPU1 is cut into MIG slices, so that no job can have it whole" in printed.out
+        assert ("CUDA_VISIBLE_DEVICES=0,3" in printed.out) == placed
+
+
+def test_show_counts_slices_as_slices(call: Call, repository: Path) -> None:
+    printed = call("show", str(repository / "tests/data/nvidialist-mig.txt")).out
+    assert "4 MIG slices of A100, 2 x A100;" in printed

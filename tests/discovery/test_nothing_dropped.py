@@ -63,7 +63,8 @@ def read(text: str) -> tp.Topology:
         (
             LISTED.replace("GPU 1", "  MIG 3g.20gb     Device  0: (UUID: MIG-1)\nGPU 1") + MATRIX,
             "MIG slices, 1 from line 2 on, are left out: the matrix is of whole GPUs, "
-            "and the output of `nvidia-smi -L` alone gives the slices.",
+            "and the output of `nvidia-smi -L` alone gives the slices; no job can have these whole, and they are "
+            "marked unhealthy: GPU0 (1).",
         ),
         (
             "0, NVIDIA A100-SXM4-40GB, 40960 MiB\n" + MATRIX,

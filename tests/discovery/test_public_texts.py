@@ -81,7 +81,7 @@ EXPECTED: dict[str, Read | str] = {
     "slurmjson-01-nodes.json": "no node has a GPU: Gres of node145",
     "slurmjson-02-jobs.json": "use it as --busy-from FILE",
     "slurmjson-03-sinfo.json": "no node has a GPU: Gres of cs2.",
-    "smi-table-01-h100mig.txt": ("topology", 4, 1),
+    "smi-table-01-h100mig.txt": ("topology", 1, 1),
     "smi-table-02-h200.txt": ("topology", 1, 1),
     "smiq-02-h200.txt": ("topology", 1, 1),
     "topo-other-01-gpustack-mthreads.txt": ("topology", 8, 1),
@@ -183,7 +183,7 @@ FACTS: dict[str, Facts] = {
         {"UNKNOWN": 28}, 0, 0, ("m60",), (0, 1, 2, 3, 4, 5, 6, 7), "several sockets"
     ),
     "slurm-03-scontrol-oneline.txt": Facts({"UNKNOWN": 6}, 0, 0, ("a100",), (0, 1), "--busy-from"),
-    "smi-table-01-h100mig.txt": Facts({"PHB": 6}, 0, 0, ("H100",), ()),
+    "smi-table-01-h100mig.txt": Facts({}, 0, 0, ("H100",), (0,), "cut into MIG slices"),
     "smi-table-02-h200.txt": Facts({}, 0, 0, ("H200",), ()),
     "smiq-02-h200.txt": Facts({}, 0, 0, ("H200",), (), "In the NVLink domain"),
     "topo-other-01-gpustack-mthreads.txt": Facts(

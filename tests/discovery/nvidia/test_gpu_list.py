@@ -24,11 +24,21 @@ def test_slices_are_fractions_of_their_parents() -> None:
     assert {(gpu.model, gpu.machine) for gpu in topology.gpus} == {("A100", "box")}
 
 
+def test_slices_without_uuids_are_no_devices() -> None:
+    text = MIG.replace(": (UUID: MIG-00000000-0000-0000-0000-000000000012)", ":")
+    topology = gpu_list.parse(text)
+    assert [(gpu.name, gpu.healthy) for gpu in topology.gpus] == [
+        ("GPU0", False), ("GPU1/MIG0", True), ("GPU2", True), ("GPU3", True),
+    ]  # fmt: skip
+    assert "Cut into MIG slices, which are devices of their own here: GPU1." in topology.notes
+    assert any("GPU0 is cut" in note and "MIG1 (2g, 10 GB)" in note for note in topology.notes)
+
+
 def test_links_are_not_told() -> None:
     topology = gpu_list.parse(MIG.encode(), pcie_gb_per_s=24.0)
     assert topology.link(4, 5) == tp.Link(tp.LinkKind.UNKNOWN, 1, 24.0)
     assert topology.link(0, 1) == topology.link(0, 4) == tp.Link(tp.LinkKind.HOST, 1, 24.0)
-    assert topology.notes == ("How the GPUs are connected is not given: 24 GB/s is assumed.",)
+    assert topology.notes[0] == "How the GPUs are connected is not given: 24 GB/s is assumed."
 
 
 @pytest.mark.parametrize(

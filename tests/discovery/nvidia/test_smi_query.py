@@ -46,11 +46,15 @@ def test_a_fabric_that_was_not_joined_is_noted(state: str) -> None:
 
 def test_slices_in_xml() -> None:
     found = tp.read(XML)
-    assert [(gpu.name, gpu.parent, round(gpu.fraction * 7)) for gpu in found.gpus] == [
-        ("GPU0/MIG0", "GPU0", 3),
-        ("GPU0/MIG1", "GPU0", 1),
-    ]
-    assert found.gpus[0].memory_gb == pytest.approx(21.07, abs=0.01)
+    (gpu,) = found.gpus
+    assert (gpu.name, gpu.parent, gpu.fraction, gpu.healthy) == ("GPU0", None, 1.0, False)
+    assert gpu.uuid == "GPU-00000000-0000-4000-8000-000000000001"
+    assert any(
+        note.startswith("GPU0 is cut into MIG slices")
+        and "MIG0 (3g, 20096 MiB), MIG1 (1g, 4864 MiB)" in note
+        and "`nvidia-smi -L`" in note
+        for note in found.notes
+    )
     assert "2 GPUs are attached, and 1 described: the others are missing here." in found.notes
 
 

@@ -86,8 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         writing.as_json(explained.to_dict(cluster.topology))
     else:
-        if not (arguments.busy or arguments.busy_from):
-            _print_busy_notes(cluster.topology)
+        _print_notes(cluster.topology, is_use_told=bool(arguments.busy or arguments.busy_from))
         _print(job, cluster, explained, placed)
     if picture and placed:
         from topoplace.experiments.report import plots
@@ -152,10 +151,10 @@ def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Poli
 # ---- writing -----------------------------------------------------------------------------------------------------
 
 
-def _print_busy_notes(topology: Topology) -> None:
-    """Print what the text says of GPUs in use, which are free for want of --busy-from."""
+def _print_notes(topology: Topology, *, is_use_told: bool) -> None:
+    """Print what the text says of GPUs that no job can have, and of those in use that --busy-from would take."""
     for note in topology.notes:
-        if "free here" in note:
+        if "no job can" in note or ("free here" in note and not is_use_told):
             print(f"note: {note}")
 
 

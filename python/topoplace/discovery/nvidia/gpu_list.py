@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
-from topoplace.discovery.nvidia import gpu_line
+from topoplace.discovery.nvidia import gpu_line, mig
 from topoplace.discovery.nvidia.gpu_line import NamedGpu
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.text import decode, unread
@@ -37,6 +37,11 @@ class ListedGpu:
 
     gpu: NamedGpu
     slices: list[ListedSlice] = field(default_factory=list["ListedSlice"])
+
+    @property
+    def has_devices(self) -> bool:
+        """Return True if it has slices, all with the UUIDs by which processes use them."""
+        return bool(self.slices) and all(part.uuid for part in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +144,22 @@ def _notes(data: str | bytes, listed: Sequence[ListedGpu]) -> Iterator[str]:
     read_lines = {
         line for entry in listed for line in (entry.gpu.line, *(part.line for part in entry.slices))
     }
+    yield from _slice_notes(listed)
     lines = list(decode.numbered_lines(decode.decoded(data)))
     yield from filter(None, (gpu_line.lost_gpu(line) for _, line in lines))
     yield from gpu_line.missing_gpus(entry.gpu.name for entry in listed)
     yield from unread.note(
         lines, lambda number, line: number in read_lines or gpu_line.lost_gpu(line), _COMMAND
     )
+
+
+def _slice_notes(listed: Sequence[ListedGpu]) -> Iterator[str]:
+    """Yield notes on the GPUs that are cut into slices."""
+    if cut := [entry.gpu.name for entry in listed if entry.has_devices]:
+        yield f"Cut into MIG slices, which are devices of their own here: {', '.join(cut)}."
+    for entry in (entry for entry in listed if entry.slices and not entry.has_devices):
+        parts = [f"MIG{part.number} ({part.compute}g, {part.memory_gb} GB)" for part in entry.slices]
+        yield mig.note(entry.gpu.name, parts)
 
 
 def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:
@@ -168,8 +183,8 @@ def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str)
     for entry in listed:
         gpu = entry.gpu
         model = model_known(gpu.model) or gpu.model
-        if not entry.slices:
-            yield Gpu(index, gpu.name, model, machine, uuid=gpu.uuid)
+        if not entry.has_devices:
+            yield Gpu(index, gpu.name, model, machine, uuid=gpu.uuid, healthy=not entry.slices)
             index += 1
             continue
         parts = _parts(entry, slices_per_gpu)

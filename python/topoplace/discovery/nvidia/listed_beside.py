@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +21,13 @@ class Listed:
     gpus: Sequence[NamedGpu]
     slices: Sequence[int]
     """The numbers of the lines of MIG slices."""
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Return the number of MIG slices below each GPU that has some, by its name."""
+        lines = [gpu.line for gpu in self.gpus]
+        above = (bisect(lines, line) for line in self.slices)
+        return Counter(self.gpus[place - 1].name for place in above if place)
 
     @property
     def lines(self) -> set[int]:
@@ -41,9 +50,11 @@ class Listed:
         if names and (missing := [name for name in known if name not in names]):
             yield f"In the matrix, and not listed beside it: {', '.join(missing)}."
         if self.slices:
+            cut = ", ".join(f"{name} ({count})" for name, count in self.cut.items())
             yield (
                 f"MIG slices, {len(self.slices)} from line {self.slices[0]} on, are left out: "
-                "the matrix is of whole GPUs, and the output of `nvidia-smi -L` alone gives the slices."
+                "the matrix is of whole GPUs, and the output of `nvidia-smi -L` alone gives the slices"
+                + (f"; no job can have these whole, and they are marked unhealthy: {cut}." if cut else ".")
             )
 
 

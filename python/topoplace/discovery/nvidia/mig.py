@@ -1,8 +1,9 @@
-"""How many MIG compute slices each of NVIDIA's GPU models has."""
+"""NVIDIA's MIG slices: how many each GPU model has, and what texts tell that do not name them by UUID."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # The number of compute slices of a GPU; NVIDIA's MIG user guide.
 _SLICES = {
@@ -30,13 +31,27 @@ _MULTIPROCESSORS = {
 }
 
 
-def share_of(model: str, multiprocessors: int, memory_share: float) -> float:
-    """Return the share of a GPU's compute that a slice is, by its multiprocessors, or else by its share of the memory.
+def described(number: int, model: str, multiprocessors: int, mib: int, whole_mib: int) -> str:
+    """Return a slice in words, such as "MIG0 (3g, 20096 MiB)".
 
-    memory_share: of the GPU's memory, which comes in eighths.
+    Its compute slices follow from its multiprocessors, or else from its share of the GPU's memory, which comes in
+    eighths.
     """
     whole = slices_of(model) or 7
     words = re.split(r"[^A-Z0-9]+", model.upper())
     one = next((count for name, count in _MULTIPROCESSORS.items() if name in words), None)
-    compute = multiprocessors // one if one else round(memory_share * 8)
-    return min(max(compute, 1), whole) / whole
+    compute = multiprocessors // one if one else round(mib / (whole_mib or mib or 1) * 8)
+    return f"MIG{number} ({min(max(compute, 1), whole)}g, {mib} MiB)"
+
+
+def note(gpu: str, slices: Sequence[str]) -> str:
+    """Return the note on a GPU in MIG mode whose slices have no UUID here, without which no process can use them."""
+    if not slices:
+        return (
+            f"{gpu} is in MIG mode without slices, so that no job can use it, and is marked unhealthy: "
+            "`nvidia-smi mig` makes slices, `nvidia-smi -mig 0` makes it whole."
+        )
+    return (
+        f"{gpu} is cut into MIG slices, so that no job can have it whole, and is marked unhealthy: "
+        f"{', '.join(slices)}; `nvidia-smi -L` gives the slices as devices, with the UUIDs that jobs need."
+    )

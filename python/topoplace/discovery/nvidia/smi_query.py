@@ -1,9 +1,9 @@
 """Reader of `nvidia-smi -q`, as text or, with -x, as XML: what the driver knows of each GPU of a machine.
 
-These are read: model, UUID, PCI address, PCIe generation and width, memory, MIG slices, processes, health,
-and the state of the NVLink fabric. GPUs that have joined one fabric meet in its switches. How others are
-connected is not given: their links are of kind UNKNOWN. Both forms become one list of paths and values for
-each GPU.
+These are read: model, UUID, PCI address, PCIe generation and width, memory, processes, health, and the state of
+the NVLink fabric. A GPU in MIG mode is unhealthy, as no job can have it whole; its slices, which have no UUID here, are
+noted. GPUs that have joined one fabric meet in its switches. How others are connected is not given: their links are of
+kind UNKNOWN. Both forms become one list of paths and values for each GPU.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from topoplace.topology.links.link_catalogue import (
     model_known,
     nvlink_of,
 )
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 _LOG = re.compile(r"^=+NVSMI LOG=+[ \t]*\r?$", re.MULTILINE)
@@ -95,6 +96,11 @@ class _Block:
         return not any(smi_health.faults(self.get))
 
     @property
+    def is_cut(self) -> bool:
+        """Return True if it is in MIG mode, so that no job can have it whole."""
+        return self.get("migmode", "current") == "Enabled" or bool(self.slices())
+
+    @property
     def clique(self) -> str | None:
         """Return ClusterUUID and CliqueId of the fabric that it has joined, joined by a dot; None if it has not."""
         if self.get("fabric", "state") != "Completed" or self.get("fabric", "status") not in (
@@ -103,6 +109,19 @@ class _Block:
         ):
             return None
         return f"{self.get('fabric', 'clusteruuid') or ''}.{self.get('fabric', 'cliqueid') or ''}"
+
+    def parts(self) -> list[str]:
+        """Return its MIG slices in words."""
+        return [
+            mig.described(
+                part.number("index") or 0,
+                self.model or "",
+                part.number("multiprocessorcount") or 0,
+                part.memory_mib or 0,
+                self.memory_mib or 0,
+            )
+            for part in self.slices()
+        ]
 
     def slices(self) -> list[_Block]:
         """Return the values of each of its MIG slices."""
@@ -126,7 +145,7 @@ def parse(
     name: str = "nvidia-smi -q",
     machine: str = "machine0",
 ) -> Topology:
-    """Read the GPUs and MIG slices of a machine.
+    """Read the GPUs of a machine.
 
     pcie_gb_per_s: GB/s of every pair without NVLinks; by default that of the slowest GPU's PCIe link, if it is given.
     Raises TopologyError if there is no GPU, or one appears twice.
@@ -137,54 +156,36 @@ def parse(
         pcie_gb_per_s = min((speed for one in blocks if (speed := _pcie(one))), default=PCIE3_X16_GB_PER_S)
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     gpus, notes_of_uuids = gpu_line.with_distinct_uuids(tuple(_gpus(blocks, machine)))
-    links = tuple(_links(blocks, gpus, pcie_gb_per_s))
+    links = tuple(_links(blocks, pcie_gb_per_s))
     notes += [*notes_of_uuids, *_notes(blocks, links)]
     return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=tuple(notes))
 
 
 def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that processes use. TopologyError names the fault."""
+    """Return the GPUs that processes use, and those cut into MIG slices. TopologyError names the fault."""
     blocks, _ = _blocks(decode.decoded(data, "the log"))
-    return tuple(InUse(None, number, by_place=True) for number, one in enumerate(blocks) if one.in_use)
+    return tuple(
+        InUse(None, number, by_place=True) for number, one in enumerate(blocks) if one.in_use or one.is_cut
+    )
 
 
 # ---- the machine -----------------------------------------------------------------------------------------------
 
 
 def _gpus(blocks: Sequence[_Block], machine: str) -> Iterator[Gpu]:
-    index = 0
     for number, block in enumerate(blocks):
         mib = block.memory_mib
-        parts = block.slices()
-        if not parts:
-            memory_gb = mib * _MIB / 1e9 if mib else None
-            yield Gpu(
-                index,
-                f"GPU{number}",
-                block.model,
-                machine,
-                memory_gb=memory_gb,
-                uuid=block.get("gpuuuid"),
-                bus_id=block.bus_id,
-                healthy=block.healthy,
-            )
-            index += 1
-        for part in parts:
-            own = part.memory_mib or 0
-            yield Gpu(
-                index,
-                f"GPU{number}/MIG{part.number('index') or 0}",
-                block.model,
-                machine,
-                memory_gb=own * _MIB / 1e9 or None,
-                bus_id=block.bus_id,
-                healthy=block.healthy,
-                parent=f"GPU{number}",
-                fraction=mig.share_of(
-                    block.model or "", part.number("multiprocessorcount") or 0, own / (mib or own or 1)
-                ),
-            )
-            index += 1
+        yield Gpu(
+            number,
+            f"GPU{number}",
+            block.model,
+            machine,
+            memory_gb=mib * _MIB / 1e9 if mib else None,
+            uuid=block.get("gpuuuid"),
+            bus_id=block.bus_id,
+            healthy=block.healthy and not block.is_cut,
+            maker=Maker.NVIDIA.value,
+        )
 
 
 def _pcie(block: _Block) -> float | None:
@@ -195,21 +196,16 @@ def _pcie(block: _Block) -> float | None:
     return rounded(speed.gb_per_s * width / 16) if speed and width else None
 
 
-def _links(
-    blocks: Sequence[_Block], gpus: Sequence[Gpu], pcie_gb_per_s: float
-) -> Iterator[tuple[int, int, Link]]:
+def _links(blocks: Sequence[_Block], pcie_gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
-    block_of = {f"GPU{number}": block for number, block in enumerate(blocks)}
-    whole = [gpu for gpu in gpus if gpu.parent is None]
-    for v in whole:
-        for u in whole[: whole.index(v)]:
-            one, other = block_of[u.name], block_of[v.name]
+    for v, other in enumerate(blocks):
+        for u, one in enumerate(blocks[:v]):
             speed = nvlink_of(one.model or "") if one.model == other.model else None
             if speed is not None and one.clique is not None and one.clique == other.clique:
                 gb_per_s = rounded(speed.most_links * speed.gb_per_s)
-                yield u.index, v.index, Link(LinkKind.NVSWITCH, speed.most_links, gb_per_s)
+                yield u, v, Link(LinkKind.NVSWITCH, speed.most_links, gb_per_s)
             else:
-                yield u.index, v.index, unknown
+                yield u, v, unknown
 
 
 def _notes(blocks: Sequence[_Block], links: Sequence[tuple[int, int, Link]]) -> Iterator[str]:
@@ -220,8 +216,17 @@ def _notes(blocks: Sequence[_Block], links: Sequence[tuple[int, int, Link]]) -> 
         members = [f"GPU{number}" for number, block in enumerate(blocks) if block.clique == clique]
         yield f"In the NVLink domain {clique} (ClusterUUID and CliqueId): {', '.join(members)}."
     yield from _troubles(blocks)
-    if busy := [f"GPU{number}" for number, block in enumerate(blocks) if block.in_use]:
-        yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
+    yield from _use_notes(blocks)
+
+
+def _use_notes(blocks: Sequence[_Block]) -> Iterator[str]:
+    """Yield notes on the GPUs that are cut into slices, and on those in use."""
+    yield from (
+        mig.note(f"GPU{number}", block.parts()) for number, block in enumerate(blocks) if block.is_cut
+    )
+    busy = [block.in_use and block.healthy and not block.is_cut for block in blocks]
+    if names := [f"GPU{number}" for number, is_busy in enumerate(busy) if is_busy]:
+        yield f"In use, and free here: {', '.join(names)}; --busy-from reads which they are from the same text."
 
 
 def _troubles(blocks: Sequence[_Block]) -> Iterator[str]:

@@ -1,9 +1,11 @@
-"""Reader of the table that `nvidia-smi` prints: the GPUs of a machine, their MIG slices, and which of them are in use.
+"""Reader of the table that `nvidia-smi` prints: the GPUs of a machine, and which of them are in use.
 
 A GPU is in use if the list of processes has one that computes on it, or if more of its memory is used than an
 idle GPU needs: processes in other containers are not listed. Graphics alone, such as a desktop, does not
 count. A GPU is unhealthy if it is lost, if several of its fields are ERR!, or if its compute mode is
-Prohibited. The table does not tell how the GPUs are connected: their links are of kind UNKNOWN.
+Prohibited. A GPU in MIG mode is unhealthy too, as no job can have it whole; its slices are noted, as the table lacks
+the UUIDs by which processes use them. The table does not tell how the GPUs are connected: their links are of kind
+UNKNOWN.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import MISSING_GPU, Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, model_known
+from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 
 _RECOGNISED = re.compile(r"^[ \t]*\|[ \t]*NVIDIA-SMI\b", re.MULTILINE)
@@ -36,6 +39,7 @@ _PROCESS = re.compile(
 )
 _BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
 _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
+_MIG_MODE = re.compile(r"\|\s*Enabled\s*\|$")
 _MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
 _NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
 _SEVERAL = 2
@@ -60,6 +64,7 @@ class _Row:
     """True if a process that computes on it is listed."""
     slices: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """Memory in MiB and number of multiprocessors of each MIG slice, by its number."""
+    in_mig_mode: bool = False
 
     errors: int = 0
     """The number of fields that are ERR!."""
@@ -71,6 +76,7 @@ class _Row:
         """Take from one of its lines what it tells about its health."""
         self.errors += line.count("ERR!")
         self.lost = self.lost or "GPU is lost" in line
+        self.in_mig_mode = self.in_mig_mode or _MIG_MODE.search(line) is not None
         if mode := _MODE.search(line):
             self.mode = mode[1]
 
@@ -87,8 +93,20 @@ class _Row:
         return "; ".join(filter(None, (*said, f"its compute mode is {self.mode}" if self.mode else "")))
 
     @property
+    def is_cut(self) -> bool:
+        """Return True if no job can have it whole."""
+        return self.in_mig_mode or bool(self.slices)
+
+    @property
     def in_use(self) -> bool:
         return self.computes or (self.used_mib or 0) > IDLE_MIB
+
+    def parts(self) -> list[str]:
+        """Return its MIG slices in words."""
+        return [
+            mig.described(number, self.model, multiprocessors, mib, self.total_mib or 0)
+            for number, (mib, multiprocessors) in sorted(self.slices.items())
+        ]
 
     @property
     def model(self) -> str:
@@ -109,7 +127,7 @@ def parse(
     name: str = "nvidia-smi",
     machine: str = "machine0",
 ) -> Topology:
-    """Read the GPUs and MIG slices of a machine. pcie_gb_per_s: GB/s assumed for every pair.
+    """Read the GPUs of a machine. pcie_gb_per_s: GB/s assumed for every pair.
 
     Raises TopologyError naming the line of a GPU that appears twice, or if there is none.
     """
@@ -117,26 +135,19 @@ def parse(
     text = decode.decoded(data, "the table")
     rows = _rows(text)
     gpus = tuple(_gpus(rows, machine))
-    whole = [gpu.index for gpu in gpus if gpu.parent is None]
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
-    links = tuple((u, v, unknown) for v in whole for u in whole if u < v)
+    links = tuple((u, v, unknown) for v in range(len(gpus)) for u in range(v))
     return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=tuple(_notes(text, rows)))
 
 
 def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that processes use. TopologyError names the fault."""
-    return tuple(InUse(None, row.number) for row in _rows(decode.decoded(data, "the table")) if row.in_use)
+    """Return the GPUs that processes use, and those cut into MIG slices. TopologyError names the fault."""
+    rows = _rows(decode.decoded(data, "the table"))
+    return tuple(InUse(None, row.number) for row in rows if row.in_use or row.is_cut)
 
 
 def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
-    yield "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does."
-    if busy := [f"GPU{row.number}" for row in rows if row.in_use]:
-        yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
-    if used := [f"GPU{row.number} {row.used_mib}" for row in rows if row.used_mib]:
-        yield f"MiB of memory in use: {', '.join(used)}."
-    for row in rows:
-        if troubles := row.troubles():
-            yield f"GPU{row.number}{'' if row.healthy else ' is marked unhealthy'}: {troubles}."
+    yield from _use_notes(rows)
     for line in _lost_lines(text):
         yield f"{MISSING_GPU}{_checks.shown(line, _LONGEST)}."
     if (tables := len(_RECOGNISED.findall(text))) > 1:
@@ -147,6 +158,19 @@ def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
     )
 
 
+def _use_notes(rows: Sequence[_Row]) -> Iterator[str]:
+    """Yield what the rows tell of GPUs that are in use, cut into slices, or ill."""
+    yield "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does."
+    if busy := [f"GPU{row.number}" for row in rows if row.in_use and row.healthy and not row.is_cut]:
+        yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
+    if used := [f"GPU{row.number} {row.used_mib}" for row in rows if row.used_mib]:
+        yield f"MiB of memory in use: {', '.join(used)}."
+    yield from (mig.note(f"GPU{row.number}", row.parts()) for row in rows if row.is_cut)
+    for row in rows:
+        if troubles := row.troubles():
+            yield f"GPU{row.number}{'' if row.healthy else ' is marked unhealthy'}: {troubles}."
+
+
 def _lost_lines(text: str) -> Iterator[str]:
     """Yield the lines that name a GPU for which the driver has no handle."""
     for _, line in decode.numbered_lines(_first_table(text)):
@@ -155,34 +179,17 @@ def _lost_lines(text: str) -> Iterator[str]:
 
 
 def _gpus(rows: Sequence[_Row], machine: str) -> Iterator[Gpu]:
-    index = 0
-    for row in rows:
-        memory_gb = row.total_mib * _MIB / 1e9 if row.total_mib else None
-        if not row.slices:
-            yield Gpu(
-                index,
-                f"GPU{row.number}",
-                row.model,
-                machine,
-                memory_gb=memory_gb,
-                bus_id=row.bus_id,
-                healthy=row.healthy,
-            )
-            index += 1
-        for number, (mib, multiprocessors) in sorted(row.slices.items()):
-            fraction = mig.share_of(row.model, multiprocessors, mib / (row.total_mib or mib))
-            yield Gpu(
-                index,
-                f"GPU{row.number}/MIG{number}",
-                row.model,
-                machine,
-                memory_gb=mib * _MIB / 1e9,
-                bus_id=row.bus_id,
-                healthy=row.healthy,
-                parent=f"GPU{row.number}",
-                fraction=fraction,
-            )
-            index += 1
+    for index, row in enumerate(rows):
+        yield Gpu(
+            index,
+            f"GPU{row.number}",
+            row.model,
+            machine,
+            memory_gb=row.total_mib * _MIB / 1e9 if row.total_mib else None,
+            bus_id=row.bus_id,
+            healthy=row.healthy and not row.is_cut,
+            maker=Maker.NVIDIA.value,
+        )
 
 
 def _first_table(text: str) -> str:

@@ -118,6 +118,8 @@ def parse(
     if not has_nvlink and not assume_no_nvlink:
         notes += _hidden(lines, header)
     gpus, repeated = gpu_line.with_distinct_uuids(_gpus(header, rows, models, machine, listed.uuids()))
+    cut = listed.cut
+    gpus = tuple(replace(gpu, healthy=gpu.healthy and gpu.name not in cut) for gpu in gpus)
     notes += [*filter(None, map(gpu_line.lost_gpu, lines)), *gpu_line.missing_gpus(header.gpus)]
     notes += [*_unread(lines, matrix, listed), *matrix.notes, *_affinity_notes(header, rows)]
     return Topology(

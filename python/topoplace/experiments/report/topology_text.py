@@ -88,10 +88,8 @@ def _show_machine(topology: Topology) -> None:
         for link, count in pairs
     ]
     colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
-    models = Counter(gpu.model for gpu in topology.gpus)
-    gpus = ", ".join(
-        f"{count} x {model}" if model else f"{count} GPUs of unknown model" for model, count in models.items()
-    )
+    models = Counter((gpu.model, gpu.parent is not None) for gpu in topology.gpus)
+    gpus = ", ".join(_counted(count, *model) for model, count in models.items())
     title = (
         f"{topology.name}: {gpus}; speeds: {'partly assumed' if topology.assumed else speeds_of(topology)}"
     )
@@ -100,6 +98,13 @@ def _show_machine(topology: Topology) -> None:
         print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")
     _show_choice(topology)
     _show_facts(topology)
+
+
+def _counted(count: int, model: str | None, is_slice: bool) -> str:
+    """Return a number of equal GPUs, or of MIG slices, in words."""
+    if is_slice:
+        return f"{count} MIG slices of {model or 'GPUs of unknown model'}"
+    return f"{count} x {model}" if model else f"{count} GPUs of unknown model"
 
 
 def _show_choice(topology: Topology) -> None:
