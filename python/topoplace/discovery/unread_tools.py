@@ -200,7 +200,8 @@ TOOLS = (
     _gpus_only(
         "the table of `nvidia-smi --query-gpu`",
         r"^(?:index|name|uuid|gpu_uuid|gpu_name|timestamp|pci\.bus_id|memory\.\w+|utilization\.\w+)"
-        r"(?:, ?[\w.]+(?: \[[\w%]+\])?)+\r?$|^\d+, (?:NVIDIA|Tesla|Quadro|GeForce)\b",
+        r"(?:, ?[\w.]+(?: \[[\w%]+\])?)+\r?$|^(?:\d+, )?(?:NVIDIA|Tesla|Quadro|GeForce)\b[^,\n]{0,60}, "
+        r"|^(?:[^,\n]{1,60}, ){0,8}GPU-[0-9a-f]{8}-[0-9a-f-]{27}(?:, |\r?$)",
     ),
     _gpus_only(
         "`dcgmi`",
@@ -267,7 +268,7 @@ TOOLS = (
     ),
     _gpus_only(
         "`nvbandwidth`",
-        r"^[ \t]*nvbandwidth Version|^memcpy (?:CE|SM) GPU\(row\)",
+        r"^[ \t]*nvbandwidth Version|^memcpy (?:CE|SM) [CG]PU\(row\)|^Running \w+_to_\w+_memcpy|\"nvbandwidth\"[ \t]*:",
         "what p2pBandwidthLatencyTest or `sendrecv_perf` of nccl-tests prints goes to --measured",
     ),
     _gpus_only(
