@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md: every kernel beside other libraries, every policy at four sizes; five minutes.
+"""Write docs/benchmarks.md: every kernel next to other libraries, every policy at four sizes; five minutes.
 
 python benchmarks/page.py                write the page
 python benchmarks/page.py -o page.md     write it elsewhere

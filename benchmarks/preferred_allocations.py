@@ -1,4 +1,4 @@
-"""The device plugin's choices beside those by go-gpuallocator's rules, and beside the best set.
+"""The device plugin's choices next to those by go-gpuallocator's rules, and next to the best set.
 
 `python benchmarks/preferred_allocations.py [QUESTIONS]` asks for GPUs of random free ones, of which some are required.
 Sets are compared by `ring_bandwidth`: what NCCL plans for them.

@@ -52,7 +52,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The reference data beside the checkout or at $TOPOPLACE_SHARED; tests that need it skip without."""
+    """The reference data next to the checkout or at $TOPOPLACE_SHARED; tests that need it skip without."""
     folder = Path(os.environ.get("TOPOPLACE_SHARED", REPOSITORY.parent / "shared"))
     if not (folder / "data").is_dir():
         pytest.skip(f"needs the reference data, and {folder / 'data'} does not exist (set TOPOPLACE_SHARED)")

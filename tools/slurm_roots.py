@@ -1,4 +1,4 @@
-"""Run a command, such as the tests, beside another version of Slurm: inside a Debian release that has it, by chroot.
+"""Run a command, such as the tests, next to another version of Slurm: inside a Debian release that has it, by chroot.
 
 `python tools/slurm_roots.py build/slurm 24.11 python -m pytest tests/integrations/slurm` makes build/slurm/24.11 with
 debootstrap if it is not there yet (two to three minutes, 400 MB), and runs the command inside, in this repository and

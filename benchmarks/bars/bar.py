@@ -16,7 +16,7 @@ UNCERTAIN = 1.1
 
 
 class Bar(NamedTuple):
-    """A figure beside its limit; if it is a time, both are of the reference machine."""
+    """A figure next to its limit; if it is a time, both are of the reference machine."""
 
     what: str
     limit: float
@@ -56,7 +56,7 @@ class Bar(NamedTuple):
 
 
 Measure = Callable[[Yardstick], Iterable[Bar]]
-"""What measures some bars; it gets the yardstick that is held beside them."""
+"""What measures some bars; it gets the yardstick that is held next to them."""
 
 
 def judged(measure: Measure) -> list[Bar]:

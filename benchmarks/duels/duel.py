@@ -1,4 +1,4 @@
-"""A kernel of ours beside other libraries on a few cases, and who wins."""
+"""A kernel of ours next to other libraries on a few cases, and who wins."""
 
 from __future__ import annotations
 

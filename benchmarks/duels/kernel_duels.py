@@ -1,4 +1,4 @@
-"""Every kernel beside the library that one would otherwise use."""
+"""Every kernel next to the library that one would otherwise use."""
 
 from __future__ import annotations
 

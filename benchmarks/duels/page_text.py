@@ -120,15 +120,15 @@ def facts(machine: Machine) -> str:
 
 
 def kernels(outcomes: Sequence[Outcome]) -> str:
-    """Return the table of kernels beside other libraries."""
+    """Return the table of kernels next to other libraries."""
     return "## Kernels\n\n" + table(outcomes)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return a row for each outcome beside another library, and the names of those that were missing."""
+    """Return a row for each outcome next to another library, and the names of those that were missing."""
     rows = [one for one in outcomes if one.peers]
     lines = [
-        "| kernel | question | ours | beside others |\n|---|---|---|---|",
+        "| kernel | question | ours | next to others |\n|---|---|---|---|",
         *(f"| `{one.kernel}` | {one.what} | {figure(one)} | {verdict(one)} |" for one in rows),
     ]
     missing = sorted({name for one in outcomes for name in one.missing})

@@ -1,7 +1,7 @@
 """A fixed piece of work that knows nothing of topoplace: its CPU time says how fast this machine is at the moment.
 
 A limit in milliseconds means one machine: two idle cores of an AMD EPYC, where the work takes `REFERENCE_S`. A slower
-or a busy machine takes longer for the work, and about as much longer for what is measured beside it: the quotient
+or a busy machine takes longer for the work, and about as much longer for what is measured next to it: the quotient
 counts. A third of the time goes to the Python interpreter, a third to compiled loops full of branches, and a third to
 reads scattered over half a megabyte. There are no larger arrays in it: they took up to five times as long while other
 programs ran, and kernels did not. The work must never change, or the limits no longer mean what they did.

@@ -146,7 +146,7 @@ def _by_host(placement: Placement) -> dict[str, list[int]]:
 
 
 def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> LaunchDevice:
-    """Return GPU `index` as the processes on `machine` see it; these processes use the GPUs `beside`."""
+    """Return GPU `index` as the processes on `machine` see it; these processes use the GPUs `next to`."""
     own = placement.topology.gpus[index].machine
     if index in placement.remote:
         return LaunchDevice(own, _device(placement, index, [index]), remote=True)
@@ -173,7 +173,7 @@ def _slice_uuid(placement: Placement, gpu: int, slices: Mapping[tuple[int, int],
 
 
 def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
-    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `beside` is a MIG slice.
+    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `next to` is a MIG slice.
 
     AllocationError if the UUID is needed but unknown.
     """

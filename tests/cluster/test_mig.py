@@ -291,7 +291,7 @@ def test_slices_without_a_start_are_packed_and_found() -> None:
         ),
         (
             lambda c: c.slice_gpu(1, ["3g.20gb"] * 3),
-            r"^slices\[2\] = '3g.20gb' has no room beside the other slices",
+            r"^slices\[2\] = '3g.20gb' has no room next to the other slices",
         ),
         (
             lambda c: c.slice_gpu(1, [("3g.20gb", 1)]),
@@ -426,5 +426,5 @@ def test_slices_are_refused_only_where_no_layout_has_room(names: list[str]) -> N
         cluster.slice_gpu(0, names)
         assert sorted(one.profile for one in cluster.slices(0)) == sorted(names)
     else:
-        with pytest.raises(tp.AllocationError, match="has no room beside the other slices"):
+        with pytest.raises(tp.AllocationError, match="has no room next to the other slices"):
             cluster.slice_gpu(0, names)

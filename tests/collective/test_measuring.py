@@ -1,4 +1,4 @@
-"""Measured beside planned bandwidths, and rates that measurements correct."""
+"""Measured next to planned bandwidths, and rates that measurements correct."""
 
 from __future__ import annotations
 

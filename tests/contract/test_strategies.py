@@ -95,7 +95,7 @@ FOUND: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
         partitioned_topologies(),
         lambda topology: any(len(part) == 2 for part in topology.partitions),
     ),
-    "a slice beside a whole GPU": (
+    "a slice next to a whole GPU": (
         sliced_topologies(),
         lambda topology: len({gpu.fraction for gpu in topology.gpus}) > 1,
     ),

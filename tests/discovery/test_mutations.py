@@ -1,4 +1,4 @@
-"""No broken text does more than be refused: of every fixture, and of every real sample beside the checkout."""
+"""No broken text does more than be refused: of every fixture, and of every real sample next to the checkout."""
 
 from __future__ import annotations
 

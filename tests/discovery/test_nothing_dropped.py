@@ -59,7 +59,7 @@ def read(text: str) -> tp.Topology:
             f"{LISTED}GPU 2: NVIDIA A100-SXM4-40GB (UUID: {UUIDS[2]})\n{MATRIX}",
             "Listed without a row of the matrix, and left out: GPU2.",
         ),
-        (LISTED.split("\n")[0] + "\n" + MATRIX, "In the matrix, and not listed beside it: GPU1."),
+        (LISTED.split("\n")[0] + "\n" + MATRIX, "In the matrix, and not listed next to it: GPU1."),
         (
             LISTED.replace("GPU 1", "  MIG 3g.20gb     Device  0: (UUID: MIG-1)\nGPU 1") + MATRIX,
             "MIG slices, 1 from line 2 on, are left out: the matrix is of whole GPUs, "

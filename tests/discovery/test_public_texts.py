@@ -1,4 +1,4 @@
-"""Every real text of public reports beside the checkout is read as the table says, or refused in these words."""
+"""Every real text of public reports next to the checkout is read as the table says, or refused in these words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every real sample beside the checkout is read as it should be, or refused as it should be; a table says which."""
+"""Every real sample next to the checkout is read as it should be, or refused as it should be; a table says which."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_machine_of_the_highest_score_comes_first_and_shares_go_to_gpus_in_use
 
 
 def test_what_is_left_and_the_part_of_it_that_typical_jobs_cannot_use() -> None:
-    """GPUs without CPUs beside them count as a fragment only once no typical job fits the machine."""
+    """GPUs without CPUs next to them count as a fragment only once no typical job fits the machine."""
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2), tp.HostResources(2, 32.0))
     one, pair = tp.JobGraph.independent(1).with_(cpus=1), tp.JobGraph.independent(2)
     typical = TypicalJobs({one: 3, pair: 1})

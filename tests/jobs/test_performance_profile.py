@@ -95,7 +95,9 @@ def test_the_base_of_a_pair_is_the_class_it_ran_in() -> None:
     assert profile.slowdown("a", 2, "a", 2) == 1.5  # nothing tells: across sockets, which was measured
     assert profile.slowdown("b", 1, "a", 2) == 1.25  # one GPU: never across sockets
     assert profile.slowdown("a", 2, "b", 1) == 1.2
-    assert profile.slowdown("c", 1, "a", 2) == np.median([1.5, 1.25])  # no time alone: others beside ("a", 2)
+    assert profile.slowdown("c", 1, "a", 2) == np.median(
+        [1.5, 1.25]
+    )  # no time alone: others next to ("a", 2)
     assert profile.names == ("a", "b")
     assert "3 times" in repr(profile)
 
@@ -218,11 +220,11 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
     for name in ("profile.csv", "profile.json"):
         code, out, err = topoplace("build", runs, "-o", tmp_path / name)
         assert (code, err) == (0, "")
-        assert "2 times alone, 1 beside" in out
+        assert "2 times alone, 1 next to" in out
         code, out, err = topoplace("show", tmp_path / name)
         assert (code, err) == (0, "")
         assert re.search(r"a/1 +2 +13.8 +20 +- +1.45\n", out)
-        assert re.search(r"% longer on 2 GPUs, beside a job on 2\nname +b/1\na/1 +25\n", out)
+        assert re.search(r"% longer on 2 GPUs, next to a job on 2\nname +b/1\na/1 +25\n", out)
     least = tmp_path / "least.csv"
     assert topoplace("build", "-", "-o", least, "--percentile", "0", stdin=RUNS.encode())[0] == 0
     rows = json.loads(topoplace("show", "-", "--json", stdin=gzip.compress(least.read_bytes()))[1])

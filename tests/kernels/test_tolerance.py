@@ -1,4 +1,4 @@
-"""`best_subgraph` with a tolerance, without time, and beside `map_graph`."""
+"""`best_subgraph` with a tolerance, without time, and next to `map_graph`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of docs/papers are made from the records beside them, and say what the records say."""
+"""The pages of docs/papers are made from the records next to them, and say what the records say."""
 
 from __future__ import annotations
 

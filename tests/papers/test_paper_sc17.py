@@ -351,7 +351,7 @@ def test_verdicts_of_the_prototype_follow_its_figures(claims: dict[str, PaperCla
     ahead = min(map(float, others.split(", "))) > 1.02 * float(ours)
     assert ends.verdict == ("order only" if ahead else "differs")
     assert claims["1.7 own, what if"].verdict == (
-        "not comparable" if "it places job 2 beside job 0" in claims["1.7 own, what if"].why else "differs"
+        "not comparable" if "it places job 2 next to job 0" in claims["1.7 own, what if"].why else "differs"
     )
 
 
@@ -387,7 +387,7 @@ def test_an_incomplete_profile_is_refused_by_its_first_gap(kind: tuple[str, int,
     missing = PerformanceProfile(solo, authors_profile().colocation)
     with pytest.raises(ValueError, match=f"no time of {kind[0]} on {kind[1]} GPUs alone, {kind[2]}"):
         sc17.reproduce(quick=True, profile=missing)
-    with pytest.raises(ValueError, match="on 2 GPUs beside bvlc_alexnet/1 on 2"):
+    with pytest.raises(ValueError, match="on 2 GPUs next to bvlc_alexnet/1 on 2"):
         sc17.reproduce(quick=True, profile=PerformanceProfile(authors_profile().solo, {}))
 
 

@@ -166,7 +166,7 @@ def test_what_jobs_of_a_log_ask_for() -> None:
     assert (log.nodes == habits.usual_nodes).mean() >= habits.usual_share - 0.05
     assert (log.memory[modest] < 12).all()
     assert (log.memory[~modest] >= 12).all()
-    # nobody who is not modest has room for another beside him
+    # nobody who is not modest has room for another next to him
     assert (2 * log.memory[~modest] > machine.MEMORY).all()
     workload = generator.workload(1, 200)
     for job, nodes, gpus in zip(workload.jobs[:100], log.nodes.tolist(), log.gpus.tolist(), strict=False):

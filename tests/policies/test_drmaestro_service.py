@@ -17,7 +17,7 @@ TRUE = tp.NetworkProfile(0.2, 0.5, 0.1)
 
 
 def watch(engine: InferenceEngine, job: str, load: float, seconds: float, *, remote: bool = True) -> None:
-    """Let an engine watch a run of "a" beside a job that loads the network of machine 0."""
+    """Let an engine watch a run of "a" next to a job that loads the network of machine 0."""
     sent = {0: 0.2, 1: 0.2} if remote else {0: 0.1}
     engine.measured(Reading(0.0, {job: sent, "other": {0: load}}))
     engine.finished(FinishedRun(job, "a", 1, int(remote), 0.0, seconds))

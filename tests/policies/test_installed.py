@@ -94,7 +94,7 @@ def test_a_wrong_value_is_reported_as_the_policy_says_it(install: Install) -> No
 
 
 def fault(policy: tp.Policy, raised: Exception | None = None) -> str:
-    """What is reported of a policy that places a pair, or of another error beside it."""
+    """What is reported of a policy that places a pair, or of another error next to it."""
 
     def use() -> None:
         with installed.faults_named(policy, "here: "):

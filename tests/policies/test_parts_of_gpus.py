@@ -241,7 +241,7 @@ def test_reservations_and_new_slices_exclude_each_other() -> None:
 
 
 def test_the_start_that_spoils_least_is_taken() -> None:
-    """One slice of 1g goes to slot 6, beside which every larger profile but 7g still has a place."""
+    """One slice of 1g goes to slot 6, next to which every larger profile but 7g still has a place."""
     cluster = tp.Cluster(ALONE)
     policy = tp.policies.get("fgd").with_reslicing()
     starts: list[int] = []

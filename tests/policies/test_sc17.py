@@ -35,10 +35,10 @@ PROFILE = PerformanceProfile(
     },
 )
 WORST = {
-    ("net/1", 1): 100 / 146,  # two of net/1 beside it
-    ("net/1", 2): 100 / 147,  # beside two of net/1; on two sockets 100 / 125
+    ("net/1", 1): 100 / 146,  # two of net/1 next to it
+    ("net/1", 2): 100 / 147,  # next to two of net/1; on two sockets 100 / 125
     ("net/1", 3): 1.0,
-    ("big/9", 1): 100 / 140,  # net/1 beside it
+    ("big/9", 1): 100 / 140,  # net/1 next to it
     ("big/9", 2): 1.0,
 }
 """The least of the ratios in `PROFILE` that a kind of job has to do with."""
@@ -591,7 +591,7 @@ def test_a_job_waits_rather_than_slowing_another() -> None:
     cluster = tp.Cluster(MINSKY)
     for number, gpu in enumerate((0, 2)):
         cluster.allocate(str(number), [gpu], job_of(1, "net/1"))
-    job = job_of(1, "big/9")  # beside it, net/1 takes 140 s instead of 100
+    job = job_of(1, "big/9")  # next to it, net/1 takes 140 s instead of 100
     assert tp.policies.TopoAwareP(profile=PROFILE).place(job, cluster)
     policy = tp.policies.TopoAwareP(profile=PROFILE, protect_running=1.39)
     refusal = policy.explain(job, cluster).refusal

@@ -1,4 +1,4 @@
-"""The tables that describe a topology: what is left out of them if it is large, and what is said beside them."""
+"""The tables that describe a topology: what is left out of them if it is large, and what is said next to them."""
 
 from __future__ import annotations
 

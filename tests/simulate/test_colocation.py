@@ -1,4 +1,4 @@
-"""Running jobs that slow each other down: work asked is work done, whatever starts and ends beside it."""
+"""Running jobs that slow each other down: work asked is work done, whatever starts and ends next to it."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_one_gpu_on_each_machine_is_a_fragment_for_jobs_of_two() -> None:
     rows = fragmentation_series(result, typical)
     assert rows.dtype.names == ("time", "left", "fragment")
     assert rows.tolist() == [
-        (0, 3, 0.75),  # one GPU beside the job is lost for jobs of two, which are three in four
+        (0, 3, 0.75),  # one GPU next to the job is lost for jobs of two, which are three in four
         (1, 2, 1.5),
         (2, 1.5, 0.75 * 1.5 + 0.25 * 0.5),  # half a GPU is lost for jobs of one, too
         (3, 2, 1.5),

@@ -41,7 +41,7 @@ class Scripted:
 
 
 class SlowGpus(FixedTime):
-    """A job takes the base time on GPU 0, twice as long on GPU 1, and so on; beside another job half as long again."""
+    """A job takes the base time on GPU 0, twice as long on GPU 1, and so on; next to another job half as long again."""
 
     def run_time(self, job: Any, placement: tp.Placement, random: np.random.Generator) -> float:
         return float(job.base_time * (1 + placement.gpus[0]))
@@ -178,7 +178,7 @@ def test_neighbours_slow_a_moved_job_down_only_while_they_are_beside_it() -> Non
     }
     policy = Scripted(lambda queue, cluster, now: script.get(now, Plan()))
     result = simulate(topology, workload, policy, performance=Beside())
-    # a: 25 s done by 50, beside c until 70 (10 s done), the other 65 s alone; b: 25 s done by 50, then alone
+    # a: 25 s done by 50, next to c until 70 (10 s done), the other 65 s alone; b: 25 s done by 50, then alone
     assert times(result) == [(0, 135, 0, 135), (0, 325, 0, 325), (50, 70, 0, 20)]
 
 

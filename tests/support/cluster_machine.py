@@ -14,7 +14,7 @@ import topoplace as tp
 
 
 class ClusterModel(RuleBasedStateMachine):
-    """A cluster beside a model of plain dicts; open transactions keep copies of the model."""
+    """A cluster next to a model of plain dicts; open transactions keep copies of the model."""
 
     def begin_with(self, cluster: tp.Cluster) -> None:
         self.cluster = cluster

@@ -143,7 +143,7 @@ def _equal() -> tp.Cluster:
 
 
 def _partitions() -> tp.Cluster:
-    """Return machines with fixed partitions beside one without."""
+    """Return machines with fixed partitions next to one without."""
     machines = {"p0": _partitioned(4), "whole": _PAIRS, "p1": _partitioned(4), "p2": _partitioned(2)}
     return tp.Cluster(tp.Topology.cluster(machines, racks=2, network=12.5), HostResources(12, 48.0))
 

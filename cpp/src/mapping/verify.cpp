@@ -10,7 +10,7 @@
 namespace topoplace::mapping {
 namespace {
 
-constexpr std::int32_t kForbidden = -2;  // beside kAbsent and the tasks
+constexpr std::int32_t kForbidden = -2;  // in addition to kAbsent and the tasks
 
 // By vertex kAbsent where it may be used, else kForbidden.
 std::vector<std::int32_t> usable(std::int32_t num_vertices, const MapParams& params) {

@@ -604,7 +604,7 @@ _SLICE_REASONS: Mapping[str, str] = MappingProxyType(
     {
         "sliced_gpu": "is cut into idle MIG slices, and is not in placement.resliced",
         "no_slice": "has no such idle MIG slice, and is not in placement.resliced",
-        "slots_taken": "has no room for the slice beside those that jobs hold",
+        "slots_taken": "has no room for the slice next to those that jobs hold",
     }
 )
 

@@ -388,7 +388,7 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
     if not job.num_tasks:
         return f"needs {' and '.join(beside)}"
     if hosts:
-        wishes.append(f" with {' and '.join(beside)} beside them" if beside else "")
+        wishes.append(f" with {' and '.join(beside)} next to them" if beside else "")
     return f"needs {share}{job.num_tasks}{''.join(wishes)}"
 
 

@@ -199,7 +199,7 @@ class MachinePolicy(PolicyDriver):
 
     @cached_property
     def all_honoured(self) -> frozenset[str]:
-        """The requirements that the policy honours, beside those of every policy, by its rules or by the engine."""
+        """What the policy honours, by its rules or by the engine, in addition to what every policy does."""
         return self.honours | BY_LEVEL | {"same_gpus", "gpu_fraction", "mig"}
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:

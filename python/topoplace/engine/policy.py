@@ -179,7 +179,7 @@ class SearchPolicy(PolicyDriver):
         return view
 
     def honoured_on(self, cluster: Cluster) -> frozenset[str]:
-        """Return the requirements that the policy honours on this cluster, beside those of every policy."""
+        """Return the requirements that the policy honours on this cluster, in addition to those of every policy."""
         by_machines = cluster.topology.num_machines == 1 or cluster_search.is_split(cluster.topology)
         honours = self.honours | {"gpu_fraction", "mig"}
         return honours | BY_LEVEL if by_machines else honours

@@ -44,7 +44,7 @@ class InterferenceModel:
     most: float
 
     def slowdown(self, kind: JobKind, other: JobKind) -> float | None:
-        """Return the predicted slowdown of `kind` beside `other`, at least 1; None if a feature of one is unknown."""
+        """Return the predicted slowdown of `kind` next to `other`, at least 1; None if a feature of one is unknown."""
         one, two = self.features.get(kind), self.features.get(other)
         if one is None or two is None:
             return None

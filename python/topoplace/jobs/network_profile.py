@@ -83,7 +83,7 @@ def traffic(
     """Yield (machine, load) for the traffic of every GPU of a job; machines may repeat.
 
     A GPU loads the network of its process's machine; a remote GPU also loads that of its own machine. gpus: the GPU of
-    each task. shares: the machine of each process; if empty, processes are beside their GPUs. remote: the remote GPUs.
+    each task. shares: the machine of each process; if empty, processes are next to their GPUs. remote: the remote GPUs.
     machine_of: the machine of each GPU of the cluster.
     """
     away = frozenset(remote)

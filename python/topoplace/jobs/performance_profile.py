@@ -1,4 +1,4 @@
-"""PerformanceProfile: measured run times of jobs that run alone, by placement class, or beside another job.
+"""PerformanceProfile: measured run times of jobs that run alone, by placement class, or next to another job.
 
 A *job kind* is a pair (name, number of GPUs). The name is the value of `JobGraph.profile`, such as "alexnet/4": a model
 and, after the last slash, its batch size. Times are in seconds. A *placement class* tells how far apart the GPUs of a
@@ -31,9 +31,9 @@ _PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
 class PerformanceProfile:
     """Measured run times of job kinds (name, number of GPUs) in seconds. Immutable, hashable and picklable.
 
-    solo: run time alone, by (name, number of GPUs, placement class). colocation: run time of the first job beside the
+    solo: run time alone, by (name, number of GPUs, placement class). colocation: run time of the first job next to the
     second, by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds means not measured, like a
-    missing key. colocation_placement: placement class of the first job when it ran beside the second, if known.
+    missing key. colocation_placement: placement class of the first job when it ran next to the second, if known.
     ValueError names an invalid entry.
     """
 
@@ -114,7 +114,7 @@ class PerformanceProfile:
         return profile_text.write_json(self.runs())
 
     def runs(self) -> Iterator[Measurement]:
-        """Yield all measurements: first the runs alone, then the runs beside another job, each sorted."""
+        """Yield all measurements: first the runs alone, then the runs next to another job, each sorted."""
         for key, seconds in self.solo.items():
             yield _solo_run(key, seconds)
         for pair, seconds in self.colocation.items():
@@ -170,7 +170,7 @@ class PerformanceProfile:
         return min(times) if times else None
 
     def slowdown(self, name: str, num_gpus: int, other: str, other_gpus: int) -> float:
-        """Return the run time of the first job beside the second, divided by its run time alone; at least 1.
+        """Return the run time of the first job next to the second, divided by its run time alone; at least 1.
 
         The time alone is that of the placement class in which the pair was measured. If this class is unknown, the time
         across sockets is used, or else within a socket, or else across machines. The reason is that SC'17 ran its pairs
@@ -180,9 +180,9 @@ class PerformanceProfile:
         A pair that was not measured, or whose first job was not measured alone, gets the prediction of
         `interference_model` if `predicts` is True and the model knows both jobs. Otherwise it gets a median. It is that
         of the first of these groups that contains measured pairs, or 1 if none does:
-        - the first job (same name and number of GPUs) beside any other;
-        - the first job's model, with any batch size or number of GPUs, beside any other;
-        - any job beside the second;
+        - the first job (same name and number of GPUs) next to any other;
+        - the first job's model, with any batch size or number of GPUs, next to any other;
+        - any job next to the second;
         - all pairs.
         """
         known = self._slowdowns.get((name, num_gpus, other, other_gpus))
@@ -273,7 +273,7 @@ class PerformanceProfile:
         return {pair: max(1.0, ratio) for pair, ratio in ratios.items() if ratio is not None}
 
     def _ratio(self, pair: Pair, placement: str | None, seconds: float) -> float | None:
-        """Return `seconds`, a time beside another job, divided by the first job's time alone; None if that is unknown.
+        """Return `seconds`, a time next to another job, divided by the first job's time alone; None if that is unknown.
 
         placement: placement class of the first job; None if unknown.
         """
@@ -313,7 +313,7 @@ class PerformanceProfile:
         return hash(tuple(frozenset(mapping.items()) for mapping in self._content()))
 
     def __repr__(self) -> str:
-        return f"PerformanceProfile({len(self.solo)} times alone, {len(self.colocation)} beside each other)"
+        return f"PerformanceProfile({len(self.solo)} times alone, {len(self.colocation)} next to each other)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), predicts=self.predicts), self._content()

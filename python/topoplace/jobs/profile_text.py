@@ -22,7 +22,7 @@ JobKind = tuple[str, int]
 Solo = tuple[str, int, str]
 """The key of a run alone: (name, number of GPUs, placement class)."""
 Pair = tuple[str, int, str, int]
-"""The key of a run beside another job: (name, number of GPUs, other's name, other's number of GPUs)."""
+"""The key of a run next to another job: (name, number of GPUs, other's name, other's number of GPUs)."""
 _COLUMNS: Final = (
     *("kind", "model", "batch", "gpus", "placement"),
     *("with_model", "with_batch", "with_gpus", "seconds"),
@@ -34,17 +34,17 @@ _WITH: Final = ("with_model", "with_batch", "with_gpus")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The run time of one measured run of a job, alone or beside another job.
+    """The run time of one measured run of a job, alone or next to another job.
 
     name: profile name of the job. seconds: run time, 1e-9 to 1e15 to keep ratios finite; 0 means not measured. other,
-    other_gpus: profile name and number of GPUs of the job that ran beside it; None if it ran alone. ValueError names an
-    invalid field.
+    other_gpus: profile name and number of GPUs of the job that ran next to it; None if it ran alone. ValueError names
+    an invalid field.
     """
 
     name: str
     num_gpus: int
     placement: str | None
-    """One of PLACEMENTS; None if unknown, which is allowed only beside another job."""
+    """One of PLACEMENTS; None if unknown, which is allowed only next to another job."""
     seconds: float
     other: str | None = None
     other_gpus: int | None = None

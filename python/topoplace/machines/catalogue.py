@@ -190,7 +190,7 @@ _a100 = functools.partial(
     _switched, model="A100", sockets=_TWO_SOCKETS, switches=[[2] * 8] * 6, pcie="pcie4", nic_gb_per_s=25.0
 )
 
-# The source of each machine is beside it; if none is given, it is the vendor's user guide or data sheet.
+# The source of each machine is next to it; if none is given, it is the vendor's user guide or data sheet.
 _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
     {
         "minsky": functools.partial(_p100, sockets="0011", pairs=_MINSKY),  # SC'17, fig. 1

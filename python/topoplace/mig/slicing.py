@@ -58,7 +58,7 @@ def start_for(
 
     profiles: all of the GPU. present: the slices into which it is cut. An idle slice of the profile in the lowest slots
     is first. If there is none and `may_reslice`, it is the start after which the most placements of slices, over all
-    profiles, remain possible beside those that jobs hold; then the one that gives up the fewest idle slices; then the
+    profiles, remain possible next to those that jobs hold; then the one that gives up the fewest idle slices; then the
     lowest.
     """
     for start in profile.starts:
@@ -109,7 +109,7 @@ def packed(
     if starts is None:
         i = order[most]
         raise AllocationError(
-            f"{what}[{first + i}] = {checked[i][0].name!r} has no room beside the other slices"
+            f"{what}[{first + i}] = {checked[i][0].name!r} has no room next to the other slices"
         )
     found = dict(zip(order, starts, strict=True))
     return [(profile, found[i]) for i, (profile, _) in enumerate(checked)]

@@ -4,7 +4,7 @@ Each of the three costs (communication, interference, fragmentation) is from 0.0
 utility of n costs is `n * 0.01**(1/n)` divided by the sum of the costs, each to the power of its weight. The utility is
 1 if all costs are 0.01, and falls towards 0 as costs grow. Three points differ from the paper:
 
-- The cost of interference is the run time alone divided by the run time beside other jobs. So worse interference has a
+- The cost of interference is the run time alone divided by the run time next to other jobs. So worse interference has a
   *smaller* cost, as in eq. 2. But no interference has cost 0.01 instead of 1. Light interference therefore scores far
   lower than none.
 - The utility to a job omits fragmentation, and adds half of its weight to each of the other two costs.

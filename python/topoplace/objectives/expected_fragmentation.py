@@ -72,7 +72,7 @@ class TypicalJobs:
         """Return the native model of these jobs.
 
         suits: returns, for each class of machines, whether its GPUs suit. stranded: the weight of GPUs that lack of
-        CPUs strands, beside the fragment.
+        CPUs strands, in addition to the fragment.
         """
         return Fragmentation(
             [

@@ -19,10 +19,10 @@ JobKind = tuple[str, int]
 def interference(
     profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
 ) -> tuple[float, float]:
-    """Return two ratios of 0..1, where 1 means no interference: that of `job` beside `others`, and the mean of eq. 4.
+    """Return two ratios of 0..1, where 1 means no interference: that of `job` next to `others`, and the mean of eq. 4.
 
-    The ratio of `job` is its best solo run time divided by its run time in the placement class `placement` beside the
-    worst of `others`. The ratio of each other job is its solo run time divided by its run time beside `job`. Eq. 4 is
+    The ratio of `job` is its best solo run time divided by its run time in the placement class `placement` next to the
+    worst of `others`. The ratio of each other job is its solo run time divided by its run time next to `job`. Eq. 4 is
     the mean of all these ratios. A job without profile ("") neither suffers nor causes interference; if `profile` is
     None, no job does. Unmeasured pairs count as in `PerformanceProfile.slowdown`; a job that was not measured alone has
     the same solo run time everywhere. ValueError names an argument of another form.
@@ -61,9 +61,9 @@ def interference_ratios(
 
 
 def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
-    """Return the worst known interference ratio of `job` or of a job beside it, 0..1; 1 means none.
+    """Return the worst known interference ratio of `job` or of a job next to it, 0..1; 1 means none.
 
-    A ratio is a job's best solo run time divided by a measured run time, solo or beside another job. For an unknown
+    A ratio is a job's best solo run time divided by a measured run time, solo or next to another job. For an unknown
     job, return the lowest ratio of all jobs; without measurements or `profile`, return 1.
     """
     if profile is None:

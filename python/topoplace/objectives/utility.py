@@ -62,15 +62,15 @@ class Costs(NamedTuple):
     most: float
     """Highest communication cost of this job on one machine, or on the idle cluster if it fits on no machine."""
     suffered: float
-    """The job's best solo run time divided by its run time here, beside other jobs, 0..1; 1 means no loss."""
+    """The job's best solo run time divided by its run time here, next to other jobs, 0..1; 1 means no loss."""
     shared: float
     """Mean of this ratio of run times over the job and the jobs that share a socket with it, 0..1 (eq. 4)."""
     worst: float
-    """Lowest known ratio of run times of a job of this name and size, or of a job beside it (`worst_ratio`)."""
+    """Lowest known ratio of run times of a job of this name and size, or of a job next to it (`worst_ratio`)."""
     fragmentation: float
     """Fragmentation of the placement's machines after it is allocated, 0..1 (eq. 5)."""
     disturbed: float = 1.0
-    """Lowest ratio of run times (alone on the same GPUs over beside this job) of a job that shares a socket with it."""
+    """Lowest ratio of run times (alone on these GPUs over next to this job) of a job that shares a socket with it."""
     weight: float = 1.0
     """Mean weight of the job's edges."""
     unused: float = 0.0

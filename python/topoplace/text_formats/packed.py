@@ -110,7 +110,7 @@ def _only_member(file: IO[bytes]) -> Generator[IO[bytes]]:
 
 
 def _is_resource(name: str) -> bool:
-    """Return True for what macOS adds to a zip file beside each file."""
+    """Return True for what macOS adds to a zip file next to each file."""
     return name.startswith("__MACOSX/")
 
 

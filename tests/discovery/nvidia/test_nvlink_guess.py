@@ -89,7 +89,7 @@ PAIR = matrix(2, everywhere("NV4"), ["0-31", "0-31"])
 
 
 @pytest.mark.parametrize(
-    "beside",
+    "next to",
     [
         "GPU 0: NVIDIA A30 (UUID: GPU-5d5b)\nGPU 1: NVIDIA A30 (UUID: GPU-5d5c)\n",
         "GPU models and configuration:\nGPU 0: NVIDIA A30\n",

@@ -1,4 +1,4 @@
-"""The placer beside a real slurmctld: jobs get the GPUs that were decided, under all that may happen to a job."""
+"""The placer next to a real slurmctld: jobs get the GPUs that were decided, under all that may happen to a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The residual graph in compressed rows: arcs sorted by tail, each beside its reverse.
+// The residual graph in compressed rows: arcs sorted by tail, each next to its reverse.
 #include "flow/general/residual.hpp"
 
 #include <algorithm>

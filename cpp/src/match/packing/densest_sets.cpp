@@ -45,7 +45,7 @@ struct Set {
     std::array<std::uint16_t, kLargest> vertices{};
     std::int32_t edges = 0;
 
-    // Puts equal sets beside each other.
+    // Puts equal sets next to each other.
     friend bool operator<(const Set& a, const Set& b) {
         return std::memcmp(a.vertices.data(), b.vertices.data(), sizeof a.vertices) < 0;
     }

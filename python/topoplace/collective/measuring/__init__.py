@@ -1,4 +1,4 @@
-"""What collectives among GPUs reached on a machine, beside what is planned; rates that are corrected by it.
+"""What collectives among GPUs reached on a machine, next to what is planned; rates that are corrected by it.
 
 To change:
 

@@ -1,4 +1,4 @@
-"""Measured beside planned bandwidths, and the share of its plan that each type of path reaches."""
+"""Measured next to planned bandwidths, and the share of its plan that each type of path reaches."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Slices:
 def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
     """Yield the whole GPUs and MIG slices of `node`, equal devices together.
 
-    whole_gpus: the number of GPUs without slices beside MIG slices of the strategy "mixed"; None takes the capacity.
+    whole_gpus: the number of GPUs without slices next to MIG slices of the strategy "mixed"; None takes the capacity.
     Raises TopologyError naming the node, for a number that is none and for an unknown number of whole GPUs.
     """
     count = node.count("labels", f"{GPU}.count")
@@ -128,7 +128,7 @@ def _of_resource(key: str) -> str | None:
 
 
 def _whole(node: NodeRecord, given: int | None) -> int:
-    """Return the number of whole GPUs beside MIG slices: the number `given`, or else that of the capacity."""
+    """Return the number of whole GPUs next to MIG slices: the number `given`, or else that of the capacity."""
     whole = node.count("resources", GPU) if given is None else given
     if whole is None and not node.resources:
         raise TopologyError(

@@ -1,4 +1,4 @@
-"""What lines of `nvidia-smi -L` beside a matrix tell about its GPUs, and what of it the matrix has no place for."""
+"""What lines of `nvidia-smi -L` next to a matrix tell about its GPUs, and what of it the matrix has no place for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Listed:
         if extra := [name for name in names if name not in known]:
             yield f"Listed without a row of the matrix, and left out: {', '.join(extra)}."
         if names and (missing := [name for name in known if name not in names]):
-            yield f"In the matrix, and not listed beside it: {', '.join(missing)}."
+            yield f"In the matrix, and not listed next to it: {', '.join(missing)}."
         if self.slices:
             cut = ", ".join(f"{name} ({count})" for name, count in self.cut.items())
             yield (

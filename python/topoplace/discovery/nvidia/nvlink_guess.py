@@ -1,6 +1,6 @@
 """What the rest of a text tells about the GPUs of a matrix, foremost the speed of NVLinks of no given model.
 
-The model may be named beside the matrix of `nvidia-smi topo -m`, by `nvidia-smi -L`, its table, or a report of an
+The model may be named next to the matrix of `nvidia-smi topo -m`, by `nvidia-smi -L`, its table, or a report of an
 environment. If it is not, numbers of links, CPUs and adapters fit some machines only; such a speed is a guess.
 """
 
@@ -24,7 +24,7 @@ _MAX_LINE = 1000
 _OLD_LABEL = "SOC"
 
 _GRACE_CPUS = 72
-"""The CPUs of one Grace, and of the sockets beside which x86 machines have B300; machines of H100 have fewer."""
+"""The CPUs of one Grace, and of the sockets next to which x86 machines have B300; machines of H100 have fewer."""
 _MINSKY_CPUS = 80
 _MANAGEMENT_PORTS = 4
 

@@ -95,8 +95,8 @@ def parse(
     to a switch if a GPU's row has more NVLinks in total than the GPU's model has. `notes` lists all assumptions.
 
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink. None takes the model that
-    lines beside the matrix name, as `nvidia-smi -L` does; without such lines the speed is guessed (see `nvlink_guess`),
-    and `assumed` has the kind of these links.
+    lines next to the matrix name, as `nvidia-smi -L` does. Without such lines the speed is guessed (see
+    `nvlink_guess`), and `assumed` has the kind of these links.
     pcie_gb_per_s: GB/s assumed of PCIe, for a path PIX; see `link_catalogue.path` for those that are slower.
     assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
     (its legend has no NV#) is refused, because it omits NVLinks.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def fragments_model(typical: TypicalJobs, view: ClusterView, stranded: float = 0.0) -> Fragmentation:
     """Return the native model of typical jobs on the machines of a cluster.
 
-    stranded: the weight of GPUs that lack of CPUs strands, beside the fragment.
+    stranded: the weight of GPUs that lack of CPUs strands, in addition to the fragment.
     """
 
     def suits(job: JobGraph) -> list[bool]:

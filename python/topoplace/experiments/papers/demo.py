@@ -105,7 +105,7 @@ def _show_queues(results: Sequence[Result]) -> None:
 def _conclusions(
     placements: Sequence[tuple[object, ...]], queues: Sequence[Result], six: Sequence[Result]
 ) -> Iterator[str]:
-    """Yield what the tables say about one placement, about a queue of jobs, and about jobs beside each other."""
+    """Yield what the tables say about one placement, about a queue of jobs, and about jobs next to each other."""
     machine = _MACHINES[0]
     gb_per_s = {row[1]: row[3] for row in placements if row[0] == machine}
     yield (

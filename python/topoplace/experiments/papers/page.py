@@ -41,7 +41,7 @@ def counts(rows: Sequence[RecordRow]) -> Counter[str]:
 
 
 def page(paper: Paper, record: Record, pictures: Sequence[str]) -> str:
-    """Return a paper's page. pictures: names of files beside it.
+    """Return a paper's page. pictures: names of files next to it.
 
     Raises KeyError if the introduction names a row that the record does not have.
     """
@@ -104,7 +104,7 @@ def _index(papers: Sequence[Paper], records: Mapping[str, Record]) -> Iterator[s
 
 
 def compared(rows: Sequence[RecordRow]) -> list[Compared]:
-    """Return the numbers of all results and fitted rows that a picture can show beside the paper's."""
+    """Return the numbers of all results and fitted rows that a picture can show next to the paper's."""
     return [
         Compared(f"{row.id} {one.series}".strip(), one.paper, one.reproduced, one.ours, one.series)
         for row in rows
@@ -154,7 +154,7 @@ compares each number that a paper states with ours. The pages list all claims, w
 
 ## Verdicts
 
-A verdict follows from our numbers by a rule that stands beside it, and a test shows numbers that fail each rule. Most
+A verdict follows from our numbers by a rule that stands next to it, and a test shows numbers that fail each rule. Most
 simulated numbers are means over ten lists of jobs, and the whole 95 % interval has to satisfy the rule.
 
 | verdict | meaning |

@@ -1,6 +1,6 @@
 """The rows of a paper's last full run, kept as `docs/papers/NAME.json`: pages and pictures are made from it.
 
-A quick run's rows are kept beside them. Tests run the same again and compare: who changes what a row says has to run
+A quick run's rows are kept next to them. Tests run the same again and compare: who changes what a row says has to run
 `make papers`. Rows whose values depend on the machine are kept, but not compared.
 """
 
@@ -110,7 +110,7 @@ def differences(kept: Iterable[RecordRow], claims: Iterable[PaperClaim]) -> list
 
 
 def _numbers(claim: PaperClaim) -> tuple[Number, ...]:
-    """Return the numbers of a claim that stand beside one of the paper's."""
+    """Return the numbers of a claim that stand next to one of the paper's."""
     if not isinstance(claim.rule, Ranges) or claim.rule.reproduced is None:
         return ()
     series = claim.series or ("",) * len(claim.rule.paper)

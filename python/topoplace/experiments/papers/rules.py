@@ -54,7 +54,7 @@ class Ranges:
 
     reproduced: ranges for the verdict `reproduced`, one per value; None if the paper states no number but an order.
     order: ranges for the verdict `order only`; None if there is no order to agree with. text: both in words.
-    paper: the paper's numbers for the first of the values, as far as it has any; pictures show ours beside them.
+    paper: the paper's numbers for the first of the values, as far as it has any; pictures show ours next to them.
 
     A value that is a `Sample` is in a range if the 95 % interval of its mean is. If an interval reaches across an end
     of the range for `reproduced` (or, where the paper states no number, of that for `order only`), chance would decide:

@@ -1,4 +1,4 @@
-"""Draw means and their 95 % intervals: of policies by scenario, and of our numbers beside a paper's."""
+"""Draw means and their 95 % intervals: of policies by scenario, and of our numbers next to a paper's."""
 
 # matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
@@ -19,7 +19,7 @@ _WIDEST: Final = 4.0
 
 
 class Compared(NamedTuple):
-    """One of our numbers beside a paper's: the paper's, the range in which ours counts as that, and ours.
+    """One of our numbers next to a paper's: the paper's, the range in which ours counts as that, and ours.
 
     ours: mean, and the two ends of its interval. policy: the one it belongs to, which gives the colour.
     """

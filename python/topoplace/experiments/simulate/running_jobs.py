@@ -43,7 +43,7 @@ class Running(Protocol):
         ...
 
     def update(self, now: float) -> None:
-        """Recompute the speed and the end time of each job beside which jobs have started or ended."""
+        """Recompute the speed and the end time of each job next to which jobs have started or ended."""
         ...
 
 

@@ -44,7 +44,7 @@ def plan(names: Sequence[str], *, quick: bool = False) -> Plan:
 def simulate(cell: Cell) -> Outcome:
     """Return the figures of a cell, or why the policy refuses: it cannot run the jobs, or rejects some of them.
 
-    Beside the figures of `Result.summary`: turnaround, the mean time from submission to end in seconds;
+    In addition to the figures of `Result.summary`: turnaround, the mean time from submission to end in seconds;
     sensitive_slowdown, the mean run time of sensitive jobs over that at full speed; and the mean of their effective
     bandwidths in GB/s. The last two are NaN without sensitive jobs.
     """

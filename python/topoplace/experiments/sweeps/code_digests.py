@@ -17,7 +17,7 @@ from topoplace import _core, policies
 _CODE: Final = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
 _OURS: Final = __name__.partition(".")[0]
 _INSTALLED: Final = ("site-packages", "dist-packages")
-"""Folders that hold the packages of many authors, so that what is beside a module there is not a part of it."""
+"""Folders that hold the packages of many authors, so that what is next to a module there is not a part of it."""
 _Files = dict[Path, str]
 """Names of files with code by their paths; a name does not depend on the folder that the code is in."""
 
@@ -81,7 +81,7 @@ def _files_in(package: Path) -> _Files:
 
 
 def _with_neighbours(files: _Files) -> _Files:
-    """Return files, and those of the modules and packages beside them that they import, directly or through others."""
+    """Return files, and those of the modules and packages next to them that they import, directly or through others."""
     found = dict(files)
     left = list(files)
     while left:

@@ -314,7 +314,7 @@ def _name_of(graph: JobGraph) -> str:
 
 
 def _locked(path: Path) -> FileLock:
-    """Return the lock of the file that `path` leads to; its file is beside it."""
+    """Return the lock of the file that `path` leads to; its file is next to it."""
     try:
         real = path.resolve()
         if real.is_file() and real.stat().st_nlink > 1:

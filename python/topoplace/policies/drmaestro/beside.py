@@ -37,7 +37,7 @@ class LocalGpus(NamedTuple):
 
 
 class BesideProcess:
-    """The machines of a cluster, ranked for the only process of a job and the GPUs beside it."""
+    """The machines of a cluster, ranked for the only process of a job and the GPUs next to it."""
 
     def __init__(self, view: ClusterView, request: JobRequest, needs: JobBundles) -> None:
         """needs: those of the request; see `decides`."""

@@ -62,7 +62,7 @@ class DRMaestro(PolicyDriver):
     ValueError for an argument out of range.
 
     The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
-    and memory are two; so eq. 10 limits the bundles (a process with what must be beside it) per machine, and those
+    and memory are two; so eq. 10 limits the bundles (a process with what must be next to it) per machine, and those
     that do not fit are placed again. W of eq. 13 is the time the job has waited, unless `costs` says otherwise.
     Running jobs are not moved: they are not part of the flow, and their resources are not free.
     """
@@ -227,7 +227,7 @@ class DRMaestro(PolicyDriver):
 
     def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
         """Return why a job that could run on an idle cluster cannot start now."""
-        where = "" if self.disaggregate else " beside the GPUs it needs"
+        where = "" if self.disaggregate else " next to the GPUs it needs"
         lack = f"no machine has the CPUs and memory it needs free{where}"
         return why_not_now(job, view.cluster, lack, gpus_local=False)
 

@@ -46,7 +46,7 @@ class FragmentationGradientDescent(SharingPolicy):
     name = "fgd"
     score_name = "fragmentation_score"
     stranded: ClassVar[float] = 0.0
-    """The weight of GPUs that lack of CPUs strands, beside the fragment."""
+    """The weight of GPUs that lack of CPUs strands, in addition to the fragment."""
 
     def __init__(self, *, typical: TypicalJobs | None = None, rounded: bool = True) -> None:
         if typical is not None:

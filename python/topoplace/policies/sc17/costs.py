@@ -164,7 +164,7 @@ class Costing:
         )
 
     def worst_of(self, request: JobRequest) -> float:
-        """Return the worst known ratio of run times of a job of this name and size, or of a job beside it."""
+        """Return the worst known ratio of run times of a job of this name and size, or of a job next to it."""
         job = (request.profile, request.size)
         if job not in self._worst:
             self._worst[job] = worst_ratio(self.profile, job)
@@ -177,7 +177,7 @@ class Costing:
         return tuple([one[:2] for one in state.neighbours if one.sockets & sockets])
 
     def _interference(self, request: JobRequest, sockets: Mask, state: MachineState, where: str) -> Ratios:
-        """Return what `beside` returns, for a job on `sockets` of a machine in the given state."""
+        """Return what `next to` returns, for a job on `sockets` of a machine in the given state."""
         return self.beside(request, self.neighbours(state, sockets), where)
 
     def beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> Ratios:

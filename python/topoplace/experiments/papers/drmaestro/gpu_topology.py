@@ -1,7 +1,7 @@
 """DRMaestro with and without the links between GPUs: jobs of MAPA's kind on a few DGX-1 machines.
 
 The thesis places GPUs by topology in chapter 4 and by flows in chapter 5, and does not join the two. So there is no
-figure to compare with: each row has the plain policy beside the one that looks at links.
+figure to compare with: each row has the plain policy next to the one that looks at links.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def simulated(way: str, seed: int) -> Measured:
 
 
 def rows(found: dict[str, list[Measured]]) -> Iterator[PaperClaim]:
-    """Yield a row for local and one for remote GPUs: what looking at links changes, and `TopoAware` beside it."""
+    """Yield a row for local and one for remote GPUs: what looking at links changes, and `TopoAware` next to it."""
     other = found["topo-aware"]
     for way, title in (("local", "local GPUs only"), ("remote", "remote GPUs allowed")):
         plain, linked = found[way], found[f"{way}, links"]

@@ -1,7 +1,7 @@
 """The jobs of the thesis' experiments (sections 3.3 and 5.6), and the machines they run on.
 
 The thesis names the applications of the Rodinia suite. For seven applications it states the share of time spent in the
-network, alone and beside iperf (a program that saturates the network). It also states that run times are similar, that
+network, alone and next to iperf (a program that saturates the network). It also states that run times are similar, that
 each job's application is drawn uniformly, and how often jobs arrive. For the first 800 s or so, long jobs that need
 only CPUs and memory hold parts of some machines.
 
@@ -48,7 +48,7 @@ class Application:
     """A program of the Rodinia suite with its needs; it uses one GPU.
 
     seconds: run time alone. cpus: logical CPUs. alone, contended: percent of the run time spent in the network with a
-    remote GPU, on an idle network and beside iperf.
+    remote GPU, on an idle network and next to iperf.
     """
 
     seconds: float

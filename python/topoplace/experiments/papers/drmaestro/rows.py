@@ -39,7 +39,7 @@ def shares() -> Iterator[PaperClaim]:
     full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
     yield ClaimedQuantity(
         "5.8",
-        "share of time in the network, alone and beside iperf (%); run time beside iperf over alone",
+        "share of time in the network, alone and next to iperf (%); run time next to iperf over alone",
         ", ".join(f"{name} {app.alone:g} -> {app.contended:g}" for name, app in known.items()),
     ).not_comparable(
         ", ".join(f"{name} {slowdown:.3f}" for name, slowdown in full.items()),

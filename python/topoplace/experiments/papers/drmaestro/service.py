@@ -78,7 +78,7 @@ def _redrawn(num_jobs: int, num_machines: int, seed: int, *, disaggregate: bool)
 
 
 def rows(study: DRMaestroStudy, found: Sequence[ServiceOutcome]) -> Iterator[PaperClaim]:
-    """Yield the rows on the service, beside the policy with given profiles; study: that of `measure`."""
+    """Yield the rows on the service, next to the policy with given profiles; study: that of `measure`."""
     off, given = (study.runs(disaggregate=True, network_aware=way) for way in (False, True))
     error = Sample.of(each.error for each in found)
     for name, start in (("unknown", "all applications unknown at first"), ("history", "after another list")):

@@ -60,7 +60,7 @@ PARTS: Final = (
     Part("Fig. 2", "time and size of the models", ("experiments/papers/gpuaas/study.py",), ("4.7",)),
     Part(
         "Fig. 3",
-        "cost beside first-principle methods",
+        "cost next to first-principle methods",
         ("experiments/papers/gpuaas/study.py", "experiments/capacity/planners/first_principles.py"),
         ("4.6", "4.5"),
     ),

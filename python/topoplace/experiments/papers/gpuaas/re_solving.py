@@ -39,7 +39,7 @@ class SolvingCosts(NamedTuple):
 
 
 def measure(runner: Runner, study: GpuaasStudy) -> list[SolvingCosts]:
-    """Simulate each job list of a study on five nodes, in three ways beside that of the study itself."""
+    """Simulate each job list of a study on five nodes, in three ways in addition to that of the study itself."""
     size = NODES_PER_CONTROLLER
     plain = (study.hierarchical(size, seed).total_cost for seed in study.seeds)
     calls = [

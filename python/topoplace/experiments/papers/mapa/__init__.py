@@ -58,7 +58,7 @@ def reproduce_by_rings(
     output: Path | None = None,
     runner: Runner | None = None,
 ) -> list[PaperClaim]:
-    """Return the speedups of section 4 with run times by the rings of a collective library, beside those by eq. 2.
+    """Return the speedups of section 4 with run times by the rings of a collective library, next to those by eq. 2.
 
     step: seconds of computing, and GB of an all-reduce, of a training step of every sensitive job; ValueError names a
     wrong one. Other arguments are those of `reproduce`; nothing is drawn.

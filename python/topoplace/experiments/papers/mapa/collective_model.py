@@ -1,4 +1,4 @@
-"""MAPA's speedups once more, with run times from the rings of a collective library, beside those from eq. 2.
+"""MAPA's speedups once more, with run times from the rings of a collective library, next to those from eq. 2.
 
 Every sensitive job is data-parallel training: its steps compute, and then add up gradients by an all-reduce. Other jobs
 take their base time, as under eq. 2. The paper has no such numbers, so no row can agree or differ.
@@ -48,7 +48,7 @@ class SensitiveCollectives:
 
 
 class RingStudy(MapaStudy):
-    """Simulations of MAPA's job mix on its DGX-1V, with policies by rings beside the paper's.
+    """Simulations of MAPA's job mix on its DGX-1V, with policies by rings next to the paper's.
 
     step: of a sensitive job, as in `CollectiveTime`; None takes eq. 2's run times.
     """

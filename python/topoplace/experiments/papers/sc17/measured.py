@@ -72,7 +72,7 @@ def check_complete(profile: PerformanceProfile) -> None:
             raise ValueError(f"profile: no time of {name} on {num_gpus} GPUs alone, {placement}")
     for name, other in product(NAMES[:4], repeat=2):
         if (name, 2, other, 2) not in profile.colocation:
-            raise ValueError(f"profile: no time of {name} on 2 GPUs beside {other} on 2")
+            raise ValueError(f"profile: no time of {name} on 2 GPUs next to {other} on 2")
 
 
 @cache

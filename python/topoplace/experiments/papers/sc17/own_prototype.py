@@ -1,6 +1,6 @@
 """Comparisons of the SC'17 paper's prototype experiment with our own simulator and policies.
 
-Running jobs slow down and speed up as jobs beside them start and end (`ProfiledTime`), by the published measurements.
+Running jobs slow down and speed up as jobs next to them start and end (`ProfiledTime`), by the published measurements.
 Utility is eq. 1 as in `objectives.utility`. Unlike in the authors' simulator, time is not rounded to steps, and no GPU
 has two jobs.
 """
@@ -160,7 +160,7 @@ def _losses(name: str, runs: Sequence[Result], profile: PerformanceProfile) -> P
 
 
 def _most_lost(run: Result, profile: PerformanceProfile) -> float:
-    """Return the largest measured slowdown (0.5: 50 % longer) of jobs 1, 3 and 4 beside any other job.
+    """Return the largest measured slowdown (0.5: 50 % longer) of jobs 1, 3 and 4 next to any other job.
 
     It is relative to the best run time alone, and 0 if `profile` has no such pair.
     """
@@ -176,7 +176,7 @@ def _most_lost(run: Result, profile: PerformanceProfile) -> float:
 
 
 class _BesideJob1(TopoAwareP):
-    """The policy TOPO-AWARE-P, except that job 2 gets no GPU but the one beside a running job 1."""
+    """The policy TOPO-AWARE-P, except that job 2 gets no GPU but the one next to a running job 1."""
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Start job 2 on the other GPU of job 1's socket, or let all wait for that GPU; else plan as TOPO-AWARE-P."""
@@ -196,18 +196,18 @@ def _beside_job_1(profile: PerformanceProfile) -> PaperClaim:
     makespan, start = forced.summary()["makespan"], float(forced.jobs["start"][3])
     row = ClaimedQuantity(
         "1.7 own, what if",
-        "published list, TOPO-AWARE-P with job 2 forced beside job 1: makespan; start of job 3 (s)",
+        "published list, TOPO-AWARE-P with job 2 forced next to job 1: makespan; start of job 3 (s)",
         f"{MAKESPANS[3]}; {THIRD_STARTS:g}",
         series=("makespan", "start"),
     )
     values = f"{makespan:.1f}; {start:.1f}"
     note = (
-        f"without force, it places job 2 beside job {'1' if ours else '0'} and takes "
+        f"without force, it places job 2 next to job {'1' if ours else '0'} and takes "
         f"{free.summary()['makespan']:.1f} s, so the makespan depends on the neighbour of job 2, which is unknown for "
         "the prototype"
     )
     if not ours:
-        return row.not_comparable(values, f"TOPO-AWARE-P itself does not place job 2 beside job 1; {note}")
+        return row.not_comparable(values, f"TOPO-AWARE-P itself does not place job 2 next to job 1; {note}")
     rule = Ranges(
         ((MAKESPANS[3] - 10, MAKESPANS[3] + 10), (THIRD_STARTS - 5, THIRD_STARTS + 5)),
         None,

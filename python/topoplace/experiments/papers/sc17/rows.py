@@ -48,7 +48,7 @@ _LISTS: Final = {
 _BELOW: Final = (104, 158, 182, 0)
 # Run time on two GPUs of two sockets over two of one socket: AlexNet, then GoogLeNet, batch 1, 4, 64, 128.
 _SPREAD: Final = (1.249, 1.230, 1.019, 1.009, 1.028, 1.021, 0.996, 1.009)
-# Slowdown in % of AlexNet (row: batch 1, 4, 64, 128) beside AlexNet (column), 2 GPUs each, over packed GPUs alone ...
+# Slowdown in % of AlexNet (row: batch 1, 4, 64, 128) next to AlexNet (column), 2 GPUs each, over packed GPUs alone ...
 _OVER_PACK: Final = (
     *(31.8, 35.1, 24.1, 22.7, 25.9, 32.3, 28.9, 29.5),
     *(4.9, 0.7, 7.9, 6.9, -0.3, 1.2, 2.9, 2.1),
@@ -58,7 +58,7 @@ _OVER_SPREAD: Final = (
     *(5.5, 8.1, -0.6, -1.8, 2.3, 7.5, 4.8, 5.3),
     *(2.9, -1.1, 5.9, 4.9, -1.1, 0.3, 2.1, 1.3),
 )
-# Fig. 6, in %: tiny beside tiny, tiny beside big, small beside big, big beside big.
+# Fig. 6, in %: tiny next to tiny, tiny next to big, small next to big, big next to big.
 _FIG_6: Final = ((0, 0, 30.0), (0, 3, 24.0), (1, 3, 21.0), (3, 3, 0.0))
 _FIG_6_TOLERANCE: Final = 5.0
 _ARITHMETIC: Final = "computed from the same profile as the paper column: a check of arithmetic"

@@ -7,7 +7,7 @@ submission to end (its life). Our assumptions where the paper is silent:
   of campaigns depends on the hour of the day, the day of the week, and a random factor that changes over days.
 - Most jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
 - No two of most jobs fit on one node, because of the CPUs and memory they request. The others request a GPU, a few
-  CPUs and some memory. The R queue can place them beside each other and beside some of the large jobs.
+  CPUs and some memory. The R queue can place them next to each other and next to some of the large jobs.
 - Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 
 A random search found the numbers in `Habits`. It changed a few at a time and kept changes that brought the generated

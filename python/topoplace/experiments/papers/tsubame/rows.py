@@ -87,14 +87,14 @@ def copies() -> Iterator[PaperClaim]:
     yield ClaimedQuantity(
         "2.2",
         "time of one copy of 1 GB between GPUs by rCUDA over that inside a node, network idle",
-        "a lot more (6.38 beside 172 GB/s)",
+        "a lot more (6.38 against 172 GB/s)",
     ).identity(
         f"{ratio:.1f}", between(10.0, math.inf, "above 10"), ratio, note="the paper gives the speeds only"
     )
     implied = {name: [(s - 1) / (parts - 1) for parts, s in measured] for name, measured in _LAB.items()}
     yield ClaimedQuantity(
         "2.3",
-        "slowdown beside 6, and 8, streams; the share of time in the network that each implies",
+        "slowdown next to 6, and 8, streams; the share of time in the network that each implies",
         "Jacobi 1.01; LAMMPS 1.17, 1.78",
     ).not_comparable(
         "; ".join(f"{name} {listed((100 * s for s in shares), 1)} %" for name, shares in implied.items()),
@@ -106,20 +106,22 @@ def copies() -> Iterator[PaperClaim]:
 
 
 def _lammps() -> PaperClaim:
-    """Predict LAMMPS beside 8 streams from its slowdown beside 6, without hidden transfers, as we simulate."""
+    """Predict LAMMPS next to 8 streams from its slowdown next to 6, without hidden transfers, as we simulate."""
     slowdown = dict(_LAB["LAMMPS"])
     few, many = sorted(slowdown)
     slow, slower = slowdown[few], slowdown[many]
     predicted = 1 + (many - 1) * (slow - 1) / (few - 1)
     hidden = many - (slower - 1) * (many - few) / (slower - slow)
     return ClaimedQuantity(
-        "2.3 LAMMPS", "LAMMPS beside 8 streams, predicted from its slowdown beside 6", f"{slower:g}"
+        "2.3 LAMMPS", "LAMMPS next to 8 streams, predicted from its slowdown next to 6", f"{slower:g}"
     ).judged(
         f"{predicted:.2f}",
-        near(slower, tolerance=_NEAR_LAMMPS).or_order("above its slowdown beside 6", (slow + 1e-9, math.inf)),
+        near(slower, tolerance=_NEAR_LAMMPS).or_order(
+            "above its slowdown next to 6", (slow + 1e-9, math.inf)
+        ),
         predicted,
         note=f"by 1 + (k - 1) s as in row 2.3; if transfers overlap with computing until they take longer, the two "
-        f"values put that point at 1/{hidden:.1f} of the bandwidth, beside {hidden - 1:.1f} streams",
+        f"values put that point at 1/{hidden:.1f} of the bandwidth, next to {hidden - 1:.1f} streams",
     )
 
 
@@ -215,7 +217,7 @@ def means(study: TsubameStudy) -> PaperClaim:
     )
 
 
-# ---- section 4.2: G beside R --------------------------------------------------------------------------------
+# ---- section 4.2: G next to R --------------------------------------------------------------------------------
 
 
 def changes(study: TsubameStudy) -> Iterator[PaperClaim]:

@@ -85,7 +85,7 @@ class DisciplineQueue:
     def _admitted(self, decided: Decided[JobRecord]) -> Iterator[JobRecord]:
         """Yield the jobs in order, without those above the quota of their group and those that never fit.
 
-        At most `depth` jobs are yielded beside those that start.
+        At most `depth` jobs are yielded in addition to those that start.
         """
         left = self._discipline.depth + 1
         for record in self._in_order():

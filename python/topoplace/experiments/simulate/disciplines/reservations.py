@@ -80,7 +80,7 @@ class Timetable:
         self._cluster = cluster
 
     def reserve(self, job_id: str, job: JobGraph, seconds: float) -> Reservation | None:
-        """Reserve the earliest time in which the job fits beside all others for `seconds`; None if there is none."""
+        """Reserve the earliest time in which the job fits next to all others for `seconds`; None if there is none."""
         busy = self._used if job.takes_parts else self._touched
         for start in busy.starts(self._cluster.topology.num_gpus - job.num_tasks, seconds):
             placement = self._place(job_id, job, start, end_of(start, seconds))
@@ -115,7 +115,7 @@ class Timetable:
         return placement if all(self._holds(job_id, job, placement, moment) for moment in moments) else None
 
     def _holds(self, job_id: str, job: JobGraph, placement: Placement, moment: float) -> bool:
-        """Return True if a placement is possible beside what is reserved at this time."""
+        """Return True if a placement is possible next to what is reserved at this time."""
         with self._at(moment):
             try:
                 self._cluster.allocate(job_id, placement, job)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AroundModel:
     """A base for models that change the run times of another model, and leave its slowdowns and traffic as they are.
 
-    base: a model that computes run times, and slowdowns beside other jobs; `FixedTime` by default. ValueError for a
+    base: a model that computes run times, and slowdowns next to other jobs; `FixedTime` by default. ValueError for a
     `LinkModel`, whose transfers depend on each other.
     """
 

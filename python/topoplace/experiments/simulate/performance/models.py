@@ -39,7 +39,7 @@ class ColocationModel(PerformanceModel, Protocol):
     """An interface for models in which jobs on the same machine slow each other down while they run together."""
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the run time beside `neighbours` divided by `run_time`; it is above 0, and 1 means no effect."""
+        """Return the run time next to `neighbours` divided by `run_time`; it is above 0, and 1 means no effect."""
         ...
 
 
@@ -154,10 +154,10 @@ class MapaSlowdown:
 
 
 class ProfiledTime:
-    """A model that uses measured run times (SC'17): by placement class, and beside other jobs on the same sockets.
+    """A model that uses measured run times (SC'17): by placement class, and next to other jobs on the same sockets.
 
     A placement class is intra-socket, inter-socket or inter-machine. Alone, a job takes its base time multiplied by
-    solo_time(placement class) / ideal_time; ideal_time is the shortest solo time over all classes. Beside other jobs,
+    solo_time(placement class) / ideal_time; ideal_time is the shortest solo time over all classes. Next to other jobs,
     only the neighbour on a shared socket that slows it down most counts, as only pairs of jobs were measured.
 
     A job without a profile takes its base time and slows no other job down. A job that was not measured takes its base

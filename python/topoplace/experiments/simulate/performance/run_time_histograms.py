@@ -69,7 +69,7 @@ class RunTimeHistograms(AroundModel):
     """A performance model that draws each job's base time from the histogram of its application.
 
     An application is the name in `JobGraph.profile`; a job without a histogram keeps its base time. What a job then
-    takes on its placement, and beside other jobs, is up to `base`.
+    takes on its placement, and next to other jobs, is up to `base`.
 
     histograms: by application. base: as of `AroundModel`. ValueError for what is no `RunTimeHistogram`.
     """

@@ -1,4 +1,4 @@
-"""Results of simulations in files: their columns, the placements beside them, and tables as Parquet or CSV.
+"""Results of simulations in files: their columns, the placements next to them, and tables as Parquet or CSV.
 
 To change:
 

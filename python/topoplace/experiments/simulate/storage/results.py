@@ -1,7 +1,7 @@
 """Results of simulations as columns, with a row per job, and back.
 
 There are the columns of `Result.jobs`, a column `score.NAME` for each score, and further ones that `load` needs. The
-topology, the policy's name, the seed, the options and the different job graphs are JSON beside them. Nothing is lost:
+topology, the policy's name, the seed, the options and the different job graphs are JSON next to them. Nothing is lost:
 `load` returns an equal result.
 """
 
@@ -42,7 +42,7 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
     **{"slowdown": FLOAT, "slowdown_with_wait": FLOAT, "min_utility": FLOAT, "num_gpus": INT},
     **{"gpu_fraction": FLOAT, "bandwidth_sensitive": FLAG, "profile": TEXT, "gpus": INTS},
     **{"postponed": INT, "rejected": TEXT, "moves": INT, "preemptions": INT},
-    # Beside the columns of `Result.jobs`:
+    # In addition to the columns of `Result.jobs`:
     **{"base_time": FLOAT, "requested_time": FLOAT, "transfers": TEXT, "graph": INT},
     **{
         "placed": FLAG,
@@ -118,7 +118,7 @@ def _table(result: Result) -> tuple[dict[str, Kind], dict[str, list[Any]], dict[
 
 
 def _further(record: JobRecord, graphs: dict[JobGraph, int]) -> dict[str, Any]:
-    """Return what a record has beside its row in `Result.jobs`; job graphs get numbers in `graphs`."""
+    """Return what a record has in addition to its row in `Result.jobs`; job graphs get numbers in `graphs`."""
     submitted, placement = record.submitted, record.placement
     transfers = submitted.transfers
     row: dict[str, Any] = {

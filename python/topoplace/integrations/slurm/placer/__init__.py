@@ -1,4 +1,4 @@
-"""The placer beside slurmctld: it reads Slurm's state, lets a policy decide, and tells Slurm.
+"""The placer next to slurmctld: it reads Slurm's state, lets a policy decide, and tells Slurm.
 
 One cycle of `Placer` is a row of small parts:
 

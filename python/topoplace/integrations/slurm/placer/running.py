@@ -19,7 +19,7 @@ _RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 def alive_file(journal: str | os.PathLike[str]) -> Path:
-    """Return the file beside a journal that a running placer touches in each cycle."""
+    """Return the file next to a journal that a running placer touches in each cycle."""
     return Path(f"{os.fspath(journal)}.alive")
 
 

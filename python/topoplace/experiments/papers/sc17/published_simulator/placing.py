@@ -185,7 +185,7 @@ class SimulatedPlacer:
         )
 
     def job_utility(self, name: str, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour]) -> float:
-        """Return the utility to the job (0 to 1, larger is better) of some GPUs of a machine beside `neighbours`."""
+        """Return the utility to the job (0 to 1, larger is better) of some GPUs of a machine next to `neighbours`."""
         communication = communication_scaled(len(gpus), communication_of(gpus, frozenset(GPUS), ()))
         return utility.job_utility(communication, self.interference(name, gpus, neighbours))
 
@@ -194,8 +194,8 @@ class SimulatedPlacer:
     def interference(self, name: str, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour]) -> float:
         """Return the interference that a job on `gpus` would suffer from its neighbours, as a cost.
 
-        Each neighbour on the job's sockets gives a ratio: the job's time alone over its time beside that neighbour. The
-        ratios below 1 are added up and divided by the number of all neighbours on the machine. Without such a ratio,
+        Each neighbour on the job's sockets gives a ratio: the job's time alone over its time next to that neighbour.
+        The ratios below 1 are added up and divided by the number of all neighbours on the machine. Without such a ratio,
         the result is the small constant MIN_COST.
         """
         sockets = sockets_of(gpus)
@@ -212,7 +212,7 @@ class SimulatedPlacer:
     def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[SimulatedNeighbour]) -> float:
         """Return the mean interference, as a cost, that a job on `gpus` would cause to the neighbours on its sockets.
 
-        A neighbour's interference is its time alone over its time beside the job; ratios of 1 or more are left out.
+        A neighbour's interference is its time alone over its time next to the job; ratios of 1 or more are left out.
         The two jobs' numbers of GPUs are mixed up, a mistake of the published code that is repeated here.
         """
         sockets = sockets_of(gpus)

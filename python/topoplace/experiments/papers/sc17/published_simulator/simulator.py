@@ -4,7 +4,7 @@ The original behaves in ways that the paper does not mention; this module repeat
 
 - Time advances in steps of 1.1 s, added up in floating point. A submission is rounded up to a step. Of several rounded
   submissions that are due, a step takes only the earliest. Jobs start before finished jobs leave.
-- The run time of a job is the largest of three: alone in one socket, alone as placed, and beside each job that ever
+- The run time of a job is the largest of three: alone in one socket, alone as placed, and next to each job that ever
   shared a socket with it. It never shrinks again, and nothing else slows a job down.
 - FCFS (first come, first served) and BF (best fit) start a job only if machine 0 has enough free GPUs. They then use
   the last machine that has enough. FCFS fills sockets in order, BF the socket with fewer free GPUs first. BF also
@@ -72,7 +72,7 @@ class Job:
     submit: float
     """Time of the step in which the scheduler sees the job."""
     time: float
-    """Run time, which grows when jobs that slow this one down start beside it."""
+    """Run time, which grows when jobs that slow this one down start next to it."""
     start: float | None = None
     end: float | None = None
     machine: int | None = None
@@ -184,7 +184,7 @@ def simulate(
 
     profile: measured run times, alone and in pairs. policy: fcfs, bf, topo-aware or topo-aware-p.
     python2: iterate over dictionaries as CPython 2.7, which the authors used; else in the order of insertion, as
-    Python 3 does. This matters if several jobs are submitted at once, or if a job starts beside another in the step
+    Python 3 does. This matters if several jobs are submitted at once, or if a job starts next to another in the step
     in which the other finishes.
 
     Jobs with equal submission times are submitted in the order of the rows. The published program orders them by the
@@ -335,7 +335,7 @@ class _Simulation:
         return ended
 
     def _time(self, job: Job, machine: _SimulatedMachine) -> float:
-        """Return a job's run time in seconds: the largest of its current one and those measured beside its neighbours.
+        """Return a job's run time in seconds: the largest of its current one and those measured next to its neighbours.
 
         Only jobs on the same sockets count as neighbours.
         """
