@@ -90,7 +90,7 @@ def count(program: Path) -> dict[str, int]:
 
 
 def count_one(program: Path, name: str, folder: Path) -> int:
-    """Return the instructions of one case, in a process of its own: what ran before would change them."""
+    """Return the instructions of one case, in its own process: what ran before would change them."""
     profile = folder / name
     run(
         "valgrind",

@@ -46,7 +46,7 @@ def run(*words: str, folder: Path, environment: dict[str, str] | None = None) ->
 
 
 class Apt:
-    """apt with the sources of Debian 12 in lists of its own, from where this host has its packages."""
+    """apt with the sources of Debian 12 in its own lists, from where this host has its packages."""
 
     def __init__(self, work: Path) -> None:
         self._work = work

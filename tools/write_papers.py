@@ -18,7 +18,7 @@ from pathlib import Path
 
 from topoplace.experiments.papers import page, record
 from topoplace.experiments.papers.record import Record
-from topoplace.experiments.report.interval_plot import beside_paper
+from topoplace.experiments.report.interval_plot import against_paper
 from topoplace.experiments.simulate.processes import Runner
 
 NAMES = ("mapa", "sc17", "tsubame", "gpuaas", "drmaestro")
@@ -71,7 +71,7 @@ def write(folder: Path) -> None:
         papers.append(paper)
         records[name] = record.read(FOLDER / f"{name}.json")
         picture = f"{name}.svg"
-        beside_paper(page.compared(records[name].rows), folder / picture)
+        against_paper(page.compared(records[name].rows), folder / picture)
         text = page.page(paper, records[name], [picture])
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(page.index(papers, records), encoding="utf-8")

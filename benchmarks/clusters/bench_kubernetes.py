@@ -1,6 +1,6 @@
 """Pods on 12,500 nodes of 8 GPUs, 90 % of them busy: the decision, and from the watch event to the binding.
 
-`python benchmarks/clusters/bench_kubernetes.py`. The API server is simulated and runs in a process of its own; its time
+`python benchmarks/clusters/bench_kubernetes.py`. The API server is simulated and runs in its own process; its time
 is a part of what is measured: from the moment at which it creates a pod until the last pod of the group is bound.
 """
 

@@ -255,7 +255,7 @@ std::string_view attach(ClusterState& state, const std::string& job, const Proce
 // The context manager of a block whose changes are undone, always or where it ends with an exception.
 //
 // It is native so that no interrupt can come between the end of the block and the rollback: Python handles
-// signals only between instructions of its own.
+// signals only between its own instructions.
 class Transaction {
   public:
     Transaction(py::object cluster, ClusterState& state, bool always_undo)

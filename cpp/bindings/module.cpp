@@ -1,4 +1,4 @@
-// Registers the parts of the extension; each part lives in a bind_*.cpp of its own.
+// Registers the parts of the extension; each has its own bind_*.cpp.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 

@@ -67,15 +67,15 @@ std::string with_type(PyObject* exception) {
     return message.empty() ? type : type + ": " + message;
 }
 
-topoplace_status told(char** error, topoplace_status status, const std::string& message) {
+topoplace_status reported(char** error, topoplace_status status, const std::string& message) {
     if (error != nullptr) *error = strdup(message.c_str());
     return status;
 }
 
-topoplace_status told_of_python(char** error) {
+topoplace_status reported_of_python(char** error) {
     const Ref exception = taken();
     const topoplace_status status = status_of(exception.get());
-    return told(error, status,
+    return reported(error, status,
                 status == TOPOPLACE_FAILED ? with_type(exception.get()) : text_of(exception.get()));
 }
 
@@ -88,13 +88,13 @@ topoplace_status described(char** error) noexcept {
         try {
             throw;
         } catch (const Failure& failure) {
-            return told(error, failure.status, failure.what());
+            return reported(error, failure.status, failure.what());
         } catch (const PythonError&) {
-            return told_of_python(error);
+            return reported_of_python(error);
         } catch (const std::bad_alloc&) {
-            return told(error, TOPOPLACE_OUT_OF_MEMORY, "out of memory");
+            return reported(error, TOPOPLACE_OUT_OF_MEMORY, "out of memory");
         } catch (const std::exception& failure) {
-            return told(error, TOPOPLACE_FAILED, failure.what());
+            return reported(error, TOPOPLACE_FAILED, failure.what());
         }
     } catch (...) {  // while the text was made
         return TOPOPLACE_OUT_OF_MEMORY;

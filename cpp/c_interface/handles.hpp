@@ -58,7 +58,7 @@ void give(Handle** out, Handle* made) {
 }
 
 // Returns what a handle stands for; throws Failure unless the handle is alive and of its kind. The result is
-// a reference of its own: another thread may free the handle as soon as this one lets Python run.
+// its own reference: another thread may free the handle as soon as this one lets Python run.
 template <class Handle>
 Ref object_of(const Handle* handle, const char* name) {
     if (handle == nullptr) throw bad_argument(std::string(name) + " is NULL");

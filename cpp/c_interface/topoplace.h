@@ -159,7 +159,7 @@ TOPOPLACE_API topoplace_status topoplace_cluster_new(const topoplace_topology* c
                                                      size_t count, const char* options,
                                                      topoplace_cluster** cluster, char** error);
 
-/* Give the topology of the cluster, as a handle of its own. */
+/* Give the topology of the cluster, as its own handle. */
 TOPOPLACE_API topoplace_status topoplace_cluster_topology(const topoplace_cluster* cluster,
                                                           topoplace_topology** topology, char** error);
 

@@ -79,7 +79,7 @@ class Case {
         }
         targets_.push_back(added);
     }
-    // A task of its own, or enough of them for the hubs they choose to keep account of them.
+    // Its own task, or enough of them for the hubs they choose to keep account of them.
     void tasks() {
         const Rows options{any(targets_), any(targets_), any(sinks_)};
         const Values costs{cost(), cost(), cost() + 9 * unit_};

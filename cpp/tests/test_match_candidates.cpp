@@ -1,4 +1,4 @@
-// Enumeration where each pattern vertex has candidates of its own, against filtering every mapping.
+// Enumeration where each pattern vertex has its own candidates, against filtering every mapping.
 #include <algorithm>
 #include <vector>
 

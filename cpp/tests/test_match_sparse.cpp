@@ -21,7 +21,7 @@ namespace {
 
 using Vertices = std::vector<std::int32_t>;
 
-// `degree` edges a vertex, with `kinds` different weights; 0 gives each edge a weight of its own.
+// `degree` edges a vertex, with `kinds` different weights; 0 gives each edge its own weight.
 Graph random_graph(Random& random, std::int32_t size, std::int32_t degree, std::int32_t kinds) {
     std::vector<Edge> edges;
     std::vector<std::int64_t> seen;
@@ -44,7 +44,7 @@ const std::vector<Graph>& patterns() {
         {4, edges({{0, 1}, {1, 2}, {2, 3}, {3, 0}})},
         {4, edges({{0, 1}, {0, 2}, {0, 3}})},
         {4, edges({{0, 1}, {2, 3}})},
-        {4, edges({{0, 1}, {1, 2}, {0, 2}})},  // and a vertex of its own
+        {4, edges({{0, 1}, {1, 2}, {0, 2}})},  // and an isolated vertex
         {5, edges({{3, 1}, {1, 4}, {4, 0}, {0, 2}})},
         {5, edges({{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 4}})},
         {6, edges({{0, 1}, {1, 2}, {3, 4}, {4, 5}, {0, 3}, {1, 4}, {2, 5}})},

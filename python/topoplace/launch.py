@@ -145,12 +145,12 @@ def _by_host(placement: Placement) -> dict[str, list[int]]:
     return found
 
 
-def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> LaunchDevice:
-    """Return GPU `index` as the processes on `machine` see it; these processes use the GPUs `next to`."""
+def _seen(placement: Placement, index: int, used: Sequence[int], machine: str) -> LaunchDevice:
+    """Return GPU `index` as the processes on `machine` see it; these processes use the GPUs `used`."""
     own = placement.topology.gpus[index].machine
     if index in placement.remote:
         return LaunchDevice(own, _device(placement, index, [index]), remote=True)
-    local = [gpu for gpu in beside if gpu not in placement.remote]
+    local = [gpu for gpu in used if gpu not in placement.remote]
     lent = any(placement.topology.gpus[gpu].machine != machine for gpu in local)
     return LaunchDevice(
         own, _uuid(placement, index) if lent else _device(placement, index, local), remote=False
@@ -172,12 +172,12 @@ def _slice_uuid(placement: Placement, gpu: int, slices: Mapping[tuple[int, int],
     return _checks.text(slices[gpu, start], f"devices[{gpu}, {start}]", AllocationError)
 
 
-def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
-    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `next to` is a MIG slice.
+def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
+    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `used` is a MIG slice.
 
     AllocationError if the UUID is needed but unknown.
     """
-    if any(placement.topology.gpus[other].parent for other in beside):
+    if any(placement.topology.gpus[other].parent for other in used):
         return _uuid(placement, index)
     return str(device_numbers(placement.topology)[index])
 

@@ -120,7 +120,7 @@ print(check_policy(Mine, states=0))
 
 
 def _run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program as a script of its own, and return what it printed."""
+    """Run a program as its own script, and return what it printed."""
     path = folder / "program.py"
     path.write_text(program, "utf-8")
     command = [sys.executable, str(path)]

@@ -140,12 +140,12 @@ def test_a_text_as_printed_leaves_nothing_out(text: str, command: str) -> None:
         ),
         (
             "Name=gpu File=/dev/nvidia[0-3]\nName=gpu File=/dev/nvidia[3-5]\n",
-            "line 2: File '/dev/nvidia3' is that of line 1 too; each GPU has a file of its own",
+            "line 2: File '/dev/nvidia3' is that of line 1 too; each GPU has its own file",
         ),
         (
             "NodeName=n[0-1] Name=gpu File=/dev/nvidia0\nSwitchName=s0 Nodes=n[0-1]\n",
             "line 2: 'SwitchName' is not a key of this file; it is one of topology.conf: "
-            "give each file as a text of its own",
+            "give each file as its own text",
         ),
     ],
 )

@@ -283,7 +283,7 @@ def test_other_candidates_share_four_million_nodes_by_the_size_of_the_job() -> N
 
 
 def test_sets_of_gpus_that_no_nodes_are_left_for_are_not_searched_and_nothing_is_proven() -> None:
-    """The job must be on one of three machines that no fabric joins, each a set of GPUs of its own."""
+    """The job must be on one of three machines that no fabric joins, each a set of its own GPUs."""
     topology = tp.Topology.from_links(6, [], 12.0, machines=["a", "a", "b", "b", "c", "c"])
     job = tp.JobGraph.ring(2).with_(single_machine=True)
     for nodes, searched in ((150, 2), (200, 2), (201, 3)):

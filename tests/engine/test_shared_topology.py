@@ -25,7 +25,7 @@ def quick_switches() -> Iterator[None]:
 
 
 def decisions(topology: tp.Topology, name: str) -> list[object]:
-    """Fill a cluster of its own, and return what the policy decided."""
+    """Fill its own cluster, and return what the policy decided."""
     cluster, policy = tp.Cluster(topology), tp.policies.get(name)
     decided: list[object] = []
     for number, size in enumerate((2, 3, 1, 4, 2, 3, 5, 1)):

@@ -485,7 +485,7 @@ def test_plans_never_give_anything_twice(
 @pytest.mark.parametrize("disaggregate", [True, False])
 @pytest.mark.parametrize("processes", [1, 2, 4])
 def test_tasks_apart_share_no_machine_in_any_way(processes: int, *, disaggregate: bool) -> None:
-    """Each task has a process of its own, on the machine of its GPU, however many processes the job states."""
+    """Each task has its own process, on the machine of its GPU, however many processes the job states."""
     cluster = tp.Cluster(firestones(5), HostResources(10, 512.0))
     cluster.allocate("no GPU", [0, 1, 2, 3])
     job = tp.JobGraph.ring(4).with_(cpus=8, memory_gb=8.0, processes=processes, anti_affinity=True)

@@ -1,4 +1,4 @@
-"""The command `topoplace`, in the process of the test or in one of its own."""
+"""The command `topoplace`, in the process of the test or in its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(
 
 
 def run_process(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+    """Run the command in its own process."""
     command = [COMMAND, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd, timeout=120)
 

@@ -177,7 +177,7 @@ def _islands() -> tp.Cluster:
 
 
 def _rails() -> tp.Cluster:
-    """Return machines each of whose GPUs has a network adapter of its own, on rails; one has adapters for pairs."""
+    """Return machines each of whose GPUs has its own network adapter, on rails; one has adapters for pairs."""
     machine = replace(_PAIRS, nics=tuple(_nic(rail, {rail}) for rail in range(4)))
     other = replace(_SLOW, nics=(_nic(0, {0, 1}), _nic(1, {2, 3})))
     machines = {"r0": machine, "r1": machine, "odd": other, "r2": machine, "r3": machine}

@@ -1,4 +1,4 @@
-"""A busy toy cluster with `topoplace slurm run` in a process of its own, which is killed at random moments."""
+"""A busy toy cluster with `topoplace slurm run` in its own process, which is killed at random moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of the C++ library that the C++ tests execute, counted by gcov in a build of its own (build/coverage)."""
+"""Lines of the C++ library that the C++ tests execute, counted by gcov in its own build (build/coverage)."""
 
 from __future__ import annotations
 

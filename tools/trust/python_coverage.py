@@ -115,7 +115,7 @@ def section(kept: Kept) -> str:
 
 Measured by coverage.py under Python {kept["python"]}, with one run of the Python tests (`--hypothesis-seed=0`). It
 leaves out `{UNRECORDED}`, whose interrupts cannot be recorded{others}.
-Programs that a test starts count, unless the test gives them an environment of its own or kills them. A branch is a way
+Programs that a test starts count, unless the test gives them its own environment or kills them. A branch is a way
 from one line to another; one that is never taken is a case that no test tries.
 
 Not counted are the compiled module `_core`, blocks under `if TYPE_CHECKING`, which never run, and the bodies `...` of

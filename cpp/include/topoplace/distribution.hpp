@@ -22,7 +22,7 @@ namespace topoplace::mapping {
 struct DistributeParams {
     std::span<const std::int32_t> room{};  // the most tasks that each block may have
     std::span<const double> distance{};    // blocks x blocks, row-major
-    std::int32_t starts = 4;               // bisections, each with a seed of its own
+    std::int32_t starts = 4;               // bisections, each with its own seed
     std::uint64_t seed = 0;                // of the first one
     StopCondition stop{};
 };

@@ -24,7 +24,7 @@ constexpr std::int32_t kMaxTerminals = 1 << 12;
 
 std::invalid_argument wrong(const std::string& what) { return std::invalid_argument(what); }
 
-// The vertices that take part, and their arcs in a flow network with a source of its own.
+// The vertices that take part, and their arcs in a flow network with its own source.
 class Network {
   public:
     Network(const TerminalGraph& graph, const CutParams& params)

@@ -193,7 +193,7 @@ class Growth {
         ++flows_;
         return flow_.run(source(), to, others + most) - others;
     }
-    // Lets the source feed what each batch that waits has reached, through a vertex of its own.
+    // Lets the source feed what each batch that waits has reached, through its own vertex.
     std::int64_t feed_waiting() {
         std::int64_t fed = 0;
         for (std::size_t i = 0; i < waiting_.size(); ++i) {

@@ -45,7 +45,7 @@ class Assignment {
         for (const double cost : costs_) largest = std::max(largest, std::abs(cost));
         return 1e-9 * largest;
     }
-    // Every row has a column of its own; prices are a dual solution, tight where rows are assigned. Roundings
+    // Every row has its own column; prices are a dual solution, tight where rows are assigned. Roundings
     // aside.
     bool is_optimal(double total) const {
         const double rounding = this->rounding();

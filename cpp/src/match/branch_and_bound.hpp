@@ -112,7 +112,7 @@ class BranchAndBound {
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
         return root_bound(plan, usable, floor, [](typename S::State&) {});
     }
-    // limit: told the state of the root, which it may make more narrow.
+    // limit: gets the state of the root, which it may make more narrow.
     template <std::invocable<typename S::State&> Limit>
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor, Limit&& limit) {
         plan_ = &plan;

@@ -198,7 +198,7 @@ class Search {
         refine(fine, division, memory_.refine, meter_, result_);
     }
 
-    // Each division once more through coarser levels of its own, whose clusters do not cross it.
+    // Each division once more through its own coarser levels, whose clusters do not cross it.
     void cycle(const RefineTask& task, std::vector<Division>& pool) {
         for (std::int32_t i = 0; i < params_.cycles && !meter_.stopped(); ++i) {
             for (Division& division : pool) {

@@ -5,7 +5,7 @@ The format is:
     topoplace-cluster 2 SHA-256 of the next two lines
     the topology as JSON
     the job graphs by id, or [job graphs, host resources], as JSON
-    the native state, which has a checksum of its own
+    the native state, which has its own checksum
 """
 
 from __future__ import annotations

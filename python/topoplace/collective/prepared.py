@@ -132,7 +132,7 @@ def are_on_one_machine(topology: Topology, gpus: Sequence[int]) -> bool:
 
 
 def one_machine(topology: Topology, gpus: Collection[int]) -> tuple[Topology, Sequence[int]]:
-    """Return the machine of `gpus` as a topology of its own, and their numbers on it.
+    """Return the machine of `gpus` as its own topology, and their numbers on it.
 
     ValueError as for `checked_gpus`, and for GPUs of several machines.
     """

@@ -383,12 +383,12 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
         wishes.append(" on one machine")
     if job.anti_affinity:
         wishes.append(" on different machines")
-    beside = [f"{job.cpus} CPUs"] if job.cpus else []
-    beside += [f"{job.memory_gb:g} GB of host memory"] if job.memory_gb else []
+    amounts = [f"{job.cpus} CPUs"] if job.cpus else []
+    amounts += [f"{job.memory_gb:g} GB of host memory"] if job.memory_gb else []
     if not job.num_tasks:
-        return f"needs {' and '.join(beside)}"
+        return f"needs {' and '.join(amounts)}"
     if hosts:
-        wishes.append(f" with {' and '.join(beside)} next to them" if beside else "")
+        wishes.append(f" with {' and '.join(amounts)} next to them" if amounts else "")
     return f"needs {share}{job.num_tasks}{''.join(wishes)}"
 
 

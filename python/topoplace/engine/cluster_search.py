@@ -1,6 +1,6 @@
 """Run a policy of one search on a cluster: once for each condition of machines, or over the machines of a split.
 
-The search sees the machine, or the machines of a split, as a cluster of its own, in which GPUs that are not free are
+The search sees the machine, or the machines of a split, as its own cluster, in which GPUs that are not free are
 drained.
 """
 

@@ -310,7 +310,7 @@ class Failures:
 
 
 def queue_walk(policy: object, cluster: Cluster) -> QueueWalk | None:
-    """Return how a policy of the engine decides job after job; None for other policies, and for a `plan` of its own."""
+    """Return how a policy of the engine decides job after job; None for others, and for one with its own `plan`."""
     own = getattr(getattr(policy, "plan", None), "__func__", None)
     return (
         QueueWalk(policy, cluster) if isinstance(policy, PolicyDriver) and own is PolicyDriver.plan else None

@@ -110,7 +110,7 @@ class SearchPolicy(PolicyDriver):
     def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
         """Return the sort key by which the best placements of different machines compare; by default their `order`.
 
-        machine: the machine as a cluster of its own, before the placement.
+        machine: the machine as its own cluster, before the placement.
         """
         return self._checked_order(job, placement)
 

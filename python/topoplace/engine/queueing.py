@@ -141,7 +141,7 @@ class BatchWalk:
     """A walk along a queue in batches. A batch takes jobs, oldest first, and skips those that exceed what is left free.
 
     A job that cannot be placed is not tried again in this walk, and nor are jobs with the same request. But if jobs of
-    its batch disturbed each other, it is first tried once more in a batch of its own. A batch has no more jobs of one
+    its batch disturbed each other, it is first tried once more in its own batch. A batch has no more jobs of one
     group than the rule sees room for. So its size depends on what is free, and not on how many jobs wait.
 
     repeat: False to decide one batch only.

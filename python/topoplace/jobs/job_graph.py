@@ -87,7 +87,7 @@ class JobGraph:
     group: str | None = None
     """The user or group whose share and quota of a queue count."""
     mig: str | None = None
-    """MIG profile, such as "1g.10gb": each task gets a slice of it, on a GPU of its own. Links between slices count as
+    """MIG profile, such as "1g.10gb": each task gets a slice of it, on its own GPU. Links between slices count as
     those between their GPUs."""
 
     @property

@@ -55,9 +55,9 @@ class PerformanceProfile:
                 )
         placed = self.colocation_placement
         alone = [_solo_run(key, seconds) for key, seconds in self.solo.items()]
-        beside = [_pair_run(pair, time, placed.get(pair)) for pair, time in self.colocation.items()]
+        shared = [_pair_run(pair, time, placed.get(pair)) for pair, time in self.colocation.items()]
         solo = {_solo_key(run): run.seconds for run in alone if run.seconds > 0}
-        pairs = {_pair_key(run): run for run in beside if run.seconds > 0}
+        pairs = {_pair_key(run): run for run in shared if run.seconds > 0}
         keep(self, "solo", MappingProxyType(dict(sorted(solo.items()))))
         keep(self, "colocation", MappingProxyType({pair: pairs[pair].seconds for pair in sorted(pairs)}))
         known = {pair: run.placement for pair, run in sorted(pairs.items()) if run.placement}
@@ -74,15 +74,15 @@ class PerformanceProfile:
         """
         percentile = _checks.real(percentile, "percentile", ValueError, high=100.0)
         alone: defaultdict[Solo, list[float]] = defaultdict(list)
-        beside: defaultdict[tuple[Pair, str | None], list[float]] = defaultdict(list)
+        shared: defaultdict[tuple[Pair, str | None], list[float]] = defaultdict(list)
         for run in measurements:
             _checks.instance(run, Measurement, "measurements", ValueError)
             if run.seconds > 0 and run.other is None:
                 alone[_solo_key(run)].append(run.seconds)
             elif run.seconds > 0:
-                beside[_pair_key(run), run.placement].append(run.seconds)
+                shared[_pair_key(run), run.placement].append(run.seconds)
         solo = cls({key: float(np.percentile(times, percentile)) for key, times in alone.items()})
-        pairs = [(*key, float(np.percentile(times, percentile))) for key, times in beside.items()]
+        pairs = [(*key, float(np.percentile(times, percentile))) for key, times in shared.items()]
         # Among entries of one pair, the last one, with the largest slowdown, stays in the dicts below.
         pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)
         placed = {pair: placement for pair, placement, _ in pairs}

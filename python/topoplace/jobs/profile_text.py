@@ -116,10 +116,10 @@ def write_csv(measurements: Iterable[Measurement]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for run in measurements:
-        beside = ("", "", "") if run.other is None else (*_split_name(run.other), run.other_gpus)
+        other = ("", "", "") if run.other is None else (*_split_name(run.other), run.other_gpus)
         kind = "solo" if run.other is None else "collocation"
         writer.writerow(
-            (kind, *_split_name(run.name), run.num_gpus, run.placement or "", *beside, repr(run.seconds))
+            (kind, *_split_name(run.name), run.num_gpus, run.placement or "", *other, repr(run.seconds))
         )
     return text.getvalue()
 

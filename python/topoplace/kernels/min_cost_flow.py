@@ -162,7 +162,7 @@ def min_cost_flow(
 
     The sum of `supply` decides what a demand means. If it is 0, every demand is met exactly. If it is negative, demands
     exceed supplies: all supplies are sent, and each demand is only an upper limit. Its node may receive less, even if
-    the arcs could bring it more, and may send units of its own where negative costs pay for it. If the sum is positive,
+    the arcs could bring it more, and may send its own units where negative costs pay for it. If the sum is positive,
     the network is infeasible.
 
     algorithm: "auto" chooses the method expected to be fastest; if `structure` is True and there is no usable

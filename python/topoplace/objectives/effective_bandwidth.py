@@ -51,7 +51,7 @@ _MAX_LINKS: Final = 2**53
 def is_outside_range(placement: Placement) -> bool:
     """Return True if a placement's prediction is no bandwidth: one that is extrapolated, or not positive.
 
-    A policy without a model of its own need not say whether it extrapolates: its prediction is by MAPA's coefficients.
+    A policy without its own model need not say whether it extrapolates: its prediction is by MAPA's coefficients.
     """
     scores = placement.scores
     if "effective_bandwidth" not in scores:

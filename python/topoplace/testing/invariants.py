@@ -53,7 +53,7 @@ def check_policy(
     jobs: by default patterns of 1 to 5 tasks, jobs with each requirement, and a chain of 32 tasks.
     states: besides the idle cluster, how many busy clusters to try for each topology. The first has no free GPU. In the
     others, jobs hold random GPUs and others are drained; every second one knows its hosts, as the idle cluster does.
-    These clauses are checked for each case; GPUs that no job can have, in any case, are told before other faults:
+    These clauses are checked for each case; GPUs that no job can have, in any case, are reported before other faults:
     - `place` returns None or a placement with one free GPU per task, which meets the job's requirements and fits the
       hosts, or raises ValueError naming a requirement. Known scores are true (`check_placement`).
     - A placement that claims to be optimal is not worse than any other (`better_placement`); small cases only.
@@ -158,7 +158,7 @@ class _CheckRun:
         return found
 
     def _gpu_fault(self) -> str | None:
-        """Return the first placement of any case whose GPUs cannot be had; it is told before lighter faults."""
+        """Return the first placement of any case whose GPUs cannot be had; it is reported before lighter faults."""
         checks = (check for cluster in self.clusters for check in self._checks(cluster, cluster.snapshot()))
         return next(filter(None, (check.gpu_fault() for check in checks)), None)
 

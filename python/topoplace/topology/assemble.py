@@ -245,7 +245,7 @@ def _inner_hosts(label: str, part: Topology) -> list[_Host]:
     if crossing is not None or part.components:
         raise TopologyError(
             f"machine {_checks.shown(label)} is a topology of {part.num_machines} machines with links between them; "
-            "give each machine as a topology of its own"
+            "give each machine as its own topology"
         )
     levels = part.levels
     tiling = part.tiling if part.tiling is not None and not part.tiling.uuids else None

@@ -44,7 +44,7 @@ def members(level: Level, template_of: Sequence[int]) -> list[int]:
 def best(level: Level, ports: Ports, network: float) -> Link:
     """Return the link between two GPUs that both have the fastest port into `level`; NONE without a port or a speed.
 
-    network: GB/s of a level without a speed of its own.
+    network: GB/s of a level without its own speed.
     """
     if level.kind is LinkKind.NETWORK:
         return link_between(level, PLUGGED, PLUGGED, network)
@@ -94,7 +94,7 @@ def _nvlinks_of_model(level: Level, model: str | None) -> Link:
 def link_between(level: Level, one: Link, other: Link, network: float) -> Link:
     """Return the link between two ports of one domain of `level`; the slower port decides.
 
-    network: GB/s of a level without a speed of its own. Returns NONE if a port is missing or the speed is 0.
+    network: GB/s of a level without its own speed. Returns NONE if a port is missing or the speed is 0.
     """
     if NONE in (one, other):
         return NONE

@@ -87,8 +87,8 @@ def maker_of(topology: Topology, gpu: int) -> Maker:
         return _BY_NAME.get(device.maker, Maker.UNKNOWN)
     if (maker := of_model(device.model)) is not None:
         return maker
-    beside = topology.gpus_of[device.machine]
-    kinds = (topology.link(gpu, other).kind for other in beside if other != gpu)
+    neighbours = topology.gpus_of[device.machine]
+    kinds = (topology.link(gpu, other).kind for other in neighbours if other != gpu)
     return next((_OF_KIND[kind] for kind in kinds if kind in _OF_KIND), None) or _of_rest(device)
 
 

@@ -324,7 +324,7 @@ class Topology:
         return (0,) if self.tiling is None else self.tiling.template_of
 
     def machine(self, name: str) -> Topology:
-        """Return the machine called `name` as a topology of its own; TopologyError if there is none.
+        """Return the machine called `name` as its own topology; TopologyError if there is none.
 
         If it is joined to other machines without a fabric, the result has the links of its pairs but no components, and
         the partitions inside the machine; TopologyError if all partitions lie elsewhere.
@@ -336,7 +336,7 @@ class Topology:
         return self if self.num_machines == 1 else self._cut_out(name)
 
     def template(self, machine: int) -> Topology:
-        """Return a machine, given by number, as a topology of its own in which names and UUIDs mean nothing.
+        """Return a machine, given by number, as its own topology in which names and UUIDs mean nothing.
 
         Equal machines of a cluster share it.
         """

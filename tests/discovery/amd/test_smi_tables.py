@@ -146,7 +146,7 @@ STATES = st.sampled_from(("ENABLED", "DISABLED", "N/A"))
 @pytest.mark.parametrize("is_json", [False, True])
 @given(st.lists(STATES, min_size=12, max_size=12))
 def test_a_disabled_xgmi_link_is_none(is_json: bool, states: list[str]) -> None:
-    """Every pair of four GPUs has xGMI; each direction of a pair has a state of its own."""
+    """Every pair of four GPUs has xGMI; each direction of a pair has its own state."""
     given_of = dict(zip(permutations(range(4), 2), states, strict=True))
     topology = smi_tables.parse((hive_json if is_json else hive_tables)(given_of), "MI300X")
     both = {(u, v): {given_of[u, v], given_of[v, u]} for u, v in combinations(range(4), 2)}

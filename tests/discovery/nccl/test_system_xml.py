@@ -185,7 +185,7 @@ def test_bad_masks_and_lengths() -> None:
 
 
 def hosts(*texts: str) -> str:
-    """One file with the processors of several, each of a host of its own."""
+    """One file with the processors of several, each of its own host."""
     bodies = [text[text.index("<cpu") : text.rindex("</system>")] for text in texts]
     marked = [body.replace("<cpu", f'<cpu host_hash="0x{i}"') for i, body in enumerate(bodies, 10)]
     return f'<system version="2">{"".join(marked)}</system>'

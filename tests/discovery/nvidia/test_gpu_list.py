@@ -85,7 +85,7 @@ def test_whole_gpus() -> None:
         (MIG.replace("2g.10gb", "5g.10gb"), "line 1: GPU0 has 9 slices of 7"),
         (
             MIG.replace("GPU 1", "GPU 0"),
-            "line 5: GPU0 appears twice, first in line 1; give each machine a text of its own",
+            "line 5: GPU0 appears twice, first in line 1; give each machine its own text",
         ),
         (
             MIG.replace("A100-SXM4-40GB", "X1"),

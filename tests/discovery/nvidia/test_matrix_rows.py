@@ -161,7 +161,7 @@ def test_a_second_matrix_is_noted() -> None:
     topology = parse("node1:\n" + PLAIN + "\nnode2:\n" + PLAIN.replace("SYS", "NODE"))
     assert content(topology) == content(parse(PLAIN))
     assert topology.notes[-1] == (
-        "A second matrix begins in line 10 and is left out; give each machine a text of its own."
+        "A second matrix begins in line 10 and is left out; give each machine its own text."
     )
 
 

@@ -395,7 +395,7 @@ std::vector<std::int64_t> Infrastructure::potentials(const Network& network, con
     return potential;
 }
 
-// The largest potential that the arcs of a node without a target of its own allow it.
+// The largest potential that the arcs of a node without its own target allow it.
 std::int64_t Infrastructure::best_potential(std::int32_t node, const Network& network,
                                             const Assignment& assignment,
                                             std::span<const std::int64_t> potential) const {

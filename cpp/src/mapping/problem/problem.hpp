@@ -23,7 +23,7 @@ struct Problem {
     std::int32_t size() const { return static_cast<std::int32_t>(vertices.size()); }
     const double* row(std::int32_t u) const { return distance_ + index(u) * vertices.size(); }
     double cost(const Places& places) const;
-    // Every task on a vertex of its own.
+    // Every task on its own vertex.
     bool is_injective(const Places& places) const;
 
     const Source::Impl& source;

@@ -259,7 +259,7 @@ class PieceBound::Impl {
         return pieces - static_cast<std::int32_t>(shapes_.roots().size()) + shapes_.num_cut();
     }
 
-    // Machines that cannot be told apart.
+    // Machines that cannot be distinguished.
     struct Kind {
         PieceValues values;
         std::int32_t count = 0;

@@ -1,5 +1,5 @@
 // The pieces that a forest falls into when it is spread over machines: connected parts of a few vertices,
-// told apart by their shapes.
+// distinguished by their shapes.
 //
 // A piece hangs from its topmost vertex. It is a piece of one vertex less a branch, and the piece at the end
 // of that branch; so every shape but the single vertex is made of two smaller ones. Two shapes have the same

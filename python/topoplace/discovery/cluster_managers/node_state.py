@@ -50,11 +50,11 @@ def notes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
         yield f"Taints of nodes, which get only pods that tolerate them: {found}."
 
 
-def _with_nodes(nodes: Iterable[NodeRecord], told: Callable[[NodeRecord], Iterator[str]]) -> str:
-    """Return what is `told` of nodes, each with their names; "" if it is nothing."""
+def _with_nodes(nodes: Iterable[NodeRecord], said: Callable[[NodeRecord], Iterator[str]]) -> str:
+    """Return what is `said` of nodes, each with their names; "" if it is nothing."""
     names: dict[str, list[str]] = {}
     for node in nodes:
-        for what in told(node):
+        for what in said(node):
             names.setdefault(what, []).append(node.name)
     shown = [
         f"{_checks.shown(what, 100).strip(chr(39))} ({switch_tree.some(having)})"
@@ -72,9 +72,9 @@ def _problems(node: NodeRecord) -> Iterator[str]:
     is_silent = node.conditions.get(_READY) == "Unknown"
     for kind, status in node.conditions.items():
         well = "True" if _TRUE_IS_WELL.search(kind) else "False"
-        told = f"{kind}: {status}"
-        if status != well and told != node.closed and not (is_silent and status == "Unknown"):
-            yield told
+        problem = f"{kind}: {status}"
+        if status != well and problem != node.closed and not (is_silent and status == "Unknown"):
+            yield problem
 
 
 def _reservations(node: NodeRecord) -> Iterator[str]:

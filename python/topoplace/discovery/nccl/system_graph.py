@@ -64,7 +64,7 @@ class Host:
     ends: list[tuple[_GraphDevice, str, float, str, str, str]] = field(
         default_factory=list[tuple[_GraphDevice, str, float, str, str, str]]
     )
-    """(device, type of link, GB/s, kind, key, remark) of each link to a device without lines of its own."""
+    """(device, type of link, GB/s, kind, key, remark) of each link to a device without its own lines."""
 
     @property
     def bus_ids(self) -> frozenset[str]:

@@ -80,7 +80,7 @@ def read(data: str | bytes) -> tuple[ListedGpu, ...]:
                 first = found[gpu.number].gpu.line
                 raise TopologyError(
                     f"line {number}: {gpu.name} appears twice, first in line {first}; "
-                    "give each machine a text of its own"
+                    "give each machine its own text"
                 )
             here = found[gpu.number] = ListedGpu(gpu)
         elif _MIG_WORD.match(line):

@@ -128,7 +128,7 @@ def read(lines: Sequence[str]) -> Matrix:
     end = _second_matrix(lines, max(row.line for row in rows.values()))
     if end < len(lines):
         notes.append(
-            f"A second matrix begins in line {end + 1} and is left out; give each machine a text of its own."
+            f"A second matrix begins in line {end + 1} and is left out; give each machine its own text."
         )
     return Matrix(header, rows, tuple(notes), end)
 

@@ -38,7 +38,7 @@ class Guess:
     """The models that the text fits, and by what, as the end of a sentence; "" if nothing is known."""
 
 
-def beside(lines: Sequence[str], rows: Mapping[str, MatrixRow]) -> Iterator[str]:
+def surrounding(lines: Sequence[str], rows: Mapping[str, MatrixRow]) -> Iterator[str]:
     """Yield the lines that are not rows of the matrix; very long ones are left out."""
     own = {row.line for row in rows.values()}
     return (line for number, line in enumerate(lines, 1) if number not in own and len(line) <= _MAX_LINE)
@@ -53,7 +53,7 @@ def named_model(lines: Iterable[str]) -> str | None:
 def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, MatrixRow]) -> Guess:
     """Return the likely speed of an NVLink in the matrix of `header` and `rows`, which stands in `lines`."""
     facts = _facts(lines, header, rows)
-    model = _mentioned_model(beside(lines, rows))
+    model = _mentioned_model(surrounding(lines, rows))
     speed = nvlink_of(model) if model else None
     if speed and max(facts.per_pair, default=0) <= speed.most_links:
         return Guess(speed.gb_per_s, f"{model}, which the text mentions")

@@ -259,7 +259,7 @@ def _blocks(text: str) -> tuple[list[_Block], list[str]]:
                 (int(value) for at, value in pairs if at[-1] == "attachedgpus" and value.isdigit()), 0
             )
         elif any(block.bus_id == bus_id for block in blocks):
-            raise TopologyError(f"GPU {bus_id} appears twice; give each machine a text of its own")
+            raise TopologyError(f"GPU {bus_id} appears twice; give each machine its own text")
         else:
             blocks.append(_Block(bus_id, pairs))
     if not blocks:

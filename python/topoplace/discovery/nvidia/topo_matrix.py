@@ -18,13 +18,13 @@ from itertools import chain, combinations
 from topoplace import _checks
 from topoplace.discovery.nvidia import (
     gpu_line,
-    listed_beside,
+    listed_gpus,
     markdown_table,
     matrix_rows,
     nvlink_guess,
     wrapped_lines,
 )
-from topoplace.discovery.nvidia.listed_beside import Listed
+from topoplace.discovery.nvidia.listed_gpus import Listed
 from topoplace.discovery.nvidia.matrix_rows import (
     CPUS,
     GPU_NUMA,
@@ -111,7 +111,7 @@ def parse(
     header, rows = matrix.header, matrix.rows
     _check_symmetry(header, rows)
     has_nvlink = any(label.startswith("NV") for gpu in header.gpus for label in rows[gpu].labels)
-    listed = listed_beside.read(lines)
+    listed = listed_gpus.read(lines)
     models, ports, guess = _ports(lines, matrix, listed.models(), gpu_model, has_nvlink=has_nvlink)
     links = tuple(_links(header, rows, ports, pcie_gb_per_s))
     notes = [*_guess_notes(guess, models), *_notes(header, rows, pcie_gb_per_s)]
@@ -182,9 +182,9 @@ def _check_symmetry(header: Header, rows: Mapping[str, MatrixRow]) -> None:
                 )
 
 
-def _model_beside(lines: Sequence[str], rows: Mapping[str, MatrixRow], has_nvlink: bool) -> str | None:
+def _model_named_near(lines: Sequence[str], rows: Mapping[str, MatrixRow], has_nvlink: bool) -> str | None:
     """Return the GPU model that lines around the matrix name; None if that is no help."""
-    named = nvlink_guess.named_model(nvlink_guess.beside(lines, rows))
+    named = nvlink_guess.named_model(nvlink_guess.surrounding(lines, rows))
     return named if named and (nvlink_of(named) or not has_nvlink) else None
 
 
@@ -218,7 +218,7 @@ def _ports(
     """
     header, rows = matrix.header, matrix.rows
     if gpu_model is None and len(set(listed.values())) < 2:
-        gpu_model = _model_beside(lines, rows, has_nvlink)
+        gpu_model = _model_named_near(lines, rows, has_nvlink)
     model, port = _known_model(gpu_model, has_nvlink)
     models = [model or listed.get(gpu) for gpu in header.gpus]
     speeds = [port if model else nvlink_of(one or "") for one in models]

@@ -212,7 +212,7 @@ def _gpus(matrix: _Matrix, gpu_model: str | None, machine: str, maker: str) -> I
 
 
 def _maker(text: str, labels: Iterable[str], devices: Sequence[str]) -> str:
-    """Return the maker of the accelerators, by a link of its own, the tool, the name in the corner or the devices."""
+    """Return the maker of the accelerators, by its own link, the tool, the name in the corner or the devices."""
     tools = (match[1] or match[2] for match in _TOOL.finditer(text))
     words = [*labels, *tools, *devices]
     found = (_MAKERS[key] for word in words for key in _MAKERS if re.match(key, word))

@@ -47,7 +47,7 @@ _FILE_OF = {
 def _help(key: str) -> str:
     """Return what to do about the unknown `key`, as the end of a sentence."""
     file = _FILE_OF.get(key)
-    return f"it is one of {file}: give each file as a text of its own" if file else "remove or correct it"
+    return f"it is one of {file}: give each file as its own text" if file else "remove or correct it"
 
 
 def records(text: str, known: frozenset[str]) -> Iterator[ConfRecord]:

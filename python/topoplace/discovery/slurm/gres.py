@@ -240,7 +240,7 @@ def _refuse_repeated(files: Iterable[str | None], where: str, owner: dict[str, s
     for file in files:
         if file in owner:
             raise TopologyError(
-                f"{where}: File {_checks.shown(file)} is that of {owner[file]} too; each GPU has a file of its own"
+                f"{where}: File {_checks.shown(file)} is that of {owner[file]} too; each GPU has its own file"
             )
         if file is not None:
             owner[file] = where

@@ -1,4 +1,4 @@
-"""Code blocks of Markdown, each as a text of its own with the line numbers of the whole text."""
+"""Code blocks of Markdown, each as its own text with the line numbers of the whole text."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def read(text: str, what: str) -> Element:
         ) from None
     except (SAXException, defusedxml.DefusedXmlException):
         raise TopologyError(
-            f"line {builder.line}: {what} declares entities of its own, which are not read"
+            f"line {builder.line}: {what} declares its own entities, which are not read"
         ) from None
     except UnicodeEncodeError:
         raise TopologyError(f"{what} is not valid Unicode") from None

@@ -76,7 +76,7 @@ class MachineClass:
 
     @cached_property
     def alone(self) -> Topology:
-        """One machine of the class as a topology of its own."""
+        """One machine of the class as its own topology."""
         return self.source.machine(self.gpus[0].machine)
 
     @property

@@ -99,7 +99,7 @@ class SharingPolicy(MachinePolicy):
         return Evaluation(0.0, None) if cost < math.inf else None
 
     def scores(self, details: Any) -> Mapping[str, float]:
-        """Return no scores of its own for a job on several machines."""
+        """Return no further scores for a job on several machines."""
         return {}
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:

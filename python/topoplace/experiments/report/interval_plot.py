@@ -50,7 +50,7 @@ def intervals(panels: Sequence[tuple[str, Mapping[str, Sample]]], path: str | Pa
     figures.save(figure, path)
 
 
-def beside_paper(numbers: Sequence[Compared], path: str | Path) -> None:
+def against_paper(numbers: Sequence[Compared], path: str | Path) -> None:
     """Draw our numbers over the paper's, a line each: a dot for the mean, a bar for its 95 % interval.
 
     Grey is the range that counts as reproduced. At the right stand the two numbers. Paper's numbers are not 0.

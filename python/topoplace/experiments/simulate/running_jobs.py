@@ -239,14 +239,14 @@ class InteractingJobs:
         """Return the other jobs on the job's machines with their placements, in the order of the workload."""
         machines = job.machines
         if len(machines) == 1:
-            beside = [other for other in self._on[machines[0]] if other is not job]
+            neighbours = [other for other in self._on[machines[0]] if other is not job]
         else:
-            beside = list(
+            neighbours = list(
                 {other: None for machine in machines for other in self._on[machine] if other is not job}
             )
-        if len(beside) > 1:
-            beside.sort(key=_index)
-        return [(other.submitted, other.placement) for other in beside]
+        if len(neighbours) > 1:
+            neighbours.sort(key=_index)
+        return [(other.submitted, other.placement) for other in neighbours]
 
     def _push(self, job: _Job) -> None:
         end = job.record.end

@@ -88,9 +88,9 @@ def _with_neighbours(files: _Files) -> _Files:
         path = left.pop()
         root = path.parents[found[path].count("/")]
         if path.suffix in SOURCE_SUFFIXES and root.name not in _INSTALLED:
-            beside = {one: name for top in _imported_by(path) for one, name in _found_in(root, top).items()}
-            left += beside.keys() - found.keys()
-            found = beside | found
+            imported = {one: name for top in _imported_by(path) for one, name in _found_in(root, top).items()}
+            left += imported.keys() - found.keys()
+            found = imported | found
     return found
 
 

@@ -51,7 +51,7 @@ def _file_numbers(topology: Topology, node: str, gpus: Sequence[int]) -> Sequenc
     for device in devices:
         if device.parent is not None or device.fraction < 1:
             raise TopologyError(
-                f"machine {node!r}: {device.name} is a MIG slice, which has no gres type of its own; describe this"
+                f"machine {node!r}: {device.name} is a MIG slice, which has no gres type; describe this"
                 " machine to Slurm by AutoDetect=nvml, and leave it out of the topology"
             )
     numbers = device_numbers(topology)

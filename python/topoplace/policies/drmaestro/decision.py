@@ -86,7 +86,7 @@ class Decision:
         self.retry = retry
         self._touched: set[int] = set()
         self.disturbed = False
-        """True if a job without success competed with others, so that a waiting job might fit in a batch of its own."""
+        """True if a job without success competed with others, so that a waiting job might fit in its own batch."""
 
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
         """Return each job for which all resources were found, with its outcome.

@@ -64,7 +64,7 @@ class _Application:
 
 @dataclass(slots=True)
 class _Watched:
-    """What readings told of a running job: the load by others on its machines, and all load that it causes."""
+    """What readings say of a running job: the load by others on its machines, and all load that it causes."""
 
     load: _Mean = field(default_factory=_Mean)
     sent: _Mean = field(default_factory=_Mean)

@@ -191,7 +191,7 @@ class DRMaestro(PolicyDriver):
             if found is None and needs.gpus_local:
                 return
             if found and found[1].are_sure:
-                yield self._beside(job, request, view, *found)
+                yield self._next_to_process(job, request, view, *found)
                 used.append(found[0])
         while job.num_tasks <= cluster.num_free:
             free = free_columns(view).free()
@@ -203,7 +203,7 @@ class DRMaestro(PolicyDriver):
                 return
             used += candidate.hosts
 
-    def _beside(
+    def _next_to_process(
         self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, local: LocalGpus
     ) -> Placement:
         """Return the placement of a job whose only process gets these GPUs of its machine."""

@@ -42,7 +42,7 @@ class Search(NamedTuple):
 
 
 class _RingMachine(NamedTuple):
-    """A machine as a topology of its own, and the numbers of its GPUs in the whole topology."""
+    """A machine as its own topology, and the numbers of its GPUs in the whole topology."""
 
     topology: Topology
     gpus: Sequence[int]

@@ -198,8 +198,8 @@ class MapaPolicy(SearchPolicy):
         if topology.num_machines > 1 and topology.fabric is not None:
             # Among gangs, links of the job's own machines decide; the engine then states those of all machines.
             machines = set(topology.machine_of[list(gpus)].tolist())
-            beside = [gpu for gpu in free if topology.machine_of[gpu] in machines]
-            scores["preserved_bandwidth"] = remaining_bandwidth(gpus, topology, beside)
+            nearby = [gpu for gpu in free if topology.machine_of[gpu] in machines]
+            scores["preserved_bandwidth"] = remaining_bandwidth(gpus, topology, nearby)
         scores.update(own_scores)
         proven = optimal and every_gpu_set_counts(job, topology)
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=topology, job=job)

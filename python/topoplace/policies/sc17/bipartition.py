@@ -112,7 +112,7 @@ class _Search:
             everywhere |= machine_class.touched(region)
             left &= ~_lowest(region & left)
         where = "intra-socket" if everywhere.bit_count() == 1 else "inter-socket"
-        ratios = costing.beside(self.request, costing.neighbours(self.state, sockets), where)
+        ratios = costing.ratios_among(self.request, costing.neighbours(self.state, sockets), where)
         left |= self.state.free & ~self.free
         return self.rules.utility.system(
             Costs(

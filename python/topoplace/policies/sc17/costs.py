@@ -74,7 +74,7 @@ class Costing:
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
-        suffered, shared, disturbed = self.beside(request, others, where)
+        suffered, shared, disturbed = self.ratios_among(request, others, where)
         return Costs(
             *(request.size, communication, *request.communication_range),
             *(suffered, shared, self.worst_of(request)),
@@ -177,10 +177,10 @@ class Costing:
         return tuple([one[:2] for one in state.neighbours if one.sockets & sockets])
 
     def _interference(self, request: JobRequest, sockets: Mask, state: MachineState, where: str) -> Ratios:
-        """Return what `next to` returns, for a job on `sockets` of a machine in the given state."""
-        return self.beside(request, self.neighbours(state, sockets), where)
+        """Return what `ratios_among` returns, for a job on `sockets` of a machine in the given state."""
+        return self.ratios_among(request, self.neighbours(state, sockets), where)
 
-    def beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> Ratios:
+    def ratios_among(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> Ratios:
         """Return the job's own ratio of run times, the mean over it and `others` (eq. 4), and the lowest of `others`.
 
         others: jobs with which it shares a socket. where: placement class of the job.

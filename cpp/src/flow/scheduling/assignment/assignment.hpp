@@ -2,7 +2,7 @@
 // scheduling graph once its pass-through nodes are taken out.
 //
 // A target is a place or a hub. A place takes up to `capacity` tasks at `exit_cost` each; a hub stands for
-// all its member places, each at a distance of its own. A task has options, each a target and a cost. Every
+// all its member places, each at its own distance. A task has options, each a target and a cost. Every
 // target has a value: what one more unit there would cost on its way out. A place's value is its exit cost
 // plus its price; a hub's value is the least distance plus value among its members. Two invariants:
 //

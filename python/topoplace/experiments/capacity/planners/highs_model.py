@@ -184,7 +184,7 @@ def run(solver: Any, deadline: float = math.inf) -> Solution:
 
 
 def _ends(solver: Any, deadline: float) -> bool:
-    """Run the solver in a thread of its own, and return True if it ends by the deadline; Ctrl-C is obeyed.
+    """Run the solver in its own thread, and return True if it ends by the deadline; Ctrl-C is obeyed.
 
     HiGHS may work for seconds without a look at its clock or at `cancelSolve`. Its thread then ends later; Python waits
     for it before it exits. highspy's own handler of Ctrl-C would print the interrupt, swallow it, and exit the process.

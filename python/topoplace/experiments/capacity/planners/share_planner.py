@@ -5,7 +5,7 @@ there are jobs. A job left on a cheap, slow node for weeks is then free in the m
 
 Here a job costs its tardiness and, until its own end, its GPUs' fraction of the node's price. Every rented but unused
 GPU costs `idle`. A node is rented only if that lowers the total cost. A waiting job costs the paper's penalty (P1i) and
-more than its cheapest run on a node of its own, so no job waits while a node is free.
+more than its cheapest run on its own node, so no job waits while a node is free.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WAIT_MARGIN = 1e-6
 class SharePlanner:
     """A planner by C++ search in which every job pays for its GPUs until its own end, plus its tardiness.
 
-    idle: as in `Problem`, which has a value of its own for other planners. rounds, seed, timeout: as for
+    idle: as in `Problem`, which has its own value for other planners. rounds, seed, timeout: as for
     `SearchPlanner`. The `cost` of its plans is still that of the paper (P1a), which it does not minimise, and their
     bound is 0. So compare its plans by the cost of whole simulations.
     """

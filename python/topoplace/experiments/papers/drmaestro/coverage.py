@@ -74,7 +74,7 @@ PARTS: Final = (
         "mapping jobs to machines",
         ("policies/drmaestro/decision.py",),
         ("5.2", "5.5", "5.6", "5.5 reading merged"),
-        "ours tries jobs again in one round; one merged mapping, as printed, is an option with a row of its own",
+        "ours tries jobs again in one round; one merged mapping, as printed, is an option with its own row",
     ),
     Part("eq. 11", "utility", ("policies/drmaestro/costs.py",), ("5.5 slowdown", "5.6 slowdown")),
     Part(
@@ -82,7 +82,7 @@ PARTS: Final = (
         "costs, and waiting",
         ("policies/drmaestro/costs.py",),
         ("5.5", "5.6", "5.5 reading rounds"),
-        "waiting counts seconds; rounds, as in the text, are an option with rows of its own",
+        "waiting counts seconds; rounds, as in the text, are an option with its own rows",
     ),
     Part(
         "Table 8",

@@ -1,7 +1,7 @@
 """The service of section 5.4 on our simulator, and the validation of a simulator that draws run times (section 5.6.3).
 
-The service gets the jobs of experiment 1. Every ten seconds it is told the network load of each running job, and it is
-told of each job that ends. It is called whenever jobs arrive or end, and solves each flow once.
+The service gets the jobs of experiment 1. Every ten seconds it gets the network load of each running job,
+and the jobs that have ended. It is called whenever jobs arrive or end, and solves each flow once.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def prototype(profile: PerformanceProfile) -> Iterator[PaperClaim]:
         ends = [float(end) if end == end else math.inf for end in (run.jobs["end"][3] for run in runs)]
         yield third_ends(f"1.10 own, {name}", name, ends, profile)
         yield _losses(name, runs, profile)
-    yield _beside_job_1(profile)
+    yield _next_to_job_1(profile)
 
 
 def draw(profile: PerformanceProfile, output: Path) -> None:
@@ -188,7 +188,7 @@ class _BesideJob1(TopoAwareP):
         return Plan(start=(("2", Placement(gpus=(there ^ 1,), topology=cluster.topology)),))
 
 
-def _beside_job_1(profile: PerformanceProfile) -> PaperClaim:
+def _next_to_job_1(profile: PerformanceProfile) -> PaperClaim:
     topology, jobs = machines.get("minsky"), five_jobs(profile=profile)
     forced = simulate(topology, jobs, _BesideJob1(profile=profile), performance=ProfiledTime(profile))
     free = run(topology, jobs, "topo-aware-p", profile)

@@ -196,9 +196,9 @@ class ProfiledTime:
         sockets = placement.topology.derived(_SocketSets)
         mine, worst = sockets[placement.gpus], 0.0
         for other, where in neighbours:
-            beside = other.job
-            if beside.profile and not mine.isdisjoint(sockets[where.gpus]):
-                pair = name, size, beside.profile, beside.num_tasks
+            running = other.job
+            if running.profile and not mine.isdisjoint(sockets[where.gpus]):
+                pair = name, size, running.profile, running.num_tasks
                 slowdown = known.get(pair)
                 if slowdown is None:
                     slowdown = known[pair] = self.profile.slowdown(*pair)

@@ -1,7 +1,7 @@
 """Records in the output of squeue and sinfo, with separators that no user can guess.
 
 Users choose names and comments of jobs, and may put line breaks and any separator into them. So each call has a
-separator of its own, which is random.
+its own separator, which is random.
 """
 
 from __future__ import annotations

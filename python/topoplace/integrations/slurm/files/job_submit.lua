@@ -1,6 +1,6 @@
 -- Slurm's job_submit/lua plugin for topoplace: a job that asks for GPUs of each node is held until `topoplace slurm run`
 -- decides which GPUs it gets. What the placer must know goes into AdminComment, which users cannot write.
--- A site with a job_submit.lua of its own loads this file and calls topoplace_submit and topoplace_modify.
+-- A site with its own job_submit.lua loads this file and calls topoplace_submit and topoplace_modify.
 
 -- Users who may hold, release and change jobs that wait for topoplace; the placer runs as one of them.
 local OPERATORS = { [0] = true }

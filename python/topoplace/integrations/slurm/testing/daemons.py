@@ -16,7 +16,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def started(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a daemon in the foreground, in a session of its own; it is killed if this process dies."""
+    """Start a daemon in the foreground, in its own session; it is killed if this process dies."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -195,17 +195,17 @@ class SimulatedPlacer:
         """Return the interference that a job on `gpus` would suffer from its neighbours, as a cost.
 
         Each neighbour on the job's sockets gives a ratio: the job's time alone over its time next to that neighbour.
-        The ratios below 1 are added up and divided by the number of all neighbours on the machine. Without such a ratio,
-        the result is the small constant MIN_COST.
+        The ratios below 1 are added up and divided by the number of all neighbours on the machine. Without such a
+        ratio, the result is the small constant MIN_COST.
         """
         sockets = sockets_of(gpus)
         alone = self.profile.solo.get((name, len(gpus), placement_of(sockets)), 0.0)
         ratios = [
-            alone / beside
+            alone / shared
             for job in neighbours
             if job.sockets & sockets
-            and (beside := self.profile.colocation.get((name, len(gpus), job.name, job.num_gpus))) is not None
-            and alone / beside < 1
+            and (shared := self.profile.colocation.get((name, len(gpus), job.name, job.num_gpus))) is not None
+            and alone / shared < 1
         ]
         return sum(ratios) / len(neighbours) or utility.MIN_COST if ratios else utility.MIN_COST
 
@@ -218,12 +218,12 @@ class SimulatedPlacer:
         sockets = sockets_of(gpus)
         ratios: list[float] = []
         for job in neighbours:
-            beside = self.profile.colocation.get((job.name, len(gpus), name, job.num_gpus))
-            if beside is None or not job.sockets & sockets:
+            shared = self.profile.colocation.get((job.name, len(gpus), name, job.num_gpus))
+            if shared is None or not job.sockets & sockets:
                 continue
             alone = self.profile.solo.get((job.name, len(gpus), placement_of(sockets)), 0.0)
-            if alone / beside < 1:
-                ratios.append(alone / beside)
+            if alone / shared < 1:
+                ratios.append(alone / shared)
         return sum(ratios) / len(ratios) or utility.MIN_COST if ratios else utility.MIN_COST
 
 

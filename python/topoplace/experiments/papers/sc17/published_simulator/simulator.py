@@ -342,12 +342,12 @@ class _Simulation:
         profile = self.profile
         alone = profile.solo.get((job.name, job.num_gpus, placement_of(job.sockets)), 0.0)
         kind = job.name, job.num_gpus
-        beside = (
+        shared = (
             profile.colocation.get((*kind, other.name, other.num_gpus), 0.0)
             for other in machine.jobs()
             if other is not job and other.sockets & job.sockets
         )
-        return max(job.time, alone, *beside)
+        return max(job.time, alone, *shared)
 
     def _last_step(self, job: Job, step: int) -> int:
         """Return the number of the step in which a running job finishes unless it is slowed down further."""
