@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, combinations
+from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
@@ -589,15 +589,19 @@ class Topology:
 
         GPUs of two parts have different keys.
         """
-        own: list[NDArray[np.int32]] = []
+        own: list[int] = []  # of all templates, one after the other
+        counts: list[int] = []
         for template in self.templates:
             numbers: dict[Hashable, int] = {}
-            found = [numbers.setdefault(key(gpu), len(numbers)) for gpu in template.gpus]
-            own.append(np.array(found, np.int32))
-        counts = [int(numbers.max()) + 1 for numbers in own]
-        firsts = accumulate((counts[template] for template in self.template_of), initial=0)
-        parts = [own[template] + first for template, first in zip(self.template_of, firsts, strict=False)]
-        return _frozen(np.concatenate(parts).astype(np.int32))
+            own += [numbers.setdefault(key(gpu), len(numbers)) for gpu in template.gpus]
+            counts.append(len(numbers))
+        template_of, offsets = np.array(self.template_of), np.array(self._offsets)
+        before = np.cumsum([0, *(template.num_gpus for template in self.templates)])
+        first = np.cumsum([0, *np.array(counts)[template_of]])
+        shift = np.repeat(before[template_of] - offsets[:-1], np.diff(offsets))
+        place = shift + np.arange(self.num_gpus)
+        found = np.array(own)[place] + np.repeat(first[:-1], np.diff(offsets))
+        return _frozen(found.astype(np.int32))
 
     @cached_property
     def _partition_set(self) -> frozenset[frozenset[int]]:
