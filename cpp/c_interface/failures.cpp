@@ -76,7 +76,7 @@ topoplace_status reported_of_python(char** error) {
     const Ref exception = taken();
     const topoplace_status status = status_of(exception.get());
     return reported(error, status,
-                status == TOPOPLACE_FAILED ? with_type(exception.get()) : text_of(exception.get()));
+                    status == TOPOPLACE_FAILED ? with_type(exception.get()) : text_of(exception.get()));
 }
 
 }  // namespace

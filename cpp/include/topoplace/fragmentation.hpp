@@ -31,9 +31,9 @@ struct MachineLeft {
 
 class Fragmentation {
   public:
-    // stranded: the weight of what is stranded, in the mean over the jobs with tasks, in addition to the fragment.
-    // Throws std::invalid_argument for an amount below 0, a share that is not 1..1000 of a job with tasks,
-    // weights that do not add up to more than 0, or jobs that know different numbers of classes.
+    // stranded: the weight of what is stranded, in the mean over the jobs with tasks, in addition to the
+    // fragment. Throws std::invalid_argument for an amount below 0, a share that is not 1..1000 of a job with
+    // tasks, weights that do not add up to more than 0, or jobs that know different numbers of classes.
     explicit Fragmentation(std::vector<TypicalJob> jobs, double stranded = 0);
 
     std::int32_t num_classes() const { return static_cast<std::int32_t>(jobs_.front().suits.size()); }

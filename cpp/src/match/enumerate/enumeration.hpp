@@ -94,7 +94,8 @@ class Enumeration {
         return count;
     }
 
-    // Counting first is cheap compared with moving gigabytes of rows to a larger vector. False where there are none.
+    // Counting first is cheap compared with moving gigabytes of rows to a larger vector. False where there
+    // are none.
     bool reserve_for(double mappings_per_image) {
         if (params_.limit <= kReserveLimit) return true;
         const std::int64_t most = std::min(params_.limit, kMostReserved / pattern_.size());

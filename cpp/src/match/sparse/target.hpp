@@ -1,7 +1,7 @@
 // A target as lists: the neighbours of each vertex, over its heaviest edges first, in fixed point.
 //
-// Memory: 12 bytes for each end of an edge in addition to the graph's own 12, and 8 for each distinct weight where a
-// search asks for bottlenecks. A search adds about 40 bytes a vertex.
+// Memory: 12 bytes for each end of an edge in addition to the graph's own 12, and 8 for each distinct weight
+// where a search asks for bottlenecks. A search adds about 40 bytes a vertex.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 // Dijkstra's algorithm with a binary heap. What is farther than some distance gets no label and no place in
 // the queue until nothing nearer is left; then all targets done so far are looked at again. Most searches end
 // before. Targets at the distance of the one taken last stand on a stack
-// next to the heap, the last first, as many prices are equal. An event is a target or, as ~target or ~hub, the
-// rest of a target's neighbours, which stand ready in the order of their distances.
+// next to the heap, the last first, as many prices are equal. An event is a target or, as ~target or ~hub,
+// the rest of a target's neighbours, which stand ready in the order of their distances.
 #pragma once
 
 #include <algorithm>
