@@ -96,7 +96,8 @@ def _number(value: Any, name: str, error: _checks.Error) -> float:
 class Placement:
     """The GPUs of a job in task order: task i runs on `gpus[i]`. A job that needs only host resources has none.
 
-    AllocationError names a wrong field, such as a GPU that is listed twice.
+    Raises:
+        AllocationError: Names a wrong field, such as a GPU that is listed twice.
     """
 
     gpus: tuple[int, ...]
@@ -166,7 +167,8 @@ class Placement:
     def host_of(self, task: int) -> int | None:
         """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.
 
-        AllocationError if there is no such task.
+        Raises:
+            AllocationError: If there is no such task.
         """
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
@@ -188,11 +190,18 @@ class Placement:
         machine's tasks use a MIG slice, or a GPU that a pool lends from another machine, all their GPUs are named by
         UUID; AllocationError if one is unknown.
 
-        servers: required for remote GPUs, which are not visible to CUDA and get no device number. For each machine
-        whose tasks use remote GPUs, this function gets all devices of these tasks and returns further variables.
-        AllocationError if it is missing or its result is not an environment.
-        devices: required for a placement with `slices`, which states where they are, not their UUIDs: `nvidia-smi -L`
-        lists these once the slices are cut. The keys are (GPU, start). AllocationError names one that is missing.
+        The keys are (GPU, start).
+
+        Args:
+            servers: Required for remote GPUs, which are not visible to CUDA and get no device number. For each machine
+                whose tasks use remote GPUs, this function gets all devices of these tasks and returns further
+                variables.
+            devices: Required for a placement with `slices`, which states where they are, not their UUIDs: `nvidia-smi
+                -L` lists these once the slices are cut.
+
+        Raises:
+            AllocationError: If it is missing or its result is not an environment.
+            AllocationError: Names one that is missing.
         """
         from topoplace import launch
 

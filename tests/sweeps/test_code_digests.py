@@ -22,8 +22,8 @@ class Mine(Greedy):
     name = "mine"
 """
 FILES = {
-    "alone.py": POLICY.format(helper="next to"),
-    "next to.py": "from deeper import LIMIT\n",
+    "alone.py": POLICY.format(helper="sibling"),
+    "sibling.py": "from deeper import LIMIT\n",
     "deeper.py": "def later():\n    import latest\n\nLIMIT = 1\n",
     "latest.py": "this is no Python\n",
     "unrelated.py": "LIMIT = 1\n",
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("policy", "file", "counts"),
     [
-        *(("alone:Mine", name, True) for name in ("alone.py", "next to.py", "deeper.py", "latest.py")),
+        *(("alone:Mine", name, True) for name in ("alone.py", "sibling.py", "deeper.py", "latest.py")),
         *(("alone:Mine", name, False) for name in ("unrelated.py", "whole/rules.py")),
         *(
             ("whole.policy:Mine", f"whole/{name}.py", True)

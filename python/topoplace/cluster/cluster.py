@@ -62,11 +62,15 @@ class Cluster:
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None, *, classes: bool = True) -> None:
         """Start with no job, and all healthy GPUs of `topology` free.
 
-        hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
-        one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited, and
-        policies refuse jobs that ask for them. AllocationError if `hosts` does not match the machines.
-        classes: False makes policies look at each machine by itself, instead of once at all machines in equal
-        condition. The decisions are the same, but slower; it is for tests.
+        Args:
+            hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
+                one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited,
+                and policies refuse jobs that ask for them.
+            classes: False makes policies look at each machine by itself, instead of once at all machines in equal
+                condition. The decisions are the same, but slower; it is for tests.
+
+        Raises:
+            AllocationError: If `hosts` does not match the machines.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         resources = resources_of(hosts, topology.machine_names)
@@ -121,7 +125,10 @@ class Cluster:
         """Return a mapping from job id to the share of `gpu` that the job holds, 1.0 for all of it.
 
         A slice counts as the share of the GPU's memory slots that it takes. Jobs are in order of allocation; the
-        mapping does not follow later changes. AllocationError if there is no such GPU.
+        mapping does not follow later changes.
+
+        Raises:
+            AllocationError: If there is no such GPU.
         """
         held = self._state.shares_of(self._checked_gpu(gpu, "gpu"))
         return MappingProxyType({job_id: share / WHOLE_GPU for job_id, share in held.items()})
@@ -129,14 +136,16 @@ class Cluster:
     def share_left(self, gpu: int) -> float:
         """Return the share of `gpu` that a new job can get, 0.0 if it is out of service or sliced.
 
-        AllocationError if there is no such GPU.
+        Raises:
+            AllocationError: If there is no such GPU.
         """
         return self._state.share_left(self._checked_gpu(gpu, "gpu")) / WHOLE_GPU
 
     def gpus_with(self, gpu_fraction: float) -> tuple[int, ...]:
         """Return the GPUs of which a new job can get this share, ascending; for 1.0, `free_gpus()`.
 
-        AllocationError if `gpu_fraction` is not 0.001 to 1 in steps of 0.001.
+        Raises:
+            AllocationError: If `gpu_fraction` is not 0.001 to 1 in steps of 0.001.
         """
         share = _checks.thousandths(gpu_fraction, "gpu_fraction", AllocationError, low=0.001, high=1.0)
         return self.free_gpus() if share == 1 else self._state.gpus_with(round(share * WHOLE_GPU))
@@ -144,8 +153,10 @@ class Cluster:
     def slices(self, gpu: int) -> Mapping[MigSlice, str | None]:
         """Return the slices into which `gpu` is cut, and the id of the job in each, None for idle ones; {} for none.
 
-        Slices are in order of their memory slots; the mapping does not follow later changes. AllocationError if there
-        is no such GPU.
+        Slices are in order of their memory slots; the mapping does not follow later changes.
+
+        Raises:
+            AllocationError: If there is no such GPU.
         """
         gpu = self._checked_gpu(gpu, "gpu")
         profiles = profiles_of_gpu(self._topology.gpus[gpu])
@@ -191,7 +202,9 @@ class Cluster:
         """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
 
         A shared GPU is among those of each of its jobs. A GPU out of service that no job holds is in neither result.
-        AllocationError if there is no such GPU.
+
+        Raises:
+            AllocationError: If there is no such GPU.
         """
         gpus = _checks.sequence(gpus, "gpus", AllocationError)
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
@@ -226,9 +239,6 @@ class Cluster:
 
         The job also gets the host resources in `placement.hosts` and `placement.drives`. With these, it may have no
         GPU.
-        job: the job graph, by default that of a `Placement`, else none; policies use it to predict interference. If its
-        `gpu_fraction` is below 1, the job gets this share of each GPU. If it has a `mig` profile, the job gets the
-        slices in `placement.slices`, or else an idle slice of each GPU.
 
         Raises AllocationError, and changes nothing, in these cases:
         - The placement is on a topology that does not equal the cluster's. A placement on the very object
@@ -241,6 +251,11 @@ class Cluster:
         slices in the way.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine is drained or held, or does not have enough free CPUs, memory or drives.
+
+        Args:
+            job: The job graph, by default that of a `Placement`, else none; policies use it to predict interference. If
+                its `gpu_fraction` is below 1, the job gets this share of each GPU. If it has a `mig` profile, the job
+                gets the slices in `placement.slices`, or else an idle slice of each GPU.
         """
         self._allocate(job_id, placement, job, None)
 
@@ -255,11 +270,15 @@ class Cluster:
         """Keep a job that runs already, for example after a restart, with what it holds.
 
         Unlike `allocate`, this accepts GPUs and machines that are out of service and GPUs that are no partition, and
-        cuts slices where they are. AllocationError, and no change, if another job holds what this one should, or a
-        machine does not have the CPUs, memory or drives.
+        cuts slices where they are.
 
-        job: as for `allocate`. The slices of a `Placement` may be of any profile.
-        gpu_fraction: the share of each GPU; by default that of the job graph.
+        Args:
+            job: As for `allocate`. The slices of a `Placement` may be of any profile.
+            gpu_fraction: The share of each GPU; by default that of the job graph.
+
+        Raises:
+            AllocationError: If another job holds what this one should, or a machine does not have the CPUs, memory or
+                drives; nothing changes then.
         """
         slices = placement.slices if isinstance(placement, Placement) else ()
         share = WHOLE_GPU
@@ -324,9 +343,13 @@ class Cluster:
     def slice_gpu(self, gpu: int, slices: Sequence[str | MigSlice]) -> None:
         """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among them.
 
-        slices: names of profiles, such as "3g.40gb", or `MigSlice`s, which also say in which memory slot the slice
-        starts. The others take the lowest slots with which all have room. Raises AllocationError, and changes
-        nothing, if the GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or shares it.
+        Args:
+            slices: Names of profiles, such as "3g.40gb", or `MigSlice`s, which also say in which memory slot the slice
+                starts. The others take the lowest slots with which all have room.
+
+        Raises:
+            AllocationError: If the GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or
+                shares it; nothing changes then.
         """
         gpu = self._checked_gpu(gpu, "gpu")
         profiles = profiles_of_gpu(self._topology.gpus[gpu])
@@ -340,23 +363,32 @@ class Cluster:
         """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
 
         A drained machine also gives no CPUs, memory or drives to new jobs. Draining twice changes nothing.
-        AllocationError if there is no such GPU or machine.
+
+        Raises:
+            AllocationError: If there is no such GPU or machine.
         """
         self._change_service([gpu_or_machine], self._state.drain)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
         """Undo `drain` for a GPU, or for a machine given by name and all its GPUs, even those drained one by one.
 
-        No effect on what is not drained; what is held or unhealthy stays so. AllocationError if there is no such GPU or
-        machine.
+        No effect on what is not drained; what is held or unhealthy stays so.
+
+        Raises:
+            AllocationError: If there is no such GPU or machine.
         """
         self._change_service([gpu_or_machine], self._state.undrain)
 
     def hold(self, targets: Sequence[int | str], *, reason: str = "spare") -> None:
         """Hold GPUs, and all GPUs of machines given by name, back from new allocations; running jobs keep their GPUs.
 
-        A held machine also gives no CPUs, memory or drives to new jobs. reason: why, as refusals and `held_gpus` say
-        it; holding again changes it. AllocationError, and no change, if one of `targets` is no GPU or machine.
+        A held machine also gives no CPUs, memory or drives to new jobs.
+
+        Args:
+            reason: Why, as refusals and `held_gpus` say it; holding again changes it.
+
+        Raises:
+            AllocationError: If one of `targets` is no GPU or machine; nothing changes then.
         """
         reason = _checks.text(reason, "reason", AllocationError)
         self._change_service(targets, partial(self._state.hold, reason))
@@ -364,7 +396,10 @@ class Cluster:
     def unhold(self, targets: Sequence[int | str]) -> None:
         """Undo `hold` for GPUs, and for machines given by name and all their GPUs; what is drained stays drained.
 
-        No effect on what is not held. AllocationError, and no change, if one of `targets` is no GPU or machine.
+        No effect on what is not held.
+
+        Raises:
+            AllocationError: If one of `targets` is no GPU or machine; nothing changes then.
         """
         self._change_service(targets, self._state.unhold)
 
@@ -392,17 +427,21 @@ class Cluster:
         """Return a cluster with the same jobs on a topology whose machines were added, removed or repaired.
 
         A GPU is recognised by its UUID; where one of the two is unknown, by its name and that of its machine. Drained
-        and held GPUs and machines stay so; the topology says which are unhealthy. hosts: as for `Cluster`; by
-        default, machines keep their resources.
+        and held GPUs and machines stay so; the topology says which are unhealthy.
 
-        If machines and GPUs keep their numbers, as after a repair, the state is copied as
-        a whole. Otherwise every job is allocated again, because numbers change with the machines; GPUs are compared one
-        by one only on machines that changed. With 100,000 GPUs and 10,000 jobs, this takes 0.07 CPU-seconds after a
-        repair, and 0.3 if a machine is added or removed.
+        If machines and GPUs keep their numbers, as after a repair, the state is copied as a whole. Otherwise every job
+        is allocated again, because numbers change with the machines; GPUs are compared one by one only on machines that
+        changed. With 100,000 GPUs and 10,000 jobs, this takes 0.07 CPU-seconds after a repair, and 0.3 if a machine is
+        added or removed.
 
-        AllocationError names up to five jobs that hold GPUs or machines that `topology` lacks. It is also raised if
-        `hosts` is missing and the resources of a new machine are therefore unknown, or if what a job holds does not fit
-        the new hosts. This cluster does not change.
+        This cluster does not change.
+
+        Args:
+            hosts: As for `Cluster`; by default, machines keep their resources.
+
+        Raises:
+            AllocationError: Names up to five jobs that hold GPUs or machines that `topology` lacks. Also if what a job
+                holds does not fit the new hosts, or if `hosts` is missing and a new machine's resources are unknown.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         if hosts is None and keeps_numbers(self._topology, topology):

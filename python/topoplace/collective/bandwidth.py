@@ -68,7 +68,10 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
 
     Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
     10.0 and more, slower ones are tried. 0 if no ring connects them. On several machines, the network ports of the
-    chosen GPUs and the levels of the fabric count, too (`several_machines`). ValueError names a wrong argument.
+    chosen GPUs and the levels of the fabric count, too (`several_machines`).
+
+    Raises:
+        ValueError: Names a wrong argument.
     """
     if topology.num_machines == 1:
         machine = prepared(topology, rates)
@@ -124,9 +127,14 @@ def optimal_bandwidth(
     """Return GB/s of the best all-gather among `gpus`, exactly: all data divided by the least time it takes.
 
     No schedule is faster, and schedules of trees reach it (Zhao et al., ForestColl, arXiv 2402.06787). Its bus
-    bandwidth is (n - 1) / n of it. relay: "chosen" lets only `gpus`, switches and CPUs forward data, "all" the other
-    GPUs of their machines, too. Several machines must be joined by a fabric. Other arguments and errors are those of
-    `ring_bandwidth`.
+    bandwidth is (n - 1) / n of it.
+
+    Several machines must be joined by a fabric.
+
+    Other arguments and errors are those of `ring_bandwidth`.
+
+    Args:
+        relay: "chosen" lets only `gpus`, switches and CPUs forward data, "all" the other GPUs of their machines, too.
     """
     relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
     numbers = checked_gpus(topology, gpus)

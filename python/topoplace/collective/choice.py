@@ -32,9 +32,12 @@ _MOST_SETS = 13_000
 def left_bandwidth(topology: Topology, free: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
     """Return GB/s that sets of the GPUs in `free` can carry, added up over sizes, on a machine of up to 64 GPUs.
 
-    For each size from 2 on, the `ring_bandwidth` of the best set of this size counts. Sizes end where the machine
-    has more than 4,096 sets of these sizes: machines of up to 12 GPUs count all sizes, those of 16 sizes 2 to 4, and
-    those of 64 pairs alone. ValueError names a wrong GPU.
+    For each size from 2 on, the `ring_bandwidth` of the best set of this size counts. Sizes end where the machine has
+    more than 4,096 sets of these sizes: machines of up to 12 GPUs count all sizes, those of 16 sizes 2 to 4, and those
+    of 64 pairs alone.
+
+    Raises:
+        ValueError: Names a wrong GPU.
     """
     numbers = gpu_numbers(topology, free, "free")
     return float(rated_sets(topology, rates).left(mask_of(numbers), np.zeros(1, np.uint64))[0])

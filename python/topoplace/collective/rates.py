@@ -37,7 +37,9 @@ class PathType(IntEnum):
 class Rates:
     """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself.
 
-    ValueError for a rate or share that is not positive and finite, an overhead below 1, or an unknown link or path.
+    Raises:
+        ValueError: For a rate or share that is not positive and finite, an overhead below 1, or an unknown link or
+            path.
     """
 
     name: str

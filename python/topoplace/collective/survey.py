@@ -51,8 +51,11 @@ def survey(
 ) -> Survey:
     """Return what the sets of `size` GPUs of one machine carry; of equal ones the smallest GPU list is named.
 
-    If there are more than `most_sets` sets, `most_sets` random ones are rated, always the same. ValueError for a size
-    that is not in 2..number of GPUs; TopologyError for several machines, or more than 64 GPUs.
+    If there are more than `most_sets` sets, `most_sets` random ones are rated, always the same.
+
+    Raises:
+        ValueError: For a size that is not in 2..number of GPUs.
+        TopologyError: For several machines, or more than 64 GPUs.
     """
     size = _checks.integer(size, "size", ValueError, low=2, high=topology.num_gpus)
     most_sets = _checks.integer(most_sets, "most_sets", ValueError, low=1, high=10_000_000)

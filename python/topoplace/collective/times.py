@@ -52,10 +52,14 @@ def collective_time(
 ) -> float:
     """Return the seconds of one collective operation over `num_bytes`, the data of all GPUs after an all-gather.
 
-    algorithm: "ring" takes n - 1 steps of 1 / n of the data over the rings of `ring_bandwidth`, an all-reduce twice as
-    many. "trees" sends along the trees that reach `optimal_bandwidth`, an all-reduce up and down; on one machine only.
-    Each step or level of a tree adds the latency of its slowest kind of hop. Infinite if that bandwidth is 0.
-    ValueError names a wrong argument.
+    Args:
+        algorithm: "ring" takes n - 1 steps of 1 / n of the data over the rings of `ring_bandwidth`, an all-reduce twice
+            as many. "trees" sends along the trees that reach `optimal_bandwidth`, an all-reduce up and down; on one
+            machine only. Each step or level of a tree adds the latency of its slowest kind of hop. Infinite if that
+            bandwidth is 0.
+
+    Raises:
+        ValueError: Names a wrong argument.
     """
     _checks.one_of(algorithm, "algorithm", ("ring", "trees"), ValueError)
     _checks.one_of(operation, "operation", ("all-reduce", "all-gather", "reduce-scatter"), ValueError)

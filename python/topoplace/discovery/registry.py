@@ -195,8 +195,10 @@ def format_of(data: str | bytes) -> Format:
 def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
     """Return the GPUs of `topology` that `data`, a text of a format that tells, shows in use, ascending.
 
-    A UserWarning names machines with GPUs in use that `topology` does not have. TopologyError names the fault, such as
-    a text that tells only how many GPUs are in use.
+    A UserWarning names machines with GPUs in use that `topology` does not have.
+
+    Raises:
+        TopologyError: Names the fault, such as a text that tells only how many GPUs are in use.
     """
     from topoplace.discovery import in_use
 
@@ -213,11 +215,20 @@ def read(
 ) -> Topology | Fabric | Any:
     """Read a text in any format of `FORMATS`, or the file that has it.
 
-    data: the text; or a path, or the name of a file that ends as those of texts do, such as "topo.txt".
-    format: the name of a format; None recognises the format by content.
-    options: such as gpu_model="A100"; formats ignore the options they do not need.
-    Returns a Topology. A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A
-    text about CPUs or measured speeds alone gives the result of its parser. Raises TopologyError with line and reason.
+    A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines.
+
+    A text about CPUs or measured speeds alone gives the result of its parser.
+
+    Args:
+        data: The text; or a path, or the name of a file that ends as those of texts do, such as "topo.txt".
+        format: The name of a format; None recognises the format by content.
+        options: Such as gpu_model="A100"; formats ignore the options they do not need.
+
+    Returns:
+        A Topology.
+
+    Raises:
+        TopologyError: With line and reason.
     """
     for key in options:
         if not any(key in found.options for found in FORMATS):

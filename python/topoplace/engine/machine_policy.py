@@ -87,7 +87,8 @@ class MachinePolicy(PolicyDriver):
     ) -> Iterable[Option]:
         """Return the ways to place the whole job on one machine in this state.
 
-        free: the machine's GPUs that are free and meet the job's requirements.
+        Args:
+            free: The machine's GPUs that are free and meet the job's requirements.
         """
 
     @abstractmethod
@@ -96,7 +97,8 @@ class MachinePolicy(PolicyDriver):
     ) -> Iterable[MachineSplit]:
         """Return ways to split a job among several machines, best first.
 
-        offers: the machines that can take a part of the job.
+        Args:
+            offers: The machines that can take a part of the job.
         """
 
     @abstractmethod
@@ -110,13 +112,15 @@ class MachinePolicy(PolicyDriver):
     def scores(self, details: Any) -> Mapping[str, float]:
         """Return the policy's own scores of an option or evaluation, including "utility"; link scores are added later.
 
-        details: the `details` of the option or evaluation.
+        Args:
+            details: The `details` of the option or evaluation.
         """
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
 
-        gpus: at least one GPU per task. An anti-affine job gets at most one of each machine.
+        Args:
+            gpus: At least one GPU per task. An anti-affine job gets at most one of each machine.
         """
         return assignments.lowest_gpus(request, gpus, view)
 
@@ -185,7 +189,9 @@ class MachinePolicy(PolicyDriver):
         """Yield the machines on which the whole job fits, the best first; those that are equally good together.
 
         A machine counts by its best option, as in `place`, of which the first machine here is the one that it chooses.
-        ValueError names a requirement that cannot be honoured.
+
+        Raises:
+            ValueError: Names a requirement that cannot be honoured.
         """
         view = self.checked_view(job, cluster)
         if not self.may_fit(job, cluster.num_free):
@@ -233,8 +239,9 @@ class MachinePolicy(PolicyDriver):
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the best placement on one machine, or else the first one on several, that has enough utility, or None.
 
-        least_utility: the smallest utility to the job that is enough.
-        A job that fits one machine, but only with lower utility, is not split: the result is None.
+        Args:
+            least_utility: The smallest utility to the job that is enough. A job that fits one machine, but only with
+                lower utility, is not split: the result is None.
         """
         if not self.may_fit(job, view.cluster.num_free):
             return None

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class QueuedJob:
     """A waiting job: its id, its job graph, and its submission time in seconds.
 
-    ValueError if `job` is not a `JobGraph` or `postponed` is negative.
+    Raises:
+        ValueError: If `job` is not a `JobGraph` or `postponed` is negative.
     """
 
     job_id: str
@@ -38,10 +39,14 @@ class QueuedJob:
 class Plan:
     """A policy's decisions for a queue, as pairs of job id and decision. A job in no field waits without a reason.
 
-    start: jobs to start, in the order in which to allocate them. defer: waiting jobs with the reason to wait. reject:
-    jobs that can never run on this cluster, or ask for what the policy cannot honour, with the reason. move: running
-    jobs with their new placements. preempt: running jobs to stop. Jobs that move or stop leave their GPUs before
-    any job gets new ones.
+    Jobs that move or stop leave their GPUs before any job gets new ones.
+
+    Args:
+        start: Jobs to start, in the order in which to allocate them.
+        defer: Waiting jobs with the reason to wait.
+        reject: Jobs that can never run on this cluster, or ask for what the policy cannot honour, with the reason.
+        move: Running jobs with their new placements.
+        preempt: Running jobs to stop.
     """
 
     start: tuple[tuple[str, Placement], ...] = ()
@@ -53,7 +58,9 @@ class Plan:
     def carry_out(self, cluster: Cluster) -> None:
         """Make the plan's changes to the cluster: jobs leave, jobs that move get their new GPUs, and others start.
 
-        AllocationError, and no change, if the cluster is not as the plan expects it, such as after another change.
+        Raises:
+            AllocationError: If the cluster is not as the plan expects it, such as after another change; nothing changes
+                then.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         with cluster.transaction():
@@ -70,10 +77,12 @@ class Plan:
 class Explanation:
     """The explanation of a policy's decision about one job.
 
-    candidates: possible placements on different GPU sets, best first. refusal: why the job cannot start, or None if
-    `place` returns the first candidate. A policy that prefers waiting gives a refusal, and may also list candidates.
-    complete: False if the search for the candidates after the first one ended at its limit, so that better ones may
-    be missing.
+    Args:
+        candidates: Possible placements on different GPU sets, best first.
+        refusal: Why the job cannot start, or None if `place` returns the first candidate. A policy that prefers waiting
+            gives a refusal, and may also list candidates.
+        complete: False if the search for the candidates after the first one ended at its limit, so that better ones may
+            be missing.
     """
 
     policy: str
@@ -90,7 +99,11 @@ class Explanation:
     def to_dict(self, topology: Topology) -> dict[str, Any]:
         """Convert the explanation to a dictionary that JSON can represent; docs/schemas/place.json describes it.
 
-        topology: that of the cluster. AllocationError if GPUs that a pool lends have no UUID, see `Placement.env`.
+        Args:
+            topology: That of the cluster.
+
+        Raises:
+            AllocationError: If GPUs that a pool lends have no UUID, see `Placement.env`.
         """
         placed = None if self.refusal else self.candidates[0]
         return {

@@ -60,7 +60,8 @@ class Policy(Protocol):
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs to start, defer or reject at time `now`, in seconds.
 
-        queue: the waiting jobs, oldest first.
+        Args:
+            queue: The waiting jobs, oldest first.
         """
         ...
 
@@ -110,7 +111,8 @@ class SearchPolicy(PolicyDriver):
     def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
         """Return the sort key by which the best placements of different machines compare; by default their `order`.
 
-        machine: the machine as its own cluster, before the placement.
+        Args:
+            machine: The machine as its own cluster, before the placement.
         """
         return self._checked_order(job, placement)
 

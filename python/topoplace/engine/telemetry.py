@@ -12,8 +12,12 @@ from typing import Protocol, runtime_checkable
 class Reading:
     """The network loads of running jobs at one time, in seconds.
 
-    sent: by job id, the load that the job puts on the network of each machine it uses, by machine number, as a fraction
-    of the capacity of the machine's interface. ValueError for a time or a load that is not finite, or a negative load.
+    Args:
+        sent: By job id, the load that the job puts on the network of each machine it uses, by machine number, as a
+            fraction of the capacity of the machine's interface.
+
+    Raises:
+        ValueError: For a time or a load that is not finite, or a negative load.
     """
 
     time: float
@@ -34,8 +38,11 @@ class Reading:
 class FinishedRun:
     """A run that has ended. start, end: seconds. num_remote: how many of its GPUs were remote.
 
-    ValueError unless both are finite and in this order. application: the name in `JobGraph.profile`; None for a job
-    without one.
+    Args:
+        application: The name in `JobGraph.profile`; None for a job without one.
+
+    Raises:
+        ValueError: Unless both are finite and in this order.
     """
 
     job_id: str

@@ -38,7 +38,10 @@ class JobGraph:
     Build a job graph from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
     `independent`), in which every edge has weight 1, with `from_edges`, `from_matrix` or `from_networkx`, or from what
     a job did, with `from_traffic` or `from_nccl_log`. Add requirements with `with_`. Job graphs are immutable, hashable
-    and picklable. JobGraphError names the invalid argument, index and value.
+    and picklable.
+
+    Raises:
+        JobGraphError: Names the invalid argument, index and value.
     """
 
     num_tasks: int
@@ -151,7 +154,10 @@ class JobGraph:
     def mesh(cls, dims: Sequence[int]) -> Self:
         """Build a grid of tasks in which each task communicates with its neighbours along every axis.
 
-        dims: length of each axis, for any number of axes. Tasks are numbered in row-major order.
+        Tasks are numbered in row-major order.
+
+        Args:
+            dims: Length of each axis, for any number of axes.
         """
         return cls._pattern("mesh", *_checked_grid(dims))
 
@@ -159,7 +165,8 @@ class JobGraph:
     def torus(cls, dims: Sequence[int]) -> Self:
         """Build a grid of tasks like `mesh`, in which the first and the last task along every axis also communicate.
 
-        dims: length of each axis. Along an axis of length 2, each pair of tasks has one edge, not two.
+        Args:
+            dims: Length of each axis. Along an axis of length 2, each pair of tasks has one edge, not two.
         """
         return cls._pattern("torus", *_checked_grid(dims))
 
@@ -177,7 +184,8 @@ class JobGraph:
     def without_gpus(cls, *, cpus: float | None = None, memory_gb: float | None = None) -> Self:
         """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources.
 
-        JobGraphError if it needs neither.
+        Raises:
+            JobGraphError: If it needs neither.
         """
         return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
 
@@ -187,7 +195,10 @@ class JobGraph:
     def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
         """Build a job graph of k tasks from edges (a, b), which have weight 1, or (a, b, weight).
 
-        A pair of tasks may occur only once, in either order. JobGraphError names a wrong edge.
+        A pair of tasks may occur only once, in either order.
+
+        Raises:
+            JobGraphError: Names a wrong edge.
         """
         return cls(k, _checks.sequence(edges, "edges", JobGraphError), name)
 
@@ -202,10 +213,15 @@ class JobGraph:
     def from_traffic(cls, sent: ArrayLike, *, least_share: float = 0.0, name: str = "custom") -> Self:
         """Build a job graph from measured traffic: `sent[a][b]` bytes, in any unit, go from task a to task b.
 
-        sent: (k, k), not necessarily symmetric; the diagonal is ignored. An edge's weight is the traffic in both
-        directions over that of the pair with the most, 0..1. least_share: pairs with a lower weight are left out, such
-        as those that only exchange control messages. The source is MAPA (SC'21), section 3.1. JobGraphError names a
-        wrong argument.
+        The source is MAPA (SC'21), section 3.1.
+
+        Args:
+            sent: (k, k), not necessarily symmetric; the diagonal is ignored. An edge's weight is the traffic in both
+                directions over that of the pair with the most, 0..1.
+            least_share: Pairs with a lower weight are left out, such as those that only exchange control messages.
+
+        Raises:
+            JobGraphError: Names a wrong argument.
         """
         matrix = _checks.square_matrix(sent, "sent", JobGraphError)
         np.fill_diagonal(matrix, 0.0)
@@ -221,9 +237,16 @@ class JobGraph:
         """Build a job graph from what NCCL prints about a communicator with NCCL_DEBUG=INFO; task i is rank i.
 
         Rings of more than 20 ranks are complete only with NCCL_DEBUG_SUBSYS=INIT,GRAPH. An edge's weight is the number
-        of channels that join the two ranks. pattern: "ring" or "tree", the algorithm whose edges count. text: the log
-        of one communicator. The source is MAPA (SC'21), section 3.1. JobGraphError names a line that contradicts
-        another, or what the log lacks.
+        of channels that join the two ranks.
+
+        The source is MAPA (SC'21), section 3.1.
+
+        Args:
+            pattern: "ring" or "tree", the algorithm whose edges count.
+            text: The log of one communicator.
+
+        Raises:
+            JobGraphError: Names a line that contradicts another, or what the log lacks.
         """
         from topoplace.jobs import nccl_log
 
@@ -234,7 +257,8 @@ class JobGraph:
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
         """Build a job graph from an undirected networkx graph, whose i-th node becomes task i.
 
-        weight: the edge attribute with the weights, 1 if missing.
+        Args:
+            weight: The edge attribute with the weights, 1 if missing.
         """
         _checks.simple_graph(g, "g", JobGraphError)
         index = {node: i for i, node in enumerate(g.nodes)}
@@ -247,7 +271,9 @@ class JobGraph:
         `{"pattern": "ring", "num_tasks": 4, "bandwidth_sensitive": true}`.
 
         Such a text has any fields of this class but edges, and for a mesh or torus `dims` instead of `num_tasks`.
-        JobGraphError states what is wrong with other text.
+
+        Raises:
+            JobGraphError: States what is wrong with other text.
         """
         from topoplace.jobs import job_json
 
@@ -258,7 +284,8 @@ class JobGraph:
     def with_(self, **requirements: Any) -> Self:
         """Return a copy with some fields changed, given by name: any field of this class after `edges`.
 
-        JobGraphError names an unknown field, an invalid value, or requirements that exclude each other.
+        Raises:
+            JobGraphError: Names an unknown field, an invalid value, or requirements that exclude each other.
         """
         for field, value in requirements.items():
             if field not in FIELDS:

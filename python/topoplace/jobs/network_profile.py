@@ -17,12 +17,18 @@ from topoplace import _checks
 class NetworkProfile:
     """Two measurements of how an application with remote GPUs depends on the network (Amaral's thesis, section 3.3).
 
-    alone: share s of the run time T that is spent in communication on an idle network. contended: the same share s' of
-    the run time T' on a network that another program fills. Computation takes equally long in both cases:
-    (1 - s) T = (1 - s') T'. So a full network slows the application down by T' / T = (1 - s) / (1 - s'). For lower
-    loads we assume that the slowdown is linear in the load.
+    Computation takes equally long in both cases: (1 - s) T = (1 - s') T'.
 
-    ValueError if a share is not in 0 to 0.99, `contended` is below `alone`, or `local` is above it.
+    So a full network slows the application down by T' / T = (1 - s) / (1 - s').
+
+    For lower loads we assume that the slowdown is linear in the load.
+
+    Args:
+        alone: Share s of the run time T that is spent in communication on an idle network.
+        contended: The same share s' of the run time T' on a network that another program fills.
+
+    Raises:
+        ValueError: If a share is not in 0 to 0.99, `contended` is below `alone`, or `local` is above it.
     """
 
     alone: float
@@ -40,7 +46,8 @@ class NetworkProfile:
     def sensitivity(self, *, remote: bool) -> float:
         """Return the extra run time on a full network as a fraction of the run time on an idle one; 0 means none.
 
-        remote: True if the job uses remote GPUs.
+        Args:
+            remote: True if the job uses remote GPUs.
         """
         full = (1 - self.alone) / (1 - self.contended) - 1
         return full if remote else full * self.local / self.alone if self.alone else 0.0
@@ -48,7 +55,10 @@ class NetworkProfile:
     def slowdown(self, load: float, *, remote: bool) -> float:
         """Return the run time divided by that on an idle network, if other jobs cause the network load `load`.
 
-        Loads above 1 count as 1. remote: True if the job uses remote GPUs.
+        Loads above 1 count as 1.
+
+        Args:
+            remote: True if the job uses remote GPUs.
         """
         return 1 + min(load, 1.0) * self.sensitivity(remote=remote)
 

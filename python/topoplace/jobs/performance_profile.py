@@ -31,10 +31,14 @@ _PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
 class PerformanceProfile:
     """Measured run times of job kinds (name, number of GPUs) in seconds. Immutable, hashable and picklable.
 
-    solo: run time alone, by (name, number of GPUs, placement class). colocation: run time of the first job next to the
-    second, by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds means not measured, like a
-    missing key. colocation_placement: placement class of the first job when it ran next to the second, if known.
-    ValueError names an invalid entry.
+    Args:
+        solo: Run time alone, by (name, number of GPUs, placement class).
+        colocation: Run time of the first job next to the second, by (name, number of GPUs, other's name, other's number
+            of GPUs). 0 seconds means not measured, like a missing key.
+        colocation_placement: Placement class of the first job when it ran next to the second, if known.
+
+    Raises:
+        ValueError: Names an invalid entry.
     """
 
     solo: Mapping[Solo, float]
@@ -93,7 +97,8 @@ class PerformanceProfile:
     def from_csv(cls, text: str) -> Self:
         """Read a profile from CSV that `to_csv` wrote, or from CSV of SC'17's profiles with the same columns.
 
-        ValueError names an invalid line, or two lines that measure the same thing.
+        Raises:
+            ValueError: Names an invalid line, or two lines that measure the same thing.
         """
         return cls._of_runs(profile_text.read_csv(text), "line")
 
@@ -156,8 +161,10 @@ class PerformanceProfile:
         """Return the run time in seconds of a job alone in a placement class; None for an unknown kind of job.
 
         If this class was not measured, the time of the next closer class counts, or else that of the next farther one.
-        For example, a job that was measured only across sockets gets this time for `intra-socket`, too. ValueError for
-        an unknown placement class.
+        For example, a job that was measured only across sockets gets this time for `intra-socket`, too.
+
+        Raises:
+            ValueError: For an unknown placement class.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
@@ -223,7 +230,9 @@ class PerformanceProfile:
         """Return a copy that predicts the slowdowns of pairs that were not measured; see `interference_model`.
 
         CSV and JSON contain measurements only: a profile read from them does not predict until it is asked to.
-        ValueError if there are too few measurements.
+
+        Raises:
+            ValueError: If there are too few measurements.
         """
         copy = type(self)(self.solo, self.colocation, self.colocation_placement, predicts=True)
         _ = copy.interference_model
@@ -233,8 +242,9 @@ class PerformanceProfile:
     def interference_model(self) -> InterferenceModel:
         """Return the model that predicts slowdowns of pairs from the jobs' times alone.
 
-        ValueError if fewer than 26 measured pairs have a batch size in both names, and both jobs' times alone on one
-        GPU, and on two GPUs of one and of two sockets.
+        Raises:
+            ValueError: If fewer than 26 measured pairs have a batch size in both names, and both jobs' times alone on
+                one GPU, and on two GPUs of one and of two sockets.
         """
         return fitted(self._slowdowns, self.kinds, self.solo)
 

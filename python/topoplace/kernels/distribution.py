@@ -43,15 +43,21 @@ def distribute(
 ) -> Distribution | None:
     """Divide the source's vertices (tasks) among blocks at low cost; None if the blocks have too little room.
 
-    Each source edge costs its weight times the distance between the blocks of its ends. room: (b,) the most tasks that
-    each block may have. distance: (b, b) symmetric, 0..1e100; on the diagonal between tasks of one block. Blocks that
-    are near each other should have near numbers.
+    Each source edge costs its weight times the distance between the blocks of its ends.
 
     Tasks start in the blocks by number, block after block. If that costs more than the lower bound, tasks and blocks
     are bisected together, `starts` times with different seeds from `seed` on, and each result is refined by exchanges.
     All ends when the cost reaches the bound. Refinement takes 8 bytes for each task and block. The same seed gives the
     same answer everywhere, unless `timeout` ends the search. At `timeout` seconds, or after `max_nodes` steps, the best
-    distribution so far is returned with a valid `bound` and complete=False. ValueError on bad input.
+    distribution so far is returned with a valid `bound` and complete=False.
+
+    Args:
+        room: (b,) the most tasks that each block may have.
+        distance: (b, b) symmetric, 0..1e100; on the diagonal between tasks of one block. Blocks that are near each
+            other should have near numbers.
+
+    Raises:
+        ValueError: On bad input.
     """
     found = _core.distribute(
         Graph.of(source, "source"),

@@ -25,7 +25,7 @@ class FlowNetwork:
 
     Nodes and arcs keep their numbers until they are removed; numbers of removed ones are reused. The numbers index the
     columns of `columns()` and the arrays that `solve` returns. Lower bounds are not supported. All methods that change
-    the network take arrays. ValueError names the invalid argument, index and value; the network is then unchanged.
+    the network take arrays.
 
     With algorithm="auto", scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI
     2016). After the following changes, the work of `solve` depends only on how far the change affects the flow:
@@ -39,6 +39,9 @@ class FlowNetwork:
 
     A `FlowNetwork` cannot be copied or pickled. Use it from one thread at a time; RuntimeError if a second thread calls
     it during a solve.
+
+    Raises:
+        ValueError: Names the invalid argument, index and value; the network is then unchanged.
     """
 
     def __init__(self) -> None:
@@ -64,7 +67,12 @@ class FlowNetwork:
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Indices:
         """Add k arcs and return their numbers (k,).
 
-        All arguments have shape (k,). tail, head: nodes that each arc leaves and enters. cost: cost per unit of flow.
+        All arguments have shape (k,).
+
+        Args:
+            tail: Nodes that each arc leaves and enters.
+            head: Nodes that each arc leaves and enters.
+            cost: Cost per unit of flow.
         """
         return self._kept.add_arcs(
             integers(tail, "tail", np.int32),

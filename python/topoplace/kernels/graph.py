@@ -18,8 +18,11 @@ GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is no
 class Graph(_core.Graph):
     """An undirected, simple, weighted graph. Immutable.
 
-    weights: (n, n) symmetric matrix, 0 on the diagonal and for pairs without an edge, else positive and finite.
-    ValueError names an invalid entry.
+    Args:
+        weights: (n, n) symmetric matrix, 0 on the diagonal and for pairs without an edge, else positive and finite.
+
+    Raises:
+        ValueError: Names an invalid entry.
     """
 
     __slots__ = ()
@@ -32,8 +35,9 @@ class Graph(_core.Graph):
     def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
         """Build a graph of `num_vertices` vertices from rows (u, v), which have weight 1, or (u, v, weight).
 
-        ValueError names an edge that is out of range, is a loop, occurs twice, or has a weight that is not positive and
-        finite.
+        Raises:
+            ValueError: Names an edge that is out of range, is a loop, occurs twice, or has a weight that is not
+                positive and finite.
         """
         listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
         count = _checks.integer(num_vertices, "num_vertices", ValueError, low=0, high=2**31 - 1)
@@ -67,8 +71,10 @@ class Graph(_core.Graph):
         A non-empty (m, 2) or (m, 3) array has one edge per row, and one vertex more than its largest vertex number. As
         an exception, a square one with a zero diagonal is a weight matrix and must be symmetric; for edges of this form
         call `from_edges`. Every other array must be a weight matrix. The nodes of a networkx graph are numbered in the
-        order in which it lists them; edges without the attribute `weight` have weight 1. ValueError for any other
-        argument.
+        order in which it lists them; edges without the attribute `weight` have weight 1.
+
+        Raises:
+            ValueError: For any other argument.
         """
         if isinstance(graph, Graph):
             return graph
@@ -100,7 +106,9 @@ class Graph(_core.Graph):
     def count_automorphisms(self, timeout: float | None = None) -> float:
         """Count the permutations of the vertices that keep every edge, whatever its weight; exact up to 2**53.
 
-        Raises SearchTimeoutError if `timeout` seconds are too short, and ValueError above 4,096 vertices.
+        Raises:
+            SearchTimeoutError: If `timeout` seconds are too short.
+            ValueError: Above 4,096 vertices.
         """
         count = self.automorphisms_within(seconds(timeout))
         if count is None:

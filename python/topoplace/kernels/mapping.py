@@ -18,8 +18,12 @@ Method: TypeAlias = Literal["drb", "exact"]
 class TargetDistance(_core.TargetDistance):
     """The distances between the vertices of a target, as an argument of `map_graph`. Immutable.
 
-    distance: (n, n) symmetric matrix of values in 0..1e100, 0 on the diagonal. ValueError names the first invalid
-    entry. The object caches the recursive bisection of the target, so pass the same object to all calls.
+    Args:
+        distance: (n, n) symmetric matrix of values in 0..1e100, 0 on the diagonal. The object caches the recursive
+            bisection of the target, so pass the same object to all calls.
+
+    Raises:
+        ValueError: Names the first invalid entry.
     """
 
     __slots__ = ()
@@ -73,15 +77,14 @@ def map_graph(
     """Map the source's vertices (tasks) to distinct target vertices at low cost; None if too few may be used.
 
     Each source edge costs its weight times the distance between the target vertices of its ends. Each target vertex
-    used costs its entry of `target_cost` (n,), 0..1e100 and by default 0. target_distance: a `TargetDistance` or its
-    matrix. free: the target vertices that may be used, each listed once; all by default.
+    used costs its entry of `target_cost` (n,), 0..1e100 and by default 0.
 
     method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole
     target and on compact regions of it; `regions` adds more sets of target vertices. The result is refined by pairwise
     exchange, by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from
-    `seed`. Each step runs only while the cost is above the lower bound. start: a mapping, the target vertex of each
-    task, that is refined instead of all this bipartitioning. The same seed gives the same answer everywhere,
-    unless `timeout` ends the search.
+    `seed`. Each step runs only while the cost is above the lower bound.
+
+    The same seed gives the same answer everywhere, unless `timeout` ends the search.
 
     method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) until
     the result is proven. Tasks are placed in a fixed order: first the task with the largest total edge weight, then
@@ -91,7 +94,14 @@ def map_graph(
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best mapping so far is returned with a valid
     `bound` and complete=False. What a target or a proof prepares on first use counts; checking the arguments does not.
-    Raises ValueError on bad input.
+
+    Args:
+        target_distance: A `TargetDistance` or its matrix.
+        free: The target vertices that may be used, each listed once; all by default.
+        start: A mapping, the target vertex of each task, that is refined instead of all this bipartitioning.
+
+    Raises:
+        ValueError: On bad input.
     """
     s, t = Graph.of(source, "source"), _target(target_distance)
     n = t.num_vertices

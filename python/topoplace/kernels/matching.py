@@ -63,12 +63,14 @@ class Remainder(NamedTuple):
 class LinkCountScore:
     """An objective of `best_subgraph` that depends only on how many target edges of each class the pattern uses.
 
-    link_class: (n, n) array of integers 0..7 with the class of each target edge; ValueError for any other array.
-    Entries of pairs without an edge must be in this range too. K is the largest entry, also of these, plus 1. function:
-    maps an int64 array
-    (v, K), whose rows are numbers of used edges by class, to v finite scores; larger is better. It is called once per
-    target and number of pattern edges. Keep one object per topology, as it caches the tables of scores. Searches refuse
-    targets of more than 4,096 vertices.
+    Searches refuse targets of more than 4,096 vertices.
+
+    Args:
+        link_class: (n, n) array of integers 0..7 with the class of each target edge; ValueError for any other array.
+            Entries of pairs without an edge must be in this range too. K is the largest entry, also of these, plus 1.
+        function: Maps an int64 array (v, K), whose rows are numbers of used edges by class, to v finite scores; larger
+            is better. It is called once per target and number of pattern edges. Keep one object per topology, as it
+            caches the tables of scores.
     """
 
     def __init__(
@@ -91,8 +93,10 @@ class LinkCountScore:
     def table(self, target: Graph, num_edges: int) -> _core.LinkCountScore:
         """Return the cached native table of scores for patterns with `num_edges` edges in `target`.
 
-        It has a score for each way in which `num_edges` edges can be distributed over the link classes. ValueError if
-        `function` returns another number of scores, or one that is not finite.
+        It has a score for each way in which `num_edges` edges can be distributed over the link classes.
+
+        Raises:
+            ValueError: If `function` returns another number of scores, or one that is not finite.
         """
         _checks.instance(target, Graph, "target", ValueError)
         num_edges = _checks.integer(num_edges, "num_edges", ValueError, low=0, high=65535)
@@ -127,11 +131,16 @@ def enumerate_subgraphs(
     maps pairs without an edge to pairs without such an edge. Pattern weights are ignored. The order of rows is
     deterministic.
 
-    distinct: "mappings" returns every embedding. "images" returns one embedding per image subgraph, "vertex_sets" one
-    per set of target vertices, in lexicographic order of the sets; both choose the lexicographically smallest mapping.
-    candidates: optional (k, n) array, nonzero if the image is allowed. limit: maximum number of rows; None for all.
+    Args:
+        distinct: "mappings" returns every embedding. "images" returns one embedding per image subgraph, "vertex_sets"
+            one per set of target vertices, in lexicographic order of the sets; both choose the lexicographically
+            smallest mapping.
+        candidates: Optional (k, n) array, nonzero if the image is allowed.
+        limit: Maximum number of rows; None for all.
 
-    Raises SearchTimeoutError with the rows so far if `timeout` seconds are too short, and ValueError on bad input.
+    Raises:
+        SearchTimeoutError: With the rows so far if `timeout` seconds are too short.
+        ValueError: On bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
     rows, complete, _ = _core.enumerate_subgraphs(*checked)
@@ -153,8 +162,10 @@ def count_subgraphs(
 ) -> int:
     """Count the rows that `enumerate_subgraphs` would return for the same arguments, without creating them.
 
-    Raises SearchTimeoutError with the count so far if `timeout` seconds are too short, OverflowError above 2**63 - 2,
-    and ValueError on bad input.
+    Raises:
+        SearchTimeoutError: With the count so far if `timeout` seconds are too short.
+        OverflowError: Above 2**63 - 2.
+        ValueError: On bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
     count, complete, _ = _core.count_subgraphs(*checked)
@@ -184,20 +195,30 @@ def best_subgraph(
     distinct target vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any
     weight). Pattern weights are ignored.
 
-    objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
-    "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`. free: the target vertices that may
-    be used, all by default. required: target vertices that must be used. Sums are compared exactly, in 41-bit fixed
-    point relative to the largest weight; weights that span more than eleven decades are refused.
+    Sums are compared exactly, in 41-bit fixed point relative to the largest weight; weights that span more than eleven
+    decades are refused.
 
-    tolerance: relative; above 0, the search ends with the first embedding proven to be within it of the best, such as
-    0.03 for measured bandwidths that vary by 3 %. `within` of the result tells how near that is. Such answers are the
-    same on every computer, but ties are not broken. For "bottleneck_sum" the tolerance is that of the sum.
+    Such answers are the same on every computer, but ties are not broken.
 
-    timeout: limit in seconds. max_nodes: limit on search tree nodes, at which the search stops at the same point on
-    every computer. budget: a limit on the nodes of several searches together; this search takes its nodes from it. At
-    any limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises ValueError on bad
-    input, and SearchTimeoutError if none was found by then. Where all free vertices are joined by edges of at least
-    `min_weight`, there is one at any `timeout`.
+    At any limit the best embedding so far is returned with a valid `bound` and optimal=False.
+
+    Where all free vertices are joined by edges of at least `min_weight`, there is one at any `timeout`.
+
+    Args:
+        objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
+            "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`.
+        free: The target vertices that may be used, all by default.
+        required: Target vertices that must be used.
+        tolerance: Relative; above 0, the search ends with the first embedding proven to be within it of the best, such
+            as 0.03 for measured bandwidths that vary by 3 %. `within` of the result tells how near that is. For
+            "bottleneck_sum" the tolerance is that of the sum.
+        timeout: Limit in seconds.
+        max_nodes: Limit on search tree nodes, at which the search stops at the same point on every computer.
+        budget: A limit on the nodes of several searches together; this search takes its nodes from it.
+
+    Raises:
+        ValueError: On bad input.
+        SearchTimeoutError: If none was found by then.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)
@@ -241,9 +262,14 @@ def best_remainder(
     """Return the embedding that leaves the largest total edge weight among the free target vertices it does not use.
 
     This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum of the
-    weights of the target edges used, then to the lexicographically smallest sorted vertex list. kept: target vertices,
-    in `free` or not, that the pattern must not use but that count as free and unused. None if there is no embedding.
+    weights of the target edges used, then to the lexicographically smallest sorted vertex list.
+
+    None if there is no embedding.
+
     The other arguments, limits and errors are as for `best_subgraph`; more than 4,096 target vertices are a ValueError.
+
+    Args:
+        kept: Target vertices, in `free` or not, that the pattern must not use but that count as free and unused.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     unused = set(checked_vertices(kept, "kept", t.num_vertices))
@@ -279,8 +305,13 @@ def verify_embedding(
 ) -> bool:
     """Return True if mapping pattern vertex i to `vertices[i]` is an embedding of the pattern in the target.
 
-    induced, min_weight: as for `enumerate_subgraphs`. The check uses only the definition and shares no code with the
-    searches. Invalid `vertices` give False; any other bad argument raises ValueError.
+    The check uses only the definition and shares no code with the searches.
+
+    Invalid `vertices` give False; any other bad argument raises ValueError.
+
+    Args:
+        induced: As for `enumerate_subgraphs`.
+        min_weight: As for `enumerate_subgraphs`.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     try:

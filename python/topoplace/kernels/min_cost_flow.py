@@ -127,8 +127,11 @@ class FlowSolution:
 
         The proof is `potential` if the status is optimal, `cut` if infeasible, and `cycle` if unbounded; that an
         unbounded network has a feasible flow at all is not checked. Arrays that were passed to `min_cost_flow` without
-        conversion are not copied, so the check reads their current values. Raises ValueError if these no longer
-        describe a network, or if the solution is of a `FlowNetwork` that has changed since.
+        conversion are not copied, so the check reads their current values.
+
+        Raises:
+            ValueError: If these no longer describe a network, or if the solution is of a `FlowNetwork` that has changed
+                since.
         """
         origin = self._network
         network = Columns(*origin) if isinstance(origin, tuple) else origin.columns()
@@ -165,18 +168,26 @@ def min_cost_flow(
     the arcs could bring it more, and may send its own units where negative costs pay for it. If the sum is positive,
     the network is infeasible.
 
-    algorithm: "auto" chooses the method expected to be fastest; if `structure` is True and there is no usable
-    `warm_start`, it first tries to solve the network as an assignment, as a scheduling graph allows. The other
-    values select push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the primal network simplex, or one of
-    two textbook methods (Amaral's thesis, table 8). All methods find the same cost. If several flows are optimal,
-    each method is deterministic, but methods may return different flows.
+    All methods find the same cost.
 
-    warm_start: a solution from which cost scaling starts; other methods ignore it, and so do all unless its status is
-    "optimal". Its network must have the same nodes and arcs; capacities, costs and supplies may differ.
-    timeout: limit in seconds. max_nodes: limit on steps, equal on every computer. At either limit the status is
-    "timeout".
+    If several flows are optimal, each method is deterministic, but methods may return different flows.
 
-    Do not change the arrays during the call. ValueError names the invalid argument, and for a single value its index.
+    At either limit the status is "timeout".
+
+    Do not change the arrays during the call.
+
+    Args:
+        algorithm: "auto" chooses the method expected to be fastest; if `structure` is True and there is no usable
+            `warm_start`, it first tries to solve the network as an assignment, as a scheduling graph allows. The other
+            values select push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the primal network simplex, or
+            one of two textbook methods (Amaral's thesis, table 8).
+        warm_start: A solution from which cost scaling starts; other methods ignore it, and so do all unless its status
+            is "optimal". Its network must have the same nodes and arcs; capacities, costs and supplies may differ.
+        timeout: Limit in seconds.
+        max_nodes: Limit on steps, equal on every computer.
+
+    Raises:
+        ValueError: Names the invalid argument, and for a single value its index.
     """
     plain = algorithm is _AUTO and structure is True and warm_start is None
     if plain and timeout is None and max_nodes is None:
@@ -222,7 +233,10 @@ def verify_flow(
     """Return True if `flow` (m,) is feasible, `potential` (n,) proves it optimal, and `total` is its cost.
 
     The other arguments are as for `min_cost_flow`. The check uses only the definition, in one pass over nodes and arcs,
-    and shares no code with the solvers. Raises ValueError on bad input.
+    and shares no code with the solvers.
+
+    Raises:
+        ValueError: On bad input.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     units = integers(flow, "flow", np.int64)

@@ -41,9 +41,11 @@ class RingNetwork(_core.RingNetwork):
     ) -> None:
         """Build the network; ValueError names what is out of range.
 
-        capacities: of each link, integers in 0..2**40. routes: of several for a pair, the first counts whose relay is
-        chosen. cuts: (terminals, links) such that every route from one of these terminals to any other uses one of the
-        links; they only make searches faster.
+        Args:
+            capacities: Of each link, integers in 0..2**40.
+            routes: Of several for a pair, the first counts whose relay is chosen.
+            cuts: (terminals, links) such that every route from one of these terminals to any other uses one of the
+                links; they only make searches faster.
         """
         self.num_terminals = _checks.integer(
             num_terminals, "num_terminals", ValueError, low=0, high=MAX_TERMINALS
@@ -110,12 +112,15 @@ class ChannelRules(_core.ChannelRules):
     ) -> None:
         """Store the rules; ValueError names what is out of range.
 
-        rates: those that a ring may have, descending. slowest: slower rates are tried as long as they are more than
-        this share of the best one so far. split_rate: rings of at least this rate become twice as many of half the
-        rate, unless there are more than `whole_count` of them at less than `whole_rate`. equal_level: rings that use
-        routes of this level or above are all the same one. group_level: if routes up to this level put the terminals
-        into exactly two groups of several, there are at least two rings; a terminal is in the group of the last one
-        before it that it has such a route from. max_nodes: limits each search for rings of one rate.
+        Args:
+            rates: Those that a ring may have, descending.
+            slowest: Slower rates are tried as long as they are more than this share of the best one so far.
+            split_rate: Rings of at least this rate become twice as many of half the rate, unless there are more than
+                `whole_count` of them at less than `whole_rate`.
+            equal_level: Rings that use routes of this level or above are all the same one.
+            group_level: If routes up to this level put the terminals into exactly two groups of several, there are at
+                least two rings; a terminal is in the group of the last one before it that it has such a route from.
+            max_nodes: Limits each search for rings of one rate.
         """
         super().__init__(
             [
@@ -146,9 +151,15 @@ def pack_rings(
 ) -> RingPacking:
     """Return the most rings of one rate through all `chosen` terminals that the links hold together.
 
-    level: routes above it are not used. equal: all rings must be the same one. Without a limit the search ends with a
-    proof, which takes long for many terminals; at `timeout` seconds or after `max_nodes` steps the best packing so far
-    is returned with a valid `bound`. ValueError on bad input.
+    Without a limit the search ends with a proof, which takes long for many terminals; at `timeout` seconds or after
+    `max_nodes` steps the best packing so far is returned with a valid `bound`.
+
+    Args:
+        level: Routes above it are not used.
+        equal: All rings must be the same one.
+
+    Raises:
+        ValueError: On bad input.
     """
     found = _core.pack_rings(
         network,
@@ -167,7 +178,9 @@ def best_channels(network: RingNetwork, chosen: Iterable[int], rules: ChannelRul
     """Return rings of the rate and level that carry the most together, as `rules` look for them.
 
     From the fastest rate down, and for each from the nearest level up to the one at which anything was found.
-    ValueError on bad input.
+
+    Raises:
+        ValueError: On bad input.
     """
     members = vertices(chosen, "chosen", network.num_terminals)
     return Channels(*_core.best_channels(network, members, rules))

@@ -68,9 +68,15 @@ def least_max_flow(
 ) -> LeastFlow:
     """Return the least maximum flow from one of the `chosen` terminals to another.
 
-    No set of rings through all of them, and no broadcast from one of them, has a higher rate. relay_others: terminals
-    that are not chosen forward, too. At `timeout` seconds the least flow so far is returned with complete=False.
-    ValueError on bad input, and for fewer than two terminals.
+    No set of rings through all of them, and no broadcast from one of them, has a higher rate.
+
+    At `timeout` seconds the least flow so far is returned with complete=False.
+
+    Args:
+        relay_others: Terminals that are not chosen forward, too.
+
+    Raises:
+        ValueError: On bad input, and for fewer than two terminals.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     return LeastFlow(*_core.least_max_flow(graph, members, relay_others, seconds(timeout)))

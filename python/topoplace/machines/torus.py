@@ -28,11 +28,16 @@ def torus(
 ) -> Topology:
     """Build a slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
 
-    shape: chips along each dimension.
-    gb_per_s: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
-    wrap: if True, each dimension of three or more chips closes to a ring.
-    host: how many chips of one machine there are along each dimension; 2 x 2 x 1 for TPU v4.
-    Chips are numbered with the last dimension fastest. Raises TopologyError naming the argument.
+    Chips are numbered with the last dimension fastest.
+
+    Args:
+        shape: Chips along each dimension.
+        gb_per_s: Of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
+        wrap: If True, each dimension of three or more chips closes to a ring.
+        host: How many chips of one machine there are along each dimension; 2 x 2 x 1 for TPU v4.
+
+    Raises:
+        TopologyError: Naming the argument.
     """
     sizes = _sizes(shape, "shape")
     count = math.prod(sizes)

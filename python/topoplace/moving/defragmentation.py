@@ -50,11 +50,17 @@ def defragment(
     The cluster is not changed. Jobs like `job` are placed where they fit; then each further one gets room by the fewest
     moves (`make_room`), until the moves that are left are too few. No job moves twice, and nothing is pre-empted.
 
-    job: the kind of job that shall fit; by default one on all GPUs of the largest machine, so that whole machines get
-    free. movable: ids of the jobs that may move, None for all. policy, min_bandwidth: as for `make_room`. timeout:
-    seconds after which the moves found so far are returned.
+    Args:
+        job: The kind of job that shall fit; by default one on all GPUs of the largest machine, so that whole machines
+            get free.
+        movable: Ids of the jobs that may move, None for all.
+        policy: As for `make_room`.
+        min_bandwidth: As for `make_room`.
+        timeout: Seconds after which the moves found so far are returned.
 
-    ValueError names a wrong argument. AllocationError names an id in `movable` that is no running job.
+    Raises:
+        ValueError: Names a wrong argument.
+        AllocationError: Names an id in `movable` that is no running job.
     """
     _checks.instance(cluster, Cluster, "cluster", ValueError)
     _checks.integer(moves, "moves", ValueError, low=0, high=1 << 30)

@@ -15,7 +15,9 @@ class MoveCosts:
     """The costs of moving and of pre-empting a job, in any unit: an amount per job and an amount per GPU it holds.
 
     A fraction of a GPU counts as such. Infinite amounts forbid it: `MoveCosts(preempt=math.inf)` only moves jobs.
-    ValueError names a negative amount, or one that is no number.
+
+    Raises:
+        ValueError: Names a negative amount, or one that is no number.
     """
 
     move: float = 0.0

@@ -48,13 +48,6 @@ def make_room(
 ) -> Rearrangement:
     """Return the cheapest plan that moves or pre-empts running jobs so that `job` fits; the cluster is not changed.
 
-    movable: ids of the jobs that may be moved or pre-empted, None for all. cost: what that costs, `MoveCosts()` by
-    default. policy: places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
-    below the `min_utility` of the job, or of a job that moves. min_bandwidth: least bandwidth in GB/s of the slowest
-    link between two tasks of the job; the job is then placed for the fastest such link, not by `policy`. job_id: the
-    name of the job in the plan, which no running job has. timeout: seconds after which the best plan so far is
-    returned.
-
     The plan starts the job, and says which jobs go where (`move`) and which stop (`preempt`); all of them leave their
     GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or in
     `reject` if it can never run, with the reason.
@@ -63,12 +56,25 @@ def make_room(
     plan is proven best (`optimal`) unless time runs out or the places of the moved jobs cannot all be tried; a proven
     plan is never dearer than one with fewer of these jobs. With more than 24 jobs, the jobs of one machine after the
     other are considered first, the cheapest machine first; this alone proves the plan for jobs that one machine must
-    hold (`single_machine`) if those that move find a place elsewhere without displacing others. With more than 128,
-    the choices over all machines are considered until a tenth of `timeout` is over. The proofs presume that the policy
+    hold (`single_machine`) if those that move find a place elsewhere without displacing others. With more than 128, the
+    choices over all machines are considered until a tenth of `timeout` is over. The proofs presume that the policy
     places a job wherever it places it with less room.
 
-    Jobs in MIG slices stay. ValueError names a wrong argument, such as a job that asks for a slice. AllocationError
-    names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
+    Jobs in MIG slices stay.
+
+    Args:
+        movable: Ids of the jobs that may be moved or pre-empted, None for all.
+        cost: What that costs, `MoveCosts()` by default.
+        policy: Places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
+            below the `min_utility` of the job, or of a job that moves.
+        min_bandwidth: Least bandwidth in GB/s of the slowest link between two tasks of the job; the job is then placed
+            for the fastest such link, not by `policy`.
+        job_id: The name of the job in the plan, which no running job has.
+        timeout: Seconds after which the best plan so far is returned.
+
+    Raises:
+        ValueError: Names a wrong argument, such as a job that asks for a slice.
+        AllocationError: Names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
     """
     timeout = _checks.positive(timeout, "timeout", ValueError)
     start = time.monotonic()

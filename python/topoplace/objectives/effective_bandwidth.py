@@ -90,9 +90,15 @@ def _is_unlike_the_fit(machine: Topology) -> bool:
 class EffectiveBandwidth:
     """A model that predicts effective bandwidth (MAPA, eq. 2): the all-reduce GB/s that a job's links achieve together.
 
-    The inputs are the numbers of double NVLinks, single NVLinks and other links. coefficients: theta 1 to 14 of the
-    paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V. It is not monotone: it may predict less for
-    more or faster links. ValueError unless `coefficients` are 14 numbers.
+    The inputs are the numbers of double NVLinks, single NVLinks and other links.
+
+    The model was fitted on 2 to 5 GPUs of a DGX-1V. It is not monotone: it may predict less for more or faster links.
+
+    Args:
+        coefficients: Theta 1 to 14 of the paper, in its order.
+
+    Raises:
+        ValueError: Unless `coefficients` are 14 numbers.
     """
 
     __slots__ = ("_known", "coefficients")
@@ -110,7 +116,8 @@ class EffectiveBandwidth:
     def predict(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
         """Predict GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays are broadcast.
 
-        ValueError for a number that is negative or not finite, and for arrays that cannot be broadcast together.
+        Raises:
+            ValueError: For a number that is negative or not finite, and for arrays that cannot be broadcast together.
         """
         counts = [_counts(count, what) for count, what in ((x, "x"), (y, "y"), (z, "z"))]
         try:
@@ -137,8 +144,10 @@ class EffectiveBandwidth:
         """Fit the coefficients by least squares to rows (x, y, z, measured GB/s).
 
         x, y, z: numbers of double NVLinks, single NVLinks and other links. If the rows do not determine the
-        coefficients, those of least norm are returned. ValueError for fewer than 14 rows, a negative count, or a
-        value that is not finite.
+        coefficients, those of least norm are returned.
+
+        Raises:
+            ValueError: For fewer than 14 rows, a negative count, or a value that is not finite.
         """
         rows = _checks.numbers_of(table, "table", ValueError)
         if rows.ndim != 2 or rows.shape[1] != 4:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
     """Return the fragmentation of the machines of `gpus` after these are taken from `free` (SC'17, eq. 5).
 
-    It is the mean over the machines' sockets of the share of GPUs that stay free, 0..1; entirely free sockets count
-    as 0. ValueError if `gpus` is empty, or a GPU is unknown or listed twice.
+    It is the mean over the machines' sockets of the share of GPUs that stay free, 0..1; entirely free sockets count as
+    0.
+
+    Raises:
+        ValueError: If `gpus` is empty, or a GPU is unknown or listed twice.
     """
     taken = set(different_gpus(gpus, topology, "gpus"))
     if not taken:

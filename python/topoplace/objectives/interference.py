@@ -25,7 +25,10 @@ def interference(
     worst of `others`. The ratio of each other job is its solo run time divided by its run time next to `job`. Eq. 4 is
     the mean of all these ratios. A job without profile ("") neither suffers nor causes interference; if `profile` is
     None, no job does. Unmeasured pairs count as in `PerformanceProfile.slowdown`; a job that was not measured alone has
-    the same solo run time everywhere. ValueError names an argument of another form.
+    the same solo run time everywhere.
+
+    Raises:
+        ValueError: Names an argument of another form.
     """
     if profile is not None:
         from topoplace.jobs.performance_profile import PerformanceProfile  # few callers have a profile

@@ -120,7 +120,8 @@ class LinkTables:
     def remaining(self, free: tuple[int, ...], taken: Sequence[int]) -> float:
         """Return the sum of the bandwidths among the GPUs in `free` but not in `taken`, GB/s, rounded to 0.001.
 
-        taken: a part of `free`.
+        Args:
+            taken: A part of `free`.
         """
         if self._sums[0] != free:
             among = self.matrix[:, free].sum(axis=1)[list(free)]
@@ -189,8 +190,10 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. If a fabric joins several
     machines, pairs of GPUs on different machines do not count: they share the ports of their machines, so that the sum
     would count each port many times. GPUs of `gpus` that are not in `free` change nothing. If a machine has more than
-    512 GPUs in `free`, the result is rounded to 0.001 GB/s. ValueError if an argument names an unknown GPU, or a GPU
-    twice.
+    512 GPUs in `free`, the result is rounded to 0.001 GB/s.
+
+    Raises:
+        ValueError: If an argument names an unknown GPU, or a GPU twice.
     """
     _checks.instance(topology, Topology, "topology", ValueError)
     if topology.fabric is None or topology.num_machines == 1:
@@ -255,9 +258,13 @@ def scores_of(
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
     GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on as many GPUs, or on such machines, else
-    0.0. If a fabric joins several machines, preserved_bandwidth counts links inside machines only. model: the model of
-    effective bandwidth, by default that with MAPA's coefficients. ValueError unless `gpus` are different GPUs, one per
-    task.
+    0.0. If a fabric joins several machines, preserved_bandwidth counts links inside machines only.
+
+    Args:
+        model: The model of effective bandwidth, by default that with MAPA's coefficients.
+
+    Raises:
+        ValueError: Unless `gpus` are different GPUs, one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     _check_model(model)
@@ -273,10 +280,15 @@ def link_scores(
 ) -> dict[str, float]:
     """Return the scores that depend only on the links that the edges use, in GB/s.
 
-    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth (infinite without edges). edges:
-    (a, b, weight) of each pair of tasks that communicates; task a runs on `gpus[a]`. model: the model of effective
-    bandwidth, by default that with MAPA's coefficients. ValueError if a GPU is unknown or listed twice, or an edge does
-    not join two of the tasks with a weight above 0.
+    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth (infinite without edges).
+
+    Args:
+        edges: (a, b, weight) of each pair of tasks that communicates; task a runs on `gpus[a]`.
+        model: The model of effective bandwidth, by default that with MAPA's coefficients.
+
+    Raises:
+        ValueError: If a GPU is unknown or listed twice, or an edge does not join two of the tasks with a weight above
+            0.
     """
     gpus = gpus_in_task_order(gpus, topology)
     edges = edges_between(edges, len(gpus))
@@ -342,9 +354,15 @@ def scores_from(
 ) -> dict[str, float]:
     """Return the same scores as `link_scores`, computed from tables instead of a topology.
 
-    bandwidth: GB/s of GPU pairs. classes: link classes 0..2 of GPU pairs. Both must contain every pair that an edge
-    uses. model: by default that with MAPA's coefficients. ValueError names an argument of another form, or the pair of
-    GPUs without an entry.
+    Both must contain every pair that an edge uses.
+
+    Args:
+        bandwidth: GB/s of GPU pairs.
+        classes: Link classes 0..2 of GPU pairs.
+        model: By default that with MAPA's coefficients.
+
+    Raises:
+        ValueError: Names an argument of another form, or the pair of GPUs without an entry.
     """
     listed = _checks.ordered(gpus, "gpus", ValueError)
     checked = (

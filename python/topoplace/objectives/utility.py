@@ -88,7 +88,10 @@ class Costs(NamedTuple):
     def interference_share(self, ratio: float) -> float:
         """Return the interference loss scaled to 0..1: 0 at ratio 1 (no interference), 1 at the ratio `worst` or below.
 
-        ratio: `suffered` or `shared`. The result is always 0 if `worst` is 1.
+        The result is always 0 if `worst` is 1.
+
+        Args:
+            ratio: `suffered` or `shared`.
         """
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 
@@ -110,11 +113,14 @@ class Formula(Protocol):
 class Utility:
     """The utility 1 minus the objective of eq. 1, with the weights of its three parts.
 
-    heaviest: the mean edge weight of the job that communicates most in the mix, such as 4 for the weights 4 to 1 of
-    SC'17. A job's communication then counts by its own mean edge weight over this one, at most 1. None: the weights of
-    a job's edges cancel, as its worst case has the same ones. literal_fragmentation: eq. 5 to the letter: sockets whose
-    GPUs are all free count as fragmented like others. ValueError unless the weights are at least 0 and sum to 1, and
-    `heaviest` is above 0.
+    Args:
+        heaviest: The mean edge weight of the job that communicates most in the mix, such as 4 for the weights 4 to 1 of
+            SC'17. A job's communication then counts by its own mean edge weight over this one, at most 1. None: the
+            weights of a job's edges cancel, as its worst case has the same ones.
+        literal_fragmentation: Eq. 5 to the letter: sockets whose GPUs are all free count as fragmented like others.
+
+    Raises:
+        ValueError: Unless the weights are at least 0 and sum to 1, and `heaviest` is above 0.
     """
 
     communication: float = 1 / 3
@@ -167,7 +173,10 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
 
     Task i runs on `gpus[i]`; distances are those of shortest paths, infinite without a path. For a job in which all
     tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of
-    all GPU pairs. ValueError unless `gpus` are different GPUs, one per task.
+    all GPU pairs.
+
+    Raises:
+        ValueError: Unless `gpus` are different GPUs, one per task.
     """
     return job_communication_cost(job, gpu_of_each_task(job, gpus, topology), topology)
 

@@ -185,7 +185,9 @@ def __dir__() -> list[str]:
 def names(*, sharing: bool | None = None) -> tuple[str, ...]:
     """Return the names of all built-in policies, as accepted by `get`.
 
-    sharing: True for those that let jobs share GPUs, which fill clusters and look at no links; False for the others.
+    Args:
+        sharing: True for those that let jobs share GPUs, which fill clusters and look at no links; False for the
+            others.
     """
     wanted = (True, False) if sharing is None else (sharing,)
     return tuple(name for name in _POLICIES if (name in _SHARING) in wanted)
@@ -194,10 +196,13 @@ def names(*, sharing: bool | None = None) -> tuple[str, ...]:
 def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
-    name: of a built-in policy, of one that an installed package offers (`installed.names`), or `package.module:Class`
-    for a class of your own in a module that Python finds.
-    ValueError for an unknown name suggests those that contain it or are similar, or lists all if there are none.
-    ValueError also for an unknown option or a value that the class does not accept.
+    Args:
+        name: Of a built-in policy, of one that an installed package offers (`installed.names`), or
+            `package.module:Class` for a class of your own in a module that Python finds.
+
+    Raises:
+        ValueError: For an unknown name suggests those that contain it or are similar, or lists all if there are none.
+        ValueError: Also for an unknown option or a value that the class does not accept.
     """
     own = _checks.text(name, "name", ValueError) not in _POLICIES
     policy: Callable[..., Policy] | None = None if own else __getattr__(_POLICIES[name])

@@ -35,10 +35,14 @@ def check_placement(
 ) -> None:
     """Check that `cluster` can allocate the placement, and that it meets the job's requirements and states true scores.
 
-    AssertionError says what is wrong. These scores are recomputed if the placement states them: the four bandwidths,
-    effective_bandwidth_extrapolated, communication_cost and remote_gpus.
+    These scores are recomputed if the placement states them: the four bandwidths, effective_bandwidth_extrapolated,
+    communication_cost and remote_gpus.
 
-    model: the model of the score effective_bandwidth, by default MAPA's.
+    Args:
+        model: The model of the score effective_bandwidth, by default MAPA's.
+
+    Raises:
+        AssertionError: Says what is wrong.
     """
     if fault := gpu_fault(placement, job, cluster):
         raise AssertionError(fault)

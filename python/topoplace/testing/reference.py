@@ -38,9 +38,12 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
 
     A placement meets the job's requirements, and has a link for every edge. If the job states its GPU memory, the
     smallest memory comes first, then `order`. Ties go to the smallest ascending GPU list, then to the smallest order.
-    ValueError names a requirement that is not known here, or says that there are more than 100,000 orders to try.
 
-    order: the sort key of a placement, such as `SearchPolicy.order`; by default the largest aggregated bandwidth.
+    Args:
+        order: The sort key of a placement, such as `SearchPolicy.order`; by default the largest aggregated bandwidth.
+
+    Raises:
+        ValueError: Names a requirement that is not known here, or says that there are more than 100,000 orders to try.
     """
     honours = BY_LEVEL.union(("gpu_fraction", "mig")) - {"prefer"}
     require_honoured(job, cluster, "reference_place", honours)

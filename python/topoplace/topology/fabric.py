@@ -24,7 +24,8 @@ MAX_MACHINES = 1 << 20
 class Level:
     """One level of a fabric: each machine's domain, and the speed of a path inside a domain.
 
-    TopologyError names a wrong field.
+    Raises:
+        TopologyError: Names a wrong field.
     """
 
     name: str
@@ -97,7 +98,10 @@ class Fabric:
     """Machines by name and the levels that join them, innermost first.
 
     Two machines meet at the first level whose domain they share; levels need not nest. Combine a fabric with topologies
-    of its machines by `Topology.cluster(machine, fabric=fabric)`. TopologyError names a wrong field.
+    of its machines by `Topology.cluster(machine, fabric=fabric)`.
+
+    Raises:
+        TopologyError: Names a wrong field.
     """
 
     machines: tuple[str, ...]
@@ -150,8 +154,14 @@ class Fabric:
         """Build a tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
 
         `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine; only the topology's
-        network joins the 2 spines. machines: their number, or their names. Machines are filled in order; the last
-        domain of a level may be smaller. TopologyError for a wrong number or name.
+        network joins the 2 spines.
+
+        Args:
+            machines: Their number, or their names. Machines are filled in order; the last domain of a level may be
+                smaller.
+
+        Raises:
+            TopologyError: For a wrong number or name.
         """
         _checks.instance(sizes, Mapping, "sizes", TopologyError)
         if isinstance(machines, SupportsIndex):

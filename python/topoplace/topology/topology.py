@@ -53,8 +53,10 @@ class Topology:
 
     Entries of `links` that only repeat the pair's path or default link are not stored.
 
-    Two topologies are equal when all their content is, names included. TopologyError names the argument, the index and
-    the value of a wrong one.
+    Two topologies are equal when all their content is, names included.
+
+    Raises:
+        TopologyError: Names the argument, the index and the value of a wrong one.
     """
 
     gpus: Sequence[Gpu] = ()
@@ -162,14 +164,20 @@ class Topology:
     ) -> Topology:
         """Build a topology of `n` GPUs from its links.
 
-        links: one tuple per linked pair, in either order, each pair at most once. The forms are (u, v, gb_per_s), (u,
-        v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) and (u, v, Link). Speeds are GB/s in one direction, all lanes
-        together; the kind defaults to `LinkKind.UNKNOWN`.
-        default: GB/s of every other pair inside a machine.
-        network: GB/s between machines. 0 means no path.
-        model, memory_gb: of every GPU.
-        sockets, machines, names: one entry per GPU.
-        Raises TopologyError naming the argument, the index and the value.
+        Args:
+            links: One tuple per linked pair, in either order, each pair at most once. The forms are (u, v, gb_per_s),
+                (u, v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) and (u, v, Link). Speeds are GB/s in one
+                direction, all lanes together; the kind defaults to `LinkKind.UNKNOWN`.
+            default: GB/s of every other pair inside a machine.
+            network: GB/s between machines. 0 means no path.
+            model: Of every GPU.
+            memory_gb: Of every GPU.
+            sockets: One entry per GPU.
+            machines: One entry per GPU.
+            names: One entry per GPU.
+
+        Raises:
+            TopologyError: Naming the argument, the index and the value.
         """
         n = _checks.integer(n, "n", TopologyError, low=1, high=MAX_GPUS)
         name_of = _per_gpu(names, "names", n) if names is not None else [f"GPU{i}" for i in range(n)]
@@ -184,8 +192,12 @@ class Topology:
         """Build a topology from an (n, n) matrix of bandwidths in GB/s: symmetric, 0 on the diagonal, 0 for no path.
 
         Links have kind `LinkKind.UNKNOWN`.
-        options: other arguments of `from_links`; `default` and `network` default to 0.
-        Raises TopologyError naming the index and the value, as in `bandwidth[2, 5] = nan`.
+
+        Args:
+            options: Other arguments of `from_links`; `default` and `network` default to 0.
+
+        Raises:
+            TopologyError: Naming the index and the value, as in `bandwidth[2, 5] = nan`.
         """
         matrix = _checks.symmetric_matrix(bandwidth, "bandwidth", TopologyError)
         u, v = np.nonzero(np.triu(matrix))
@@ -212,9 +224,13 @@ class Topology:
         The matrix contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
         A100-SXM4-40GB"), or else that of the model which other lines of the text name, as `nvidia-smi -L` does. Without
         either its speed is guessed, and `assumed` says so.
-        options: arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every
-        other path.
-        Raises TopologyError naming the line and the cell.
+
+        Args:
+            options: Arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of
+                every other path.
+
+        Raises:
+            TopologyError: Naming the line and the cell.
         """
         from topoplace.discovery.nvidia import topo_matrix
 
@@ -224,8 +240,11 @@ class Topology:
     def from_nccl_xml(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
         """Read the topology from a system file of NCCL or RCCL, such as NCCL_TOPO_DUMP_FILE writes.
 
-        options: arguments of `topoplace.discovery.nccl.system_xml.parse`.
-        Raises TopologyError naming the line.
+        Args:
+            options: Arguments of `topoplace.discovery.nccl.system_xml.parse`.
+
+        Raises:
+            TopologyError: Naming the line.
         """
         from topoplace.discovery.nccl import system_xml
 
@@ -245,19 +264,25 @@ class Topology:
     ) -> Topology:
         """Join machines into a cluster by a fabric; equal machines share memory, so thousands are cheap.
 
-        machines: one topology that every machine copies, or one per machine, in a list or by name. Each is a single
-        machine, several machines without links between them, or a cluster, whose levels are kept.
-        count: number of copies of a single topology; by default the number of names or of machines in the fabric.
-        fabric: the levels that join the machines, see `topoplace.Fabric`. Its entries may also be the topologies that
-        are joined, such as 26 racks of 18 machines; if one topology is copied, `count` must then be given.
-        names: the machines' names.
-        racks: machines per rack, or the rack of each machine. Racks become a level "rack", outside NVLink domains and
-        inside all other levels.
-        network: GB/s in one direction between two machines that meet at no level, and of network levels without a
-        speed. The default is 12.5, or the network of the clusters to be joined.
         Two GPUs of different machines have the speed of the first level at which they meet, divided by that level's
-        oversubscription. They meet where their machines share a domain; on a level of rails they must also be on one
-        rail. Raises TopologyError if arguments contradict each other, such as numbers of machines.
+        oversubscription.
+
+        They meet where their machines share a domain; on a level of rails they must also be on one rail.
+
+        Args:
+            machines: One topology that every machine copies, or one per machine, in a list or by name. Each is a single
+                machine, several machines without links between them, or a cluster, whose levels are kept.
+            count: Number of copies of a single topology; by default the number of names or of machines in the fabric.
+            fabric: The levels that join the machines, see `topoplace.Fabric`. Its entries may also be the topologies
+                that are joined, such as 26 racks of 18 machines; if one topology is copied, `count` must then be given.
+            names: The machines' names.
+            racks: Machines per rack, or the rack of each machine. Racks become a level "rack", outside NVLink domains
+                and inside all other levels.
+            network: GB/s in one direction between two machines that meet at no level, and of network levels without a
+                speed. The default is 12.5, or the network of the clusters to be joined.
+
+        Raises:
+            TopologyError: If arguments contradict each other, such as numbers of machines.
         """
         from topoplace.topology.assemble import join
 
@@ -368,7 +393,8 @@ class Topology:
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
         """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged.
 
-        TopologyError for a number that is not a GPU's.
+        Raises:
+            TopologyError: For a number that is not a GPU's.
         """
         broken: dict[int, set[int]] = {}
         for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
@@ -486,7 +512,8 @@ class Topology:
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return (n, n), read-only: `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`.
 
-        Raises TopologyError for more than 16,384 GPUs.
+        Raises:
+            TopologyError: For more than 16,384 GPUs.
         """
         return _frozen(self.pairs.matrix(value, dtype))
 
@@ -505,7 +532,8 @@ class Topology:
     def with_distances(self, distances: DistanceWeights | str) -> Topology:
         """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17").
 
-        TopologyError for an unknown preset.
+        Raises:
+            TopologyError: For an unknown preset.
         """
         if isinstance(distances, str):
             if distances not in DISTANCES:
@@ -532,7 +560,8 @@ class Topology:
     def graph(self) -> Graph:
         """Return a graph for the C++ kernels: vertices are GPUs, edge weights the `bandwidth` of each pair in GB/s.
 
-        TopologyError for more than 16,384 GPUs.
+        Raises:
+            TopologyError: For more than 16,384 GPUs.
         """
         from topoplace import kernels
 

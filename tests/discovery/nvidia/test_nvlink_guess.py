@@ -89,7 +89,7 @@ PAIR = matrix(2, everywhere("NV4"), ["0-31", "0-31"])
 
 
 @pytest.mark.parametrize(
-    "next to",
+    "named",
     [
         "GPU 0: NVIDIA A30 (UUID: GPU-5d5b)\nGPU 1: NVIDIA A30 (UUID: GPU-5d5c)\n",
         "GPU models and configuration:\nGPU 0: NVIDIA A30\n",
@@ -97,10 +97,10 @@ PAIR = matrix(2, everywhere("NV4"), ["0-31", "0-31"])
         "|   0  NVIDIA A30          On  | 00000000:2A:00.0 Off |   0 |\n",
     ],
 )
-def test_a_model_that_lines_beside_the_matrix_name_is_known(beside: str) -> None:
-    topology = parse(beside + PAIR)
+def test_a_model_that_lines_next_to_the_matrix_name_is_known(named: str) -> None:
+    topology = parse(named + PAIR)
     assert (topology.gpus[0].model, topology.bandwidth(0, 1), topology.assumed) == ("A30", 100.0, ())
-    assert parse(beside + PAIR, "RTX A6000").bandwidth(0, 1) == 56.25
+    assert parse(named + PAIR, "RTX A6000").bandwidth(0, 1) == 56.25
 
 
 def test_a_model_that_prose_mentions_is_a_guess() -> None:

@@ -58,29 +58,35 @@ def simulate(
 ) -> Result:
     """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
 
-    hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none. performance:
-    model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
-    progress: show a progress bar on standard error if the run takes over a second and the package rich is installed.
-    decide_every: ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does; None
-    to ask it whenever a job arrives or ends. observer: gets each run that ends (`finished`), and the network load of
-    each running job at multiples of `measure_every` seconds while jobs run (`measured`). It may be the policy itself,
-    such as `DRMaestroService`.
-
     A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job goes on with the work that is
-    left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue. move_times: how long that
-    takes, and whether pre-empted jobs keep their work; `MoveTimes()` by default.
-
-    discipline: who is next and who may overtake; the policy is then only asked where a job goes, not for plans, so that
-    nothing moves. None for the policy's own order.
+    left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
-    recorded as rejected; the others continue. Raises TypeError if the policy's `plan` returns something that is no
-    `Plan`. Raises ValueError if the plan names a job that is not waiting or gives a job a wrong number of GPUs, or
-    moves or pre-empts one that does not run; if a run time of the model is negative or not finite; or if `decide_every`
-    or `measure_every` is below a microsecond or so small that the clock cannot tell its multiples apart. Raises
-    ValueError if only one of `observer` and `measure_every` is given, or if both are and the model is no
-    `MeteredModel`. Raises AllocationError if the policy allocates what is not free, or if `hosts` does not match the
-    machines.
+    recorded as rejected; the others continue.
+
+    Args:
+        hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none.
+        performance: Model of run times, `FixedTime()` by default.
+        seed: Seed of the random generator that the performance model may use.
+        progress: Show a progress bar on standard error if the run takes over a second and the package rich is
+            installed.
+        decide_every: Ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does;
+            None to ask it whenever a job arrives or ends.
+        observer: Gets each run that ends (`finished`), and the network load of each running job at multiples of
+            `measure_every` seconds while jobs run (`measured`). It may be the policy itself, such as
+            `DRMaestroService`.
+        move_times: How long that takes, and whether pre-empted jobs keep their work; `MoveTimes()` by default.
+        discipline: Who is next and who may overtake; the policy is then only asked where a job goes, not for plans, so
+            that nothing moves. None for the policy's own order.
+
+    Raises:
+        TypeError: If the policy's `plan` returns something that is no `Plan`.
+        ValueError: If the plan names a job that is not waiting or gives a job a wrong number of GPUs, or moves or
+            pre-empts one that does not run; if a run time of the model is negative or not finite; or if `decide_every`
+            or `measure_every` is below a microsecond or so small that the clock cannot tell its multiples apart.
+        ValueError: If only one of `observer` and `measure_every` is given, or if both are and the model is no
+            `MeteredModel`.
+        AllocationError: If the policy allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)

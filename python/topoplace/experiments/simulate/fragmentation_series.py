@@ -30,12 +30,17 @@ def fragmentation_series(
     - left: GPUs of which healthy ones are free, a share of a GPU counts as such.
     - fragment: those of them that a typical job could not use, on average (FGD, section 3).
 
-    typical: the jobs that are common on the cluster; by default those of the result, `TypicalJobs.of`. hosts: CPUs and
-    memory of the machines, as they were given to `simulate`; by default CPUs are unlimited. Jobs that held their GPUs
-    for no time are left out.
+    Jobs that held their GPUs for no time are left out.
 
-    The jobs are placed once more where they were, which takes tenths of a millisecond for each. ValueError names a
-    wrong argument; AllocationError if the jobs do not fit `hosts`.
+    The jobs are placed once more where they were, which takes tenths of a millisecond for each.
+
+    Args:
+        typical: The jobs that are common on the cluster; by default those of the result, `TypicalJobs.of`.
+        hosts: CPUs and memory of the machines, as they were given to `simulate`; by default CPUs are unlimited.
+
+    Raises:
+        ValueError: Names a wrong argument.
+        AllocationError: If the jobs do not fit `hosts`.
     """
     _checks.instance(result, Result, "result", ValueError)
     if typical is not None:

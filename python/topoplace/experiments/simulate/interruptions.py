@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 class MoveTimes:
     """The seconds for which a job holds its new GPUs before it goes on: after a move, and after it was pre-empted.
 
-    keeps_work: False if a pre-empted job starts all over again; a job that moves keeps its work. ValueError names a
-    value that is negative or no number.
+    Args:
+        keeps_work: False if a pre-empted job starts all over again; a job that moves keeps its work.
+
+    Raises:
+        ValueError: Names a value that is negative or no number.
     """
 
     move_s: float = 0.0

@@ -39,9 +39,11 @@ class JobRecord:
     """The simulator's record of one job. Times are in seconds.
 
     For a job that was moved or pre-empted, `start` is its first one, `placement` and `end` are its last ones, and
-    `run_time` is the time in which it held GPUs.
-    A job that never ran has no `placement` and NaN times. postponed: number of points in time at which the policy
-    deferred the job. rejected: the reason for its rejection, or "".
+    `run_time` is the time in which it held GPUs. A job that never ran has no `placement` and NaN times.
+
+    Args:
+        postponed: Number of points in time at which the policy deferred the job.
+        rejected: The reason for its rejection, or "".
     """
 
     submitted: SubmittedJob
@@ -89,8 +91,11 @@ class JobRecord:
 class Result:
     """The result of a simulation. policy: the policy's name. records: one per job, in the order of the workload.
 
-    seed: that of `simulate`; None if it is not known. options: what else was chosen, by name, such as the options of
-    `topoplace simulate`; None if it is not known. Neither counts when results are compared.
+    Neither counts when results are compared.
+
+    Args:
+        seed: That of `simulate`; None if it is not known.
+        options: What else was chosen, by name, such as the options of `topoplace simulate`; None if it is not known.
     """
 
     topology: Topology
@@ -241,7 +246,10 @@ class Result:
 
         The file has a row per job with the columns of `jobs`, the topology, the job graphs, the seed and the options;
         nothing is lost. In CSV all but the rows is a first line that begins with `#`: `pandas.read_csv(path,
-        skiprows=1)` reads the rest. The file is replaced as a whole, or not at all. ValueError for another ending.
+        skiprows=1)` reads the rest. The file is replaced as a whole, or not at all.
+
+        Raises:
+            ValueError: For another ending.
         """
         from topoplace.experiments.simulate.storage import results
 

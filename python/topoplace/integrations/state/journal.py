@@ -39,8 +39,10 @@ _LATEST = "number IN (SELECT max(number) FROM entries GROUP BY job_id)"
 class Journal:
     """A file of decisions. One program writes it; others may read it meanwhile with `read_only=True`.
 
-    Use a journal from one thread, and close it, best in a `with` block. JournalError says what is wrong with a file,
-    and that another program writes it.
+    Use a journal from one thread, and close it, best in a `with` block.
+
+    Raises:
+        JournalError: Says what is wrong with a file, and that another program writes it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:

@@ -30,12 +30,14 @@ _Given = Mapping[str, Sequence[int] | Placement]
 class Difference:
     """What the journal said of a job, and what the scheduler says.
 
-    kind: "unknown" if the job runs and the journal does not know it, "moved" if it has other GPUs, "withdrawn"
-    if it was decided but the scheduler knows nothing of that, "overlap" if it holds GPUs, or shares or slices of them,
-    that a job listed before holds. Of a job that the cluster did not have yet: "partition" if its GPUs are no
-    partition, "slices" if neither scheduler nor journal says in which slices it runs or it runs on a whole GPU that
-    was cut into idle slices, "hosts" if its machines lack its CPUs, memory or drives. A job of which only the order of
-    GPUs differs is no difference.
+    A job of which only the order of GPUs differs is no difference.
+
+    Args:
+        kind: "unknown" if the job runs and the journal does not know it, "moved" if it has other GPUs, "withdrawn" if
+            it was decided but the scheduler knows nothing of that, "overlap" if it holds GPUs, or shares or slices of
+            them, that a job listed before holds. Of a job that the cluster did not have yet: "partition" if its GPUs
+            are no partition, "slices" if neither scheduler nor journal says in which slices it runs or it runs on a
+            whole GPU that was cut into idle slices, "hosts" if its machines lack its CPUs, memory or drives.
     """
 
     job_id: str
@@ -56,19 +58,26 @@ def reconcile(
 ) -> tuple[Difference, ...]:
     """Make the jobs of `cluster`, and the last entries of `journal`, those that the scheduler has.
 
-    running: the GPUs of each job that runs, by job id, as the scheduler says; a `Placement` also says slices and what
-    is held of hosts. pending: the same for jobs that have their orders and have not started; of a job in both,
-    `running` counts. graphs: the job graphs of some of them, which `cluster` keeps. What these do not say of a job is
-    as the journal has it: its graph and its share of GPUs, and, if it is still on the same GPUs, its slices, CPUs,
-    memory and drives.
+    What these do not say of a job is as the journal has it: its graph and its share of GPUs, and, if it is still on the
+    same GPUs, its slices, CPUs, memory and drives.
 
     A cluster of a restarted program is rebuilt by calling this function with an empty one; see also `recall`. Whatever
     runs is recorded, also on GPUs out of service and on those that are no partition. Of jobs that overlap, those that
-    are where the journal has them come first, and a later one gets what is left. All new entries of the journal are
-    one transaction. Returns the differences, by job in the order of the scheduler's list; normal progress is none: a
-    decision that started (confirmed), and a confirmed job that has ended, appear as entries only.
+    are where the journal has them come first, and a later one gets what is left. All new entries of the journal are one
+    transaction.
 
-    JournalError, before anything changes, names a job id or GPU that cannot be one.
+    Args:
+        running: The GPUs of each job that runs, by job id, as the scheduler says; a `Placement` also says slices and
+            what is held of hosts.
+        pending: The same for jobs that have their orders and have not started; of a job in both, `running` counts.
+        graphs: The job graphs of some of them, which `cluster` keeps.
+
+    Returns:
+        The differences, by job in the order of the scheduler's list; normal progress is none: a decision that started
+        (confirmed), and a confirmed job that has ended, appear as entries only.
+
+    Raises:
+        JournalError: Before anything changes, names a job id or GPU that cannot be one.
     """
     _checks.instance(cluster, Cluster, "cluster", JournalError)
     runs, waits = _checked(running, "running", cluster), _checked(pending, "pending", cluster)

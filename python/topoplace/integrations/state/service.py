@@ -42,8 +42,12 @@ def keep(cluster: Cluster, journal: Journal) -> None:
 def recall(cluster: Cluster, journal: Journal) -> tuple[str, ...]:
     """Drain, hold and slice in a cluster without jobs what `keep` wrote down; then `reconcile` records the jobs.
 
-    Returns what could not be done, a sentence each: GPUs and machines that the topology lacks, and slices that a GPU
-    cannot have. JournalError if the cluster has jobs, or what was written is damaged.
+    Returns:
+        What could not be done, a sentence each: GPUs and machines that the topology lacks, and slices that a GPU cannot
+        have.
+
+    Raises:
+        JournalError: If the cluster has jobs, or what was written is damaged.
     """
     _checks.instance(cluster, Cluster, "cluster", JournalError)
     if cluster.native.num_jobs:

@@ -27,8 +27,11 @@ class Collective(MapaPolicy):
     sets are compared if there are at most 13,000, as on machines of 16 GPUs; of more, a few near ones. A placement is
     `optimal` if no set has a better figure; other rings than NCCL's might carry more.
 
-    min_ring_bandwidth: GB/s below which a job with edges waits; None is no limit. rates: as in `topoplace.collective`.
-    timeout, max_nodes: limits on putting the tasks on the chosen GPUs, as for MAPA's policies.
+    Args:
+        min_ring_bandwidth: GB/s below which a job with edges waits; None is no limit.
+        rates: As in `topoplace.collective`.
+        timeout: Limits on putting the tasks on the chosen GPUs, as for MAPA's policies.
+        max_nodes: See `timeout`.
     """
 
     name = "collective"

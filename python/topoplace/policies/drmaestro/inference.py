@@ -73,9 +73,13 @@ class _Watched:
 class InferenceEngine:
     """An observer that learns from telemetry what the network costs each application (thesis, section 5.4).
 
-    models: network profiles known beforehand, by the name in `JobGraph.profile`. min_runs: runs of an application after
-    which what was observed replaces its model, 1 or more. It is renewed whenever the number of runs has doubled, so
-    that costs do not change with every run. ValueError names a wrong argument.
+    Args:
+        models: Network profiles known beforehand, by the name in `JobGraph.profile`.
+        min_runs: Runs of an application after which what was observed replaces its model, 1 or more. It is renewed
+            whenever the number of runs has doubled, so that costs do not change with every run.
+
+    Raises:
+        ValueError: Names a wrong argument.
     """
 
     def __init__(
@@ -126,7 +130,9 @@ class InferenceEngine:
     def average(self, application: str, load: float, *, remote: bool) -> float | None:
         """Return the average completion time in seconds in a state; None if no run ended in it.
 
-        load: network load by other jobs, 0 or more. remote: True if the job's GPUs are remote.
+        Args:
+            load: Network load by other jobs, 0 or more.
+            remote: True if the job's GPUs are remote.
         """
         known = self._applications.get(application)
         state = known.states.get((remote, _level(min(load, 1.0)))) if known else None

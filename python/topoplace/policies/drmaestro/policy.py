@@ -40,31 +40,34 @@ if TYPE_CHECKING:
 class DRMaestro(PolicyDriver):
     """DRMaestro: a policy that places the processes of a batch of jobs, then their GPUs, then their drives.
 
-    Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their
-    process or remote (on another machine, reached over the network). A job that does not get all it needs waits
-    (gang rule). A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm
-    4). If some of them cannot be placed, later batches contain jobs with other requests. If jobs of a batch disturbed
-    each other, those without success are first tried once more alone.
-
-    disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
-    network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
-    miss their goal are then deferred, at most `max_postponements` times.
-    profiles: network profiles by the name in `JobGraph.profile`, used only if `network_aware`; a job without one causes
-    and suffers nothing.
-    costs: the parameters of equations 11 to 13, and how waiting and network load are counted.
-    gpu_topology: True if the links between GPUs count, for jobs of one process whose tasks communicate: a machine costs
-    more the farther apart the job's GPUs would be on it, and of the free GPUs of its machine, a job gets those nearest
-    to each other (as by `TopoAware`). The thesis has both halves, but does not join them.
-    window: maximum number of waiting jobs that one plan considers, oldest first.
-    retry: True if jobs without success are tried again in one plan, in further batches or on other machines. With
-    False, Algorithms 4 and 5 are followed as printed: a plan is one batch, each phase is solved once, and a job that
-    one of the mappings leaves out waits for the next plan.
-    ValueError for an argument out of range.
+    Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their process
+    or remote (on another machine, reached over the network). A job that does not get all it needs waits (gang rule). A
+    batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm 4). If some of
+    them cannot be placed, later batches contain jobs with other requests. If jobs of a batch disturbed each other,
+    those without success are first tried once more alone.
 
     The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
     and memory are two; so eq. 10 limits the bundles (a process with what must be next to it) per machine, and those
-    that do not fit are placed again. W of eq. 13 is the time the job has waited, unless `costs` says otherwise.
-    Running jobs are not moved: they are not part of the flow, and their resources are not free.
+    that do not fit are placed again. W of eq. 13 is the time the job has waited, unless `costs` says otherwise. Running
+    jobs are not moved: they are not part of the flow, and their resources are not free.
+
+    Args:
+        disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
+        network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
+            miss their goal are then deferred, at most `max_postponements` times.
+        profiles: Network profiles by the name in `JobGraph.profile`, used only if `network_aware`; a job without one
+            causes and suffers nothing.
+        costs: The parameters of equations 11 to 13, and how waiting and network load are counted.
+        gpu_topology: True if the links between GPUs count, for jobs of one process whose tasks communicate: a machine
+            costs more the farther apart the job's GPUs would be on it, and of the free GPUs of its machine, a job gets
+            those nearest to each other (as by `TopoAware`). The thesis has both halves, but does not join them.
+        window: Maximum number of waiting jobs that one plan considers, oldest first.
+        retry: True if jobs without success are tried again in one plan, in further batches or on other machines. With
+            False, Algorithms 4 and 5 are followed as printed: a plan is one batch, each phase is solved once, and a job
+            that one of the mappings leaves out waits for the next plan.
+
+    Raises:
+        ValueError: For an argument out of range.
     """
 
     name = "drmaestro"
@@ -110,8 +113,13 @@ class DRMaestro(PolicyDriver):
         """Return which jobs start; the oldest `window` jobs are decided in batches, oldest first.
 
         If the policy is `network_aware`, jobs that would miss their goal are deferred, each up to `max_postponements`
-        times. Jobs that can never run, or have a requirement that cannot be honoured, are rejected. now: time in
-        seconds. ValueError if a job id occurs twice among the oldest `window` jobs.
+        times. Jobs that can never run, or have a requirement that cannot be honoured, are rejected.
+
+        Args:
+            now: Time in seconds.
+
+        Raises:
+            ValueError: If a job id occurs twice among the oldest `window` jobs.
         """
         view = self.view_of(cluster)
         now = _checks.real(now, "now", ValueError, low=-math.inf)

@@ -45,9 +45,14 @@ class DRMaestroService(DRMaestro):
     since. A job of an unknown application has a neutral cost, as in the thesis. Models change only when telemetry
     comes, so equal telemetry and equal inputs give equal decisions.
 
-    engine: what infers models, by default one without models beforehand. options: those of `DRMaestro` but
-    `network_aware`, which it is, and `profiles`, which it infers. `retry` is False by default: Algorithms 4 and 5 as
-    printed. ValueError for an argument out of range, TypeError for an option that it does not have.
+    Args:
+        engine: What infers models, by default one without models beforehand.
+        options: Those of `DRMaestro` but `network_aware`, which it is, and `profiles`, which it infers. `retry` is
+            False by default: Algorithms 4 and 5 as printed.
+
+    Raises:
+        ValueError: For an argument out of range.
+        TypeError: For an option that it does not have.
     """
 
     name = "drmaestro-service"

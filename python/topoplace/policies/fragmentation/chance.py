@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 class RandomFit(SharingPolicy):
     """A machine drawn from those with room, each equally likely, and a random GPU of it for a job that shares one.
 
-    seed: of the draws. Equal clusters give equal draws: what is drawn depends on the seed, and on the number of running
-    jobs and what is free. If a cluster comes back to the same numbers, as when jobs run one by one, so does the draw.
+    Args:
+        seed: Of the draws. Equal clusters give equal draws: what is drawn depends on the seed, and on the number of
+            running jobs and what is free. If a cluster comes back to the same numbers, as when jobs run one by one, so
+            does the draw.
     """
 
     name = "random-fit"

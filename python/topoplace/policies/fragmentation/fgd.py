@@ -37,10 +37,11 @@ class FragmentationGradientDescent(SharingPolicy):
     left of the GPUs that are too full for one of its tasks (section 3 of the paper); the expected fragment is the mean
     over the typical jobs. The score is logistic(fragment before - after), in GPUs.
 
-    typical: the jobs that are common on the cluster, such as `TypicalJobs.of(workload.jobs)`. Without it, jobs of half
-    a GPU and of 1, 2, 4 and 8 GPUs are taken as common.
-    rounded: True compares scores in whole hundredths, rounded down, as the authors' simulator does; machines whose
-    scores differ by less are then equal, and the lowest number is taken. False compares exact scores.
+    Args:
+        typical: The jobs that are common on the cluster, such as `TypicalJobs.of(workload.jobs)`. Without it, jobs of
+            half a GPU and of 1, 2, 4 and 8 GPUs are taken as common.
+        rounded: True compares scores in whole hundredths, rounded down, as the authors' simulator does; machines whose
+            scores differ by less are then equal, and the lowest number is taken. False compares exact scores.
     """
 
     name = "fgd"
@@ -92,7 +93,8 @@ class LeastStranded(FragmentationGradientDescent):
     CPUs allow, some of its GPUs would remain; the mean of these over the typical jobs with GPUs counts like the
     fragment.
 
-    typical: as for FGD. Scores are exact, not rounded, by default.
+    Args:
+        typical: As for FGD. Scores are exact, not rounded, by default.
     """
 
     name = "least-stranded"

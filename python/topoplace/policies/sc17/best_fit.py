@@ -38,7 +38,9 @@ class BestFit(UtilityPolicy):
 
     If no machine has room, the job is split over those that offer the fewest GPUs. Jobs are tried in order of
     submission; a job that does not fit does not block younger ones. Other arguments are those of `UtilityPolicy`.
-    ValueError for another `reading`.
+
+    Raises:
+        ValueError: For another `reading`.
     """
 
     name = "best-fit"

@@ -206,12 +206,13 @@ class _Options(NamedTuple):
 class UtilityPolicy(MachinePolicy):
     """Base of the policies of SC'17: among all candidate GPU choices, a job gets the one with the smallest `order`.
 
-    profile: measured run times and interference of jobs; without it, no job is assumed to interfere with another.
-    utility: the formula of the scores "utility" and "system_utility". It is a `Formula`, such as a `Utility` with the
-    weights of the parts of eq. 1 (by default equal ones), "authors" for the published code's formula, which differs
-    from the paper's, or "printed" for eq. 2 as printed. memory_bandwidth: GB/s of host memory bandwidth of each
-    machine, which limits jobs that ask for some (the paper's t_bw <= p_bw); with None it is unknown, and jobs that ask
-    for some are refused.
+    Args:
+        profile: Measured run times and interference of jobs; without it, no job is assumed to interfere with another.
+        utility: The formula of the scores "utility" and "system_utility". It is a `Formula`, such as a `Utility` with
+            the weights of the parts of eq. 1 (by default equal ones), "authors" for the published code's formula, which
+            differs from the paper's, or "printed" for eq. 2 as printed.
+        memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for some (the
+            paper's t_bw <= p_bw); with None it is unknown, and jobs that ask for some are refused.
     """
 
     def __init__(
@@ -232,7 +233,8 @@ class UtilityPolicy(MachinePolicy):
     ) -> Iterable[tuple[int, ...]]:
         """Return the candidate GPU choices for the whole job on one machine, each with the GPU of each task.
 
-        free: the machine's GPUs that are free and meet the job's requirements.
+        Args:
+            free: The machine's GPUs that are free and meet the job's requirements.
         """
 
     @abstractmethod

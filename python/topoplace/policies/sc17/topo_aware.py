@@ -43,10 +43,12 @@ class TopoAware(UtilityPolicy):
     it is split over the fewest machines, as close together as possible. Jobs are tried in order of submission; a job
     that does not fit does not block younger ones.
 
-    utility_in_bipartition: utility decides inside the bipartition, task by task, as Algorithm 3 is printed
-    (`UtilityBipartition`), and not among complete mappings; then a machine has one mapping only. Jobs on several
-    machines, and machines with fixed partitions, are mapped as without it. Other arguments are those of
-    `UtilityPolicy`.
+    Other arguments are those of `UtilityPolicy`.
+
+    Args:
+        utility_in_bipartition: Utility decides inside the bipartition, task by task, as Algorithm 3 is printed
+            (`UtilityBipartition`), and not among complete mappings; then a machine has one mapping only. Jobs on
+            several machines, and machines with fixed partitions, are mapped as without it.
     """
 
     name = "topo-aware"
@@ -116,11 +118,17 @@ class TopoAware(UtilityPolicy):
 class TopoAwareP(TopoAware):
     """TOPO-AWARE-P: like `TopoAware`, but a job waits until a placement reaches the job's `min_utility`.
 
-    Younger jobs may overtake a waiting one. max_postponements: after this many deferrals the job accepts any placement;
-    None for no limit. protect_running: the most that a placement may slow a job that runs already: 1.0 not at all, 1.05
-    by 5 %. A job waits rather than slowing another job more than that; None for no limit, as in the paper. ValueError
-    unless it is at least 1 and there is a `profile`, by which slowdowns are known. Other arguments are those of
-    `TopoAware`.
+    Younger jobs may overtake a waiting one.
+
+    Other arguments are those of `TopoAware`.
+
+    Args:
+        max_postponements: After this many deferrals the job accepts any placement; None for no limit.
+        protect_running: The most that a placement may slow a job that runs already: 1.0 not at all, 1.05 by 5 %. A job
+            waits rather than slowing another job more than that; None for no limit, as in the paper.
+
+    Raises:
+        ValueError: Unless it is at least 1 and there is a `profile`, by which slowdowns are known.
     """
 
     name = "topo-aware-p"

@@ -40,7 +40,8 @@ class NodeQueue(PolicyDriver):
     ) -> Nodes | None:
         """Return the nodes of a request; None if machines or GPUs are too few.
 
-        avoid: machines that get no node.
+        Args:
+            avoid: Machines that get no node.
         """
 
     # ---- what the driver asks ------------------------------------------------------------------------------
@@ -96,7 +97,8 @@ class NodeQueue(PolicyDriver):
     ) -> Placement | None:
         """Return the placement of a job with these needs, or None if it does not fit.
 
-        avoid: machines that get no node.
+        Args:
+            avoid: Machines that get no node.
         """
         if needs.uneven or needs.total_gpus > view.cluster.num_free:
             return None

@@ -23,8 +23,10 @@ class DistanceWeights:
     level have only its weight: that in `levels`, or `direct`.
 
     The defaults are those of SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of
-    a machine. SC'17 gives no number for the network; 400 continues the same ratio. TopologyError for a weight that is
-    negative or not finite.
+    a machine. SC'17 gives no number for the network; 400 continues the same ratio.
+
+    Raises:
+        TopologyError: For a weight that is negative or not finite.
     """
 
     direct: float = 1.0

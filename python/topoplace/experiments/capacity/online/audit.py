@@ -21,7 +21,9 @@ _ROUNDING = 1e-6
 class Audit:
     """Costs in $ and GPU hours, computed from an event log.
 
-    gpu_hours_let: GPU hours of all rented nodes, used or not. gpu_hours_used: GPU hours that jobs held.
+    Args:
+        gpu_hours_let: GPU hours of all rented nodes, used or not.
+        gpu_hours_used: GPU hours that jobs held.
     """
 
     vm_cost: float

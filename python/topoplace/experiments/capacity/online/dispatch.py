@@ -19,8 +19,9 @@ from topoplace.experiments.capacity.problem.job import CapacityJob
 class ControllerView:
     """A controller as dispatch rules see it.
 
-    jobs: (job, fraction of its work left) of each job that was sent to the controller and has not ended; empty for
-    rules whose `needs_state` is False.
+    Args:
+        jobs: (job, fraction of its work left) of each job that was sent to the controller and has not ended; empty for
+            rules whose `needs_state` is False.
     """
 
     num_nodes: int

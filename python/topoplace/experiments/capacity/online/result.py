@@ -42,11 +42,12 @@ def table(rows: Sequence[tuple[object, ...]], fields: Sequence[tuple[str, object
 class CapacityResult:
     """The result of an online simulation. Times are in hours, costs in $.
 
-    events: the log, in order of time. Its fields are time, event (see `EVENTS`), controller, node, vm_type (index in
-    the catalogue), job (index in `submitted`) and gpus; -1 means none. `audit_events` checks the log.
-
-    decisions: one row per plan. Its fields are time, controller, jobs (running or waiting), nodes (of the plan),
-    postponed (jobs), variables (of the largest model solved), seconds (of CPU time), cost and gap (of the plan).
+    Args:
+        events: The log, in order of time. Its fields are time, event (see `EVENTS`), controller, node, vm_type (index
+            in the catalogue), job (index in `submitted`) and gpus; -1 means none. `audit_events` checks the log.
+        decisions: One row per plan. Its fields are time, controller, jobs (running or waiting), nodes (of the plan),
+            postponed (jobs), variables (of the largest model solved), seconds (of CPU time), cost and gap (of the
+            plan).
     """
 
     planner: str

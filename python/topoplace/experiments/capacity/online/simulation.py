@@ -44,15 +44,24 @@ def simulate_online(
 ) -> CapacityResult:
     """Simulate all `jobs` to their end on at most `num_nodes` rented nodes (VMs), and return events, decisions, costs.
 
-    num_controllers: controllers, among which the nodes are divided evenly. dispatch: the rule that chooses a controller
-    for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change events and costs.
-    periodic: plan every `interval` hours as well as at arrivals and ends. preemptive: running jobs may be stopped,
-    moved and resized; None reads the planner's attribute of this name, True if it has none. interval, postponement,
-    idle: as in `Problem`. max_decisions: limit for each controller. estimates: the run times by which planners and the
-    dispatch rule decide, one array like `CapacityJob.hours` per job; None if they know the true ones.
+    Args:
+        num_controllers: Controllers, among which the nodes are divided evenly.
+        dispatch: The rule that chooses a controller for each arriving job.
+        executor: Where controllers run, see `executors.map_on`; it does not change events and costs.
+        periodic: Plan every `interval` hours as well as at arrivals and ends.
+        preemptive: Running jobs may be stopped, moved and resized; None reads the planner's attribute of this name,
+            True if it has none.
+        interval: As in `Problem`.
+        postponement: As in `Problem`.
+        idle: As in `Problem`.
+        max_decisions: Limit for each controller.
+        estimates: The run times by which planners and the dispatch rule decide, one array like `CapacityJob.hours` per
+            job; None if they know the true ones.
 
-    Raises ValueError for an argument out of range, two jobs with one id, jobs that do not fit the catalogue, or an
-    impossible plan. Raises RuntimeError if the planner leaves jobs waiting for ever, or after too many decisions.
+    Raises:
+        ValueError: For an argument out of range, two jobs with one id, jobs that do not fit the catalogue, or an
+            impossible plan.
+        RuntimeError: If the planner leaves jobs waiting for ever, or after too many decisions.
     """
     submitted: tuple[CapacityJob, ...] = _checks.sequence(jobs, "jobs", ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)

@@ -28,9 +28,13 @@ def fewest_controllers(
 ) -> int | None:
     """Return the fewest controllers for `num_nodes` nodes whose mean response is at most `most_seconds`.
 
-    moments: mean and mean square of the seconds of one decision, by the number of nodes that a controller plans. Only
-    numbers that divide `num_nodes` count. rate: decisions per second of the whole cluster, about two per submitted job.
-    None if no size is fast enough. ValueError for an argument out of range.
+    Args:
+        moments: Mean and mean square of the seconds of one decision, by the number of nodes that a controller plans.
+            Only numbers that divide `num_nodes` count.
+        rate: Decisions per second of the whole cluster, about two per submitted job. None if no size is fast enough.
+
+    Raises:
+        ValueError: For an argument out of range.
     """
     _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=1 << 30)
     _checks.instance(moments, Mapping, "moments", ValueError)

@@ -59,7 +59,8 @@ class CapacityPlanner:
     def plan(self, problem: Problem) -> Plan:
         """Return a plan proven to be within the gap, or else the best plan found; `Plan.status` says which.
 
-        Raises ImportError if HiGHS is needed and not installed.
+        Raises:
+            ImportError: If HiGHS is needed and not installed.
         """
         _checks.instance(problem, Problem, "problem", ValueError)
         require_package("highspy", "planning by a model")

@@ -38,8 +38,12 @@ ORDERS: Final[Mapping[str, Callable[[Problem], NDArray[np.intp]]]] = MappingProx
 class FirstPrinciplePlanner:
     """A planner that places jobs one by one in a simple order, each on its best VM type and number of GPUs.
 
-    Best is the cheapest that meets the due date, or else the fastest. order: `fifo` (submission), `edf` (earliest due
-    date first) or `ps` (priority: highest cost of tardiness per hour first). sharing: several jobs may share a node.
+    Best is the cheapest that meets the due date, or else the fastest.
+
+    Args:
+        order: `fifo` (submission), `edf` (earliest due date first) or `ps` (priority: highest cost of tardiness per
+            hour first).
+        sharing: Several jobs may share a node.
     """
 
     order: str

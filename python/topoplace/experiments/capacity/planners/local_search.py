@@ -31,10 +31,12 @@ class SearchPlanner:
 
     The same seed gives the same plan unless `timeout` ends the search.
 
-    price_steps: steps of the volume algorithm, which computes a dual price per job. The prices guide the search and
-    give a lower bound on any plan's cost. None means 8 per job, at least 400. rounds: how often the search empties some
-    nodes (VMs) and fills them again; a round takes tens to hundreds of microseconds. None means 50 per node that a plan
-    may use. timeout: limit on the seconds of the whole search; a plan is returned in any case.
+    Args:
+        price_steps: Steps of the volume algorithm, which computes a dual price per job. The prices guide the search and
+            give a lower bound on any plan's cost. None means 8 per job, at least 400.
+        rounds: How often the search empties some nodes (VMs) and fills them again; a round takes tens to hundreds of
+            microseconds. None means 50 per node that a plan may use.
+        timeout: Limit on the seconds of the whole search; a plan is returned in any case.
     """
 
     name = "search"

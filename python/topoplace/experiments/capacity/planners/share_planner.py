@@ -31,9 +31,12 @@ _WAIT_MARGIN = 1e-6
 class SharePlanner:
     """A planner by C++ search in which every job pays for its GPUs until its own end, plus its tardiness.
 
-    idle: as in `Problem`, which has its own value for other planners. rounds, seed, timeout: as for
-    `SearchPlanner`. The `cost` of its plans is still that of the paper (P1a), which it does not minimise, and their
-    bound is 0. So compare its plans by the cost of whole simulations.
+    Args:
+        idle: As in `Problem`, which has its own value for other planners.
+        rounds: As for `SearchPlanner`. The `cost` of its plans is still that of the paper (P1a), which it does not
+            minimise, and their bound is 0. So compare its plans by the cost of whole simulations.
+        seed: See `rounds`.
+        timeout: See `rounds`.
     """
 
     name = "shares"

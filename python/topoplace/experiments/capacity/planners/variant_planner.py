@@ -33,9 +33,15 @@ OBJECTIVES: Final = ("linear", "earliness", "convex")
 class VariantPlanner:
     """A planner by C++ search that minimises one of `OBJECTIVES` instead of the paper's (P1a).
 
-    share: weight of (P2) in the objective `convex`, 0 to 1. rounds, seed, timeout: as for `SearchPlanner`. ValueError
-    for an argument out of range. The `cost` of its plans is that of (P1a), which it does not minimise, and their bound
-    is 0. So compare its plans by the cost of whole simulations.
+    Args:
+        share: Weight of (P2) in the objective `convex`, 0 to 1.
+        rounds: As for `SearchPlanner`. The `cost` of its plans is that of (P1a), which it does not minimise, and their
+            bound is 0. So compare its plans by the cost of whole simulations.
+        seed: See `rounds`.
+        timeout: See `rounds`.
+
+    Raises:
+        ValueError: For an argument out of range.
     """
 
     def __init__(

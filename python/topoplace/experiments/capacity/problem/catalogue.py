@@ -19,7 +19,8 @@ _COLUMNS: Final = ("name", "gpu_model", "gpus", "cost_per_hour")
 class VMType:
     """One type of virtual machine, with GPUs of one model.
 
-    Raises ValueError for an empty name, `num_gpus` outside 1 to 1024, or a price outside 0 to 1e9.
+    Raises:
+        ValueError: For an empty name, `num_gpus` outside 1 to 1024, or a price outside 0 to 1e9.
     """
 
     name: str
@@ -90,7 +91,8 @@ class Catalogue(Sequence[VMType]):
     def from_csv(cls, text: str) -> Catalogue:
         """Read a catalogue from CSV with the columns name, gpu_model, gpus, cost_per_hour ($/h), in any order.
 
-        Raises ValueError that names the line of a bad value, or a repeated name.
+        Raises:
+            ValueError: That names the line of a bad value, or a repeated name.
         """
         types: list[VMType] = []
         for line, row in records(text, _COLUMNS):

@@ -114,10 +114,16 @@ def generate_jobs(
 ) -> tuple[CapacityJob, ...]:
     """Generate `num_jobs` jobs for `num_nodes` nodes, in order of submission; the first arrives at time 0.
 
-    Run times are for the VM types in `catalogue`. gpu_speeds: speeds of their GPU models. tables: measured run times to
-    draw from instead, each like `CapacityJob.hours`; `catalogue` and `gpu_speeds` are then not used.
-    mean_arrival_seconds: mean time between two jobs for one node; it is divided by `num_nodes`. Raises ValueError for a
-    VM type whose GPU model is missing, or an argument out of range.
+    Run times are for the VM types in `catalogue`.
+
+    Args:
+        gpu_speeds: Speeds of their GPU models.
+        tables: Measured run times to draw from instead, each like `CapacityJob.hours`; `catalogue` and `gpu_speeds` are
+            then not used.
+        mean_arrival_seconds: Mean time between two jobs for one node; it is divided by `num_nodes`.
+
+    Raises:
+        ValueError: For a VM type whose GPU model is missing, or an argument out of range.
     """
     _checks.integer(num_jobs, "num_jobs", ValueError, low=0, high=MAX_JOBS)
     _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_JOBS)

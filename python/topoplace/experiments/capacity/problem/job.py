@@ -22,9 +22,11 @@ MAX_HOURS = 1e9
 class CapacityJob:
     """A job with a due date; all times are in hours.
 
-    hours: (types, max GPUs) float64 array of run times; entry [v, g] is for g + 1 GPUs of VM type v. It is infinite if
-    the job cannot run there or the type has fewer GPUs. weight: cost in $ per hour of ending after `due` (ω in the
-    paper). submit: submission time.
+    Args:
+        hours: (types, max GPUs) float64 array of run times; entry [v, g] is for g + 1 GPUs of VM type v. It is infinite
+            if the job cannot run there or the type has fewer GPUs.
+        weight: Cost in $ per hour of ending after `due` (ω in the paper).
+        submit: Submission time.
     """
 
     job_id: str
@@ -78,7 +80,11 @@ def time_table(
 ) -> NDArray[np.float64]:
     """Return the array for `CapacityJob.hours` from run times in hours by (name of the VM type, number of GPUs).
 
-    Raises ValueError that names an invalid key or time. what: name of `times` in messages.
+    Args:
+        what: Name of `times` in messages.
+
+    Raises:
+        ValueError: That names an invalid key or time.
     """
     _checks.instance(times, Mapping, what, ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
@@ -98,9 +104,14 @@ def time_table(
 def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[CapacityJob, ...]:
     """Read jobs from two CSV texts with headers, one of jobs and one of their run times; keep the order of `jobs`.
 
-    jobs: columns job_id, due (hours), weight ($/h), and optionally submit (hours). times: columns job_id, vm_type, gpus
-    and hours, with one line for each VM type and number of GPUs on which a job can run. Raises ValueError that names
-    the line of a time not above 0, an unknown type, too many GPUs, a job in only one text, or a repeated entry.
+    Args:
+        jobs: Columns job_id, due (hours), weight ($/h), and optionally submit (hours).
+        times: Columns job_id, vm_type, gpus and hours, with one line for each VM type and number of GPUs on which a job
+            can run.
+
+    Raises:
+        ValueError: That names the line of a time not above 0, an unknown type, too many GPUs, a job in only one text,
+            or a repeated entry.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     with _errors_of("times"):

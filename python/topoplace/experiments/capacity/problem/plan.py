@@ -97,8 +97,16 @@ def plan_of(
     """Return the plan that rents `nodes`, with its cost; jobs that are on none of these nodes wait.
 
     There may be at most `problem.num_nodes` nodes. There may be fewer than `used_nodes`, although the paper's (P1n)
-    forbids this. Raises ValueError for a node without a job, with too few GPUs for its jobs, or with a job that also
-    runs elsewhere or cannot run there. bound, status, num_variables: as in `Plan`.
+    forbids this.
+
+    Args:
+        bound: As in `Plan`.
+        status: As in `Plan`.
+        num_variables: As in `Plan`.
+
+    Raises:
+        ValueError: For a node without a job, with too few GPUs for its jobs, or with a job that also runs elsewhere or
+            cannot run there.
     """
     given: tuple[Node, ...] = _checks.sequence(nodes, "nodes", ValueError)
     for i, node in enumerate(given):

@@ -22,16 +22,23 @@ MAX_NODES = 1 << 16
 class Problem:
     """The input of one planning decision: VM types, the number of nodes (VMs) to rent at most, and jobs.
 
-    Jobs are in order of submission. due: (jobs,) hours from now, negative if the due date has passed. weight: (jobs,)
-    cost in $ per hour of tardiness. hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`. interval:
-    longest time in hours until the next decision. postponement: factor on the worst-case tardiness cost of a waiting
-    job. idle: $ per rented but unused GPU, once a plan. Filippini et al. (Table I) call weight, interval,
-    postponement and idle ω, H, ρ and μ.
+    Jobs are in order of submission.
+
+    Filippini et al.
 
     The cost of a plan is the paper's objective (P1a) without a constant: tardiness that a job already has costs the
     same in every plan, so it is not counted, and a past due date is equivalent to one now. As printed, the paper
     charges this tardiness to waiting jobs too (P1h) and, times ρ, to running jobs (P1i), so every job pays for it
     alike. Its text, however, states that a running job has no worst-case tardiness.
+
+    Args:
+        due: (jobs,) hours from now, negative if the due date has passed.
+        weight: (jobs,) cost in $ per hour of tardiness.
+        hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`.
+        interval: Longest time in hours until the next decision.
+        postponement: Factor on the worst-case tardiness cost of a waiting job.
+        idle: $ per rented but unused GPU, once a plan. (Table I) call weight, interval, postponement and idle ω, H, ρ
+            and μ.
     """
 
     catalogue: Catalogue
@@ -95,9 +102,15 @@ class Problem:
     ) -> Problem:
         """Return the planning problem for `jobs` at time `now` (hours).
 
-        left: (jobs,) fraction of each job's work still to do, above 0; None means all of it. num_nodes: most nodes that
-        may be rented. interval, postponement, idle: as in `Problem`. Raises ValueError for a job that does not fit the
-        catalogue or has ended, or for an argument out of range.
+        Args:
+            left: (jobs,) fraction of each job's work still to do, above 0; None means all of it.
+            num_nodes: Most nodes that may be rented.
+            interval: As in `Problem`.
+            postponement: As in `Problem`.
+            idle: As in `Problem`.
+
+        Raises:
+            ValueError: For a job that does not fit the catalogue or has ended, or for an argument out of range.
         """
         jobs = _checks.sequence(jobs, "jobs", ValueError)
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)

@@ -18,20 +18,22 @@ Backfill = Literal["none", "easy", "conservative"]
 class Discipline:
     """How a simulation orders its waiting jobs, and which of them may start before older ones.
 
-    order: "submitted", the oldest first; "priority", the highest `JobGraph.priority` first, then the oldest; "fair",
-    the group (`JobGraph.group`) with the smallest weighted dominant share first, then the oldest (weighted dominant
-    resource fairness, Ghodsi et al., NSDI'11). A group's dominant share is the largest of its shares of all GPUs, CPUs
-    and memory.
+    Args:
+        order: "submitted", the oldest first; "priority", the highest `JobGraph.priority` first, then the oldest;
+            "fair", the group (`JobGraph.group`) with the smallest weighted dominant share first, then the oldest
+            (weighted dominant resource fairness, Ghodsi et al., NSDI'11). A group's dominant share is the largest of
+            its shares of all GPUs, CPUs and memory.
+        backfill: "none": no job starts before the first one that waits. "easy": a job may, if the first one then does
+            not start later than expected (Lifka, JSSPP'95). "conservative": a job may, if none before it then starts
+            later than expected (Mu'alem and Feitelson, 2001). Run times are expected to be `requested_time`, where
+            unknown `base_time`.
+        weights: Weights of groups for "fair", 1 for groups that are not named.
+        quotas: The most GPUs that all jobs of a group may hold at once; jobs above it wait and hold up nobody, and
+            those that alone are above it are rejected.
+        depth: Number of waiting jobs behind the first one that are considered for backfill.
 
-    backfill: "none": no job starts before the first one that waits. "easy": a job may, if the first one then does not
-    start later than expected (Lifka, JSSPP'95). "conservative": a job may, if none before it then starts later than
-    expected (Mu'alem and Feitelson, 2001). Run times are expected to be `requested_time`, where unknown `base_time`.
-
-    weights: weights of groups for "fair", 1 for groups that are not named. quotas: the most GPUs that all jobs of a
-    group may hold at once; jobs above it wait and hold up nobody, and those that alone are above it are rejected.
-    depth: number of waiting jobs behind the first one that are considered for backfill.
-
-    ValueError names a wrong value.
+    Raises:
+        ValueError: Names a wrong value.
     """
 
     order: Order = "submitted"

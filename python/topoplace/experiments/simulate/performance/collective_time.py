@@ -22,15 +22,18 @@ class CollectiveTime:
         step = compute_s + gigabytes * 2 * (n - 1) / n / bandwidth
 
     The bandwidth is what NCCL's rings carry among the job's n GPUs (`topoplace.collective.ring_bandwidth`); nothing is
-    fitted. A job's base time is that on the best GPUs for n tasks, so its run time is
+    fitted. A job's base time is that on the best GPUs for n tasks, so its run time is.
 
         base_time * step(bandwidth of its GPUs) / step(bandwidth of the best n GPUs)
 
-    Over several machines the ports and levels of the network count, too. A job without
-    communication, and one that `steps` does not know, takes its base time.
+    Over several machines the ports and levels of the network count, too. A job without communication, and one that
+    `steps` does not know, takes its base time.
 
-    steps: (compute_s, gigabytes) of a step by the neural network that a job trains (its `profile`), both at least 0,
-    and one of them above. default_step: of other jobs; None for none. rates: as in `topoplace.collective`.
+    Args:
+        steps: (compute_s, gigabytes) of a step by the neural network that a job trains (its `profile`), both at least
+            0, and one of them above.
+        default_step: Of other jobs; None for none.
+        rates: As in `topoplace.collective`.
     """
 
     def __init__(

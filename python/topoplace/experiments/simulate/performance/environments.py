@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 class Environment:
     """The costs of an execution environment, relative to bare metal.
 
-    computing: time to compute over that on bare metal. network: time to send over that on bare metal. start: time to
-    create and leave it, over that of a container. ValueError if `computing` or `network` is below 1, or `start` is
-    negative.
+    Args:
+        computing: Time to compute over that on bare metal.
+        network: Time to send over that on bare metal.
+        start: Time to create and leave it, over that of a container.
+
+    Raises:
+        ValueError: If `computing` or `network` is below 1, or `start` is negative.
     """
 
     computing: float = 1.0
@@ -72,12 +76,14 @@ a Linux bridge or Open vSwitch. Network costs are those of the throughput from i
 class ExecutionEnvironment(AroundModel):
     """A performance model in which all jobs run in one kind of environment.
 
-    A job's run time under `base` has a share in the network, known from `profiles` by the name in `JobGraph.profile`,
-    0 for a job without one; the rest is computing. Each becomes longer by the environment's factor, and its start is
+    A job's run time under `base` has a share in the network, known from `profiles` by the name in `JobGraph.profile`, 0
+    for a job without one; the rest is computing. Each becomes longer by the environment's factor, and its start is
     added: `start_seconds`, the time to create and leave one container, times the environment's `start`. The thesis
     shows that time in a figure without numbers (figure 8), so it is 0 unless you give one.
 
-    environment: a name in `ENVIRONMENTS`, or costs of your own. base: as of `AroundModel`.
+    Args:
+        environment: A name in `ENVIRONMENTS`, or costs of your own.
+        base: As of `AroundModel`.
     """
 
     def __init__(

@@ -25,7 +25,8 @@ class PerformanceModel(Protocol):
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the job's run time in seconds on this placement, finite and not negative.
 
-        random: the simulation's seeded random generator.
+        Args:
+            random: The simulation's seeded random generator.
         """
         ...
 
@@ -101,14 +102,18 @@ class MapaSlowdown:
 
         time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s))
 
-    shares: `c` by the neural network that a job trains (its `profile`). default_share: `c` for other networks.
-    flat_gb_per_s: bandwidth above which the paper's curve is flat, 50. floor_gb_per_s: a lower bandwidth counts as this
-    one, 10. Eq. 2 predicts about 10 GB/s for a pair on PCIe, and less for some GPU sets, although no all-reduce is
-    slower than on PCIe.
+    Eq. 2 predicts about 10 GB/s for a pair on PCIe, and less for some GPU sets, although no all-reduce is slower than
+    on PCIe.
 
     The figure prints no numbers, so the shares are derived from the text. VGG-16 is 3 times as fast on double NVLink as
     on PCIe (Fig. 2b). In section 4.1, the 75th percentiles of run times under Baseline and Topo-aware are 785 and 378 s
     for VGG-16, 511 and 374 s for AlexNet, and hardly differ for Inception.
+
+    Args:
+        shares: `c` by the neural network that a job trains (its `profile`).
+        default_share: `c` for other networks.
+        flat_gb_per_s: Bandwidth above which the paper's curve is flat, 50.
+        floor_gb_per_s: A lower bandwidth counts as this one, 10.
     """
 
     SHARES: Final[Mapping[str, float]] = {
@@ -139,7 +144,8 @@ class MapaSlowdown:
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the base time in seconds multiplied by a slowdown that depends on the effective bandwidth.
 
-        ValueError if the placement of a bandwidth-sensitive job with edges has no score `effective_bandwidth`.
+        Raises:
+            ValueError: If the placement of a bandwidth-sensitive job with edges has no score `effective_bandwidth`.
         """
         if not job.job.bandwidth_sensitive or not job.job.edges:
             return job.base_time
@@ -214,8 +220,9 @@ class NetworkContention:
     that it uses slows it down (`NetworkProfile.slowdown`). A job uses the interfaces over which it sends: those of the
     machines of its processes and of its remote GPUs.
 
-    profiles: network profiles by name, which is the job's `profile`. A job without a network profile sends nothing and
-    is never slowed down.
+    Args:
+        profiles: Network profiles by name, which is the job's `profile`. A job without a network profile sends nothing
+            and is never slowed down.
     """
 
     def __init__(self, profiles: Mapping[str, NetworkProfile]) -> None:

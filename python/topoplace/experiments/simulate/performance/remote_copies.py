@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 class TransferSpeeds:
     """Bandwidths and latencies of data transfers within and between machines, with the paper's values as defaults.
 
-    They are from the TSUBAME paper's Table 2 and its fit of eq. 1. Raises ValueError for a negative value, or a
-    bandwidth of 0.
+    They are from the TSUBAME paper's Table 2 and its fit of eq. 1.
+
+    Raises:
+        ValueError: For a negative value, or a bandwidth of 0.
     """
 
     network_gb_per_s: float = 10.0
@@ -53,7 +55,9 @@ class TransferSpeeds:
     def remote_copies(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
         """Return the seconds that copies to remote GPUs by rCUDA take at a network bandwidth of `gb_per_s` (eq. 1).
 
-        gigabytes: total data. connections: number of copies, each with its latency.
+        Args:
+            gigabytes: Total data.
+            connections: Number of copies, each with its latency.
         """
         return connections * self.remote_latency + gigabytes * self.remote_overhead / gb_per_s
 
@@ -64,7 +68,9 @@ class TransferSpeeds:
     def messages(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
         """Return the seconds that messages to other machines take at a network bandwidth of `gb_per_s`.
 
-        gigabytes: total data. connections: number of messages, each with the network's latency.
+        Args:
+            gigabytes: Total data.
+            connections: Number of messages, each with the network's latency.
         """
         return connections * self.network_latency + gigabytes / gb_per_s
 

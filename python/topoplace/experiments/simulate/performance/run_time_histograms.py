@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 class RunTimeHistogram:
     """How often an application took how long.
 
-    edges: k + 1 run times in seconds, not below 0, ascending; equal ones bound runs that took equally long. counts: the
-    runs between each two of them. ValueError names what is wrong.
+    Args:
+        edges: K + 1 run times in seconds, not below 0, ascending; equal ones bound runs that took equally long.
+        counts: The runs between each two of them.
+
+    Raises:
+        ValueError: Names what is wrong.
     """
 
     edges: tuple[float, ...]
@@ -46,7 +50,8 @@ class RunTimeHistogram:
     def of(cls, seconds: Iterable[float], bins: int = 20) -> Self:
         """Count run times in seconds, in bins of equal width from the shortest to the longest.
 
-        ValueError if there are none, if one is negative, or if `bins` is below 1.
+        Raises:
+            ValueError: If there are none, if one is negative, or if `bins` is below 1.
         """
         given = [_checks.real(value, f"seconds[{i}]", ValueError) for i, value in enumerate(seconds)]
         bins = _checks.integer(bins, "bins", ValueError, low=1, high=1 << 20)
@@ -71,7 +76,12 @@ class RunTimeHistograms(AroundModel):
     An application is the name in `JobGraph.profile`; a job without a histogram keeps its base time. What a job then
     takes on its placement, and next to other jobs, is up to `base`.
 
-    histograms: by application. base: as of `AroundModel`. ValueError for what is no `RunTimeHistogram`.
+    Args:
+        histograms: By application.
+        base: As of `AroundModel`.
+
+    Raises:
+        ValueError: For what is no `RunTimeHistogram`.
     """
 
     def __init__(
@@ -89,7 +99,8 @@ class RunTimeHistograms(AroundModel):
     ) -> Self:
         """Build the histograms from recorded runs, such as those of a `TelemetryLog`; runs without a name are left out.
 
-        bins: of each histogram.
+        Args:
+            bins: Of each histogram.
         """
         seconds: defaultdict[str, list[float]] = defaultdict(list)
         for run in runs:

@@ -18,11 +18,18 @@ class TrainingStep:
         seconds = fixed_s + sample_s * batch + gigabytes / gb_per_s
 
     It follows section 3.2 of SC'17: communication takes as long for every batch size, computing does not, and the two
-    do not overlap. fixed_s: seconds of computing for any batch. sample_s: seconds of computing for each sample of a
-    GPU's batch. gigabytes: data sent over the link in each step. ValueError for one that is negative or not finite.
+    do not overlap.
 
     In every method, `batch` is the number of samples per GPU, above 0, and `gb_per_s` the speed of the link, above 0;
     infinity stands for a single GPU. ValueError names a value that is not.
+
+    Args:
+        fixed_s: Seconds of computing for any batch.
+        sample_s: Seconds of computing for each sample of a GPU's batch.
+        gigabytes: Data sent over the link in each step.
+
+    Raises:
+        ValueError: For one that is negative or not finite.
     """
 
     fixed_s: float
@@ -37,8 +44,12 @@ class TrainingStep:
     def fit(cls, steps: Iterable[tuple[float, float, float]]) -> TrainingStep:
         """Return the model with the least squares of relative errors over measured steps.
 
-        steps: (batch, gb_per_s, seconds per step) of each. ValueError if a number is not above 0, if the steps do not
-        determine the model, and if it needs a negative time or amount of data.
+        Args:
+            steps: (batch, gb_per_s, seconds per step) of each.
+
+        Raises:
+            ValueError: If a number is not above 0, if the steps do not determine the model, and if it needs a negative
+                time or amount of data.
         """
         rows = [
             _step(step, f"steps[{i}]") for i, step in enumerate(_checks.sequence(steps, "steps", ValueError))
@@ -81,7 +92,8 @@ class TrainingStep:
     def speed_for(self, batch: float, seconds: float) -> float:
         """Return the speed of the link (GB/s) on which a step takes that many seconds.
 
-        ValueError if computing alone takes as long.
+        Raises:
+            ValueError: If computing alone takes as long.
         """
         left = _checks.positive(seconds, "seconds", ValueError) - self.compute_s(batch)
         if left <= 0:

@@ -12,8 +12,10 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 class Transfers:
     """The data that one node of a job sends during the whole run, and in how many transfers (TSUBAME, Table 1).
 
-    A node is the part of the job on one machine; 1 GB is 1e9 bytes. Raises ValueError if an amount is negative, not
-    finite or above 1e15.
+    A node is the part of the job on one machine; 1 GB is 1e9 bytes.
+
+    Raises:
+        ValueError: If an amount is negative, not finite or above 1e15.
     """
 
     network_gb: float = 0.0

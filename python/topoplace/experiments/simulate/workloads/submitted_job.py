@@ -13,8 +13,9 @@ from topoplace.jobs.job_graph import JobGraph
 class SubmittedJob:
     """One job of a workload, with times in seconds.
 
-    index: its row in the workload. base_time: its run time on the best GPUs that it could get, alone
-    there.
+    Args:
+        index: Its row in the workload.
+        base_time: Its run time on the best GPUs that it could get, alone there.
     """
 
     index: int

@@ -115,11 +115,13 @@ def read_workload(
 ) -> Workload:
     """Read the jobs in a file, plain or packed by gzip or zip, piece by piece.
 
-    source: path of the file, or the open, seekable file. The format is one of those of the `Workload.from_…` methods,
-    which describe the options: a trace in CSV, Philly's JSON, the Standard Workload Format, a PBS log, a dump of
-    sacct, manifests, MAPA's job lines.
+    Args:
+        source: Path of the file, or the open, seekable file. The format is one of those of the `Workload.from_…`
+            methods, which describe the options: a trace in CSV, Philly's JSON, the Standard Workload Format, a PBS log,
+            a dump of sacct, manifests, MAPA's job lines.
 
-    ValueError names a damaged file, a row that cannot be read, or an option that says what the format says itself.
+    Raises:
+        ValueError: Names a damaged file, a row that cannot be read, or an option that says what the format says itself.
     """
     given = {
         "pattern": pattern,

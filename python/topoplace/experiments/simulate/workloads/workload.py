@@ -33,12 +33,19 @@ _LEAST_REACHED: Final = 0.5
 class Workload:
     """A list of jobs to simulate, as columns with one entry per job, in any order; times are in seconds.
 
-    jobs: what each job needs. base_time: run time at full speed. job_ids: unique; row numbers by default. Two columns
-    are optional: `transfers` is the data that each job sends, None if unknown. `requested_time` is the run time limit
-    that the user requested, NaN if unknown.
+    Two columns are optional: `transfers` is the data that each job sends, None if unknown.
 
-    Raises ValueError if columns differ in length, a time is negative or not finite, or a job id occurs twice. The
-    message names column, row and value.
+    `requested_time` is the run time limit that the user requested, NaN if unknown.
+
+    The message names column, row and value.
+
+    Args:
+        jobs: What each job needs.
+        base_time: Run time at full speed.
+        job_ids: Unique; row numbers by default.
+
+    Raises:
+        ValueError: If columns differ in length, a time is negative or not finite, or a job id occurs twice.
     """
 
     jobs: tuple[JobGraph, ...]
@@ -98,15 +105,21 @@ class Workload:
     def mapa(cls, num_jobs: int = 300, seed: int = 0, *, pattern: str = "ring") -> Workload:
         """Generate the MAPA paper's job mix (section 4): neural networks and 1 to 5 GPUs, drawn uniformly.
 
-        All jobs are submitted at time 0. pattern: communication pattern of every job. The paper's job file is not
-        published; run times are drawn from each network's range in a file of the published code.
+        All jobs are submitted at time 0.
+
+        The paper's job file is not published; run times are drawn from each network's range in a file of the published
+        code.
+
+        Args:
+            pattern: Communication pattern of every job.
         """
         return cls(*generators.mapa(num_jobs, seed, pattern))
 
     def without(self, *requirements: str) -> Workload:
         """Return the same jobs without some of their requirements, given by name, such as "cpus" or "min_utility".
 
-        ValueError names one that is not a requirement (`jobs.requirements`).
+        Raises:
+            ValueError: Names one that is not a requirement (`jobs.requirements`).
         """
         for name in requirements:
             if name not in REQUIREMENTS:
@@ -121,12 +134,15 @@ class Workload:
     def with_load(self, load: float, num_gpus: int, seed: int = 0) -> Workload:
         """Return the same jobs, submitted over the time in which they ask for `load` of all GPU time.
 
-        load: the GPU seconds of all jobs at full speed over those that `num_gpus` GPUs have between the first and the
-        last submission; 1 is all. Gaps between submissions keep their proportions. Jobs that are all submitted at once
-        get the gaps of a Poisson process, drawn with `seed`, in the order of the rows.
-
         A warning says so if not even half of the load can be reached, as jobs last long after the last submission.
-        ValueError if `load` is not positive, `num_gpus` not at least 1, or there are no two jobs with a run time.
+
+        Args:
+            load: The GPU seconds of all jobs at full speed over those that `num_gpus` GPUs have between the first and
+                the last submission; 1 is all. Gaps between submissions keep their proportions. Jobs that are all
+                submitted at once get the gaps of a Poisson process, drawn with `seed`, in the order of the rows.
+
+        Raises:
+            ValueError: If `load` is not positive, `num_gpus` not at least 1, or there are no two jobs with a run time.
         """
         _checks.positive(load, "load", ValueError)
         _checks.integer(num_gpus, "num_gpus", ValueError, low=1, high=1 << 30)
@@ -171,8 +187,13 @@ class Workload:
     ) -> Workload:
         """Generate jobs that arrive as a Poisson process, with exponentially distributed run times.
 
-        mean_gap, mean_time: mean seconds between arrivals, and mean run time in seconds. Numbers of tasks are drawn
-        uniformly from `sizes`. Each job is bandwidth sensitive with probability 1/2.
+        Numbers of tasks are drawn uniformly from `sizes`.
+
+        Each job is bandwidth sensitive with probability 1/2.
+
+        Args:
+            mean_gap: Mean seconds between arrivals, and mean run time in seconds.
+            mean_time: Mean seconds between arrivals, and mean run time in seconds.
         """
         return cls(*generators.poisson(num_jobs, mean_gap, mean_time, sizes, seed, pattern))
 
@@ -244,8 +265,12 @@ class Workload:
         """Read the JSON of Microsoft's Philly trace (`cluster_job_log`), a text or pieces of it.
 
         A job has the GPUs of its last attempt, and the run time of all attempts together; if the last one has no end,
-        `duration`. Times count from the first submission. pattern, bandwidth_sensitive, skip_bad_rows: as for
-        `from_trace`.
+        `duration`. Times count from the first submission.
+
+        Args:
+            pattern: As for `from_trace`.
+            bandwidth_sensitive: As for `from_trace`.
+            skip_bad_rows: As for `from_trace`.
         """
         unsaid = Unsaid(pattern, bandwidth_sensitive, duration)
         return cls._from_columns(philly.read_philly(lines_of(text), unsaid, skip_bad_rows=skip_bad_rows))
@@ -266,9 +291,12 @@ class Workload:
         (CPU cores), minimal_utility and arrival (s). The field `job` is a job graph, which `to_manifests` adds if the
         other fields cannot express it. Further fields are ignored.
 
-        profile: measured run times; None uses the field `time` (s). weights: weight of a job graph's edges by the
-        field size (the batch size), 1 if missing. The prototype uses 1 for all jobs. In the paper (section 5.1) the
-        weight falls with the batch size; pass `SC17_WEIGHTS` for this. skip_bad_rows: as for `from_trace`.
+        Args:
+            profile: Measured run times; None uses the field `time` (s).
+            weights: Weight of a job graph's edges by the field size (the batch size), 1 if missing. The prototype uses
+                1 for all jobs. In the paper (section 5.1) the weight falls with the batch size; pass `SC17_WEIGHTS` for
+                this.
+            skip_bad_rows: As for `from_trace`.
         """
         _check_profile(profile)
         columns = manifests.read_manifests(
@@ -299,15 +327,21 @@ class Workload:
         A job has the processors it requested, or was allocated if the request is unknown. They are spread evenly over
         as few nodes as possible. Memory is the requested memory; 1 KB is 1024 bytes.
 
-        gpus_per_node: GPUs of a job on each node, as the format has no GPUs. 0: keep only jobs on one node, as jobs
-        without GPUs. cpus_per_node: processors of a node; by default the header's MaxProcs / MaxNodes, or else 1.
-        statuses: jobs of other statuses are skipped; lines of status 2 to 4 describe parts of a job that also has its
-        own line. queues: jobs of other queue numbers are skipped; None keeps all. seed: draw `transfers` at random, as
-        no log contains them (TSUBAME, Table 1: as much data as memory, 100 to 100,000 transfers); None leaves them
-        unknown. pattern, bandwidth_sensitive: as for `from_trace`, but without them tasks do not communicate.
-
         Jobs that never ran are skipped: their run time is unknown, or they were cancelled at run time 0. `report`
-        counts what was skipped. skip_bad_rows: as for `from_trace`.
+        counts what was skipped.
+
+        Args:
+            gpus_per_node: GPUs of a job on each node, as the format has no GPUs. 0: keep only jobs on one node, as jobs
+                without GPUs.
+            cpus_per_node: Processors of a node; by default the header's MaxProcs / MaxNodes, or else 1.
+            statuses: Jobs of other statuses are skipped; lines of status 2 to 4 describe parts of a job that also has
+                its own line.
+            queues: Jobs of other queue numbers are skipped; None keeps all.
+            seed: Draw `transfers` at random, as no log contains them (TSUBAME, Table 1: as much data as memory, 100 to
+                100,000 transfers); None leaves them unknown.
+            pattern: As for `from_trace`, but without them tasks do not communicate.
+            bandwidth_sensitive: As for `from_trace`, but without them tasks do not communicate.
+            skip_bad_rows: As for `from_trace`.
         """
         columns = swf.read_swf(
             text,
@@ -339,9 +373,15 @@ class Workload:
         process of the job graph, see `simulate.workloads.pbs`. A restarted job has several E records; the last run
         counts, as earlier work is lost.
 
-        queues: jobs of other queues are skipped; None keeps all. without_gpus: also keep jobs without GPUs if they
-        have one node. pattern, bandwidth_sensitive, seed: as for `from_swf`. Jobs that never started are skipped;
-        `report` counts what was. skip_bad_rows: as for `from_trace`.
+        Jobs that never started are skipped; `report` counts what was.
+
+        Args:
+            queues: Jobs of other queues are skipped; None keeps all.
+            without_gpus: Also keep jobs without GPUs if they have one node.
+            pattern: As for `from_swf`.
+            bandwidth_sensitive: As for `from_swf`.
+            seed: As for `from_swf`.
+            skip_bad_rows: As for `from_trace`.
         """
         unsaid = Unsaid(pattern, bandwidth_sensitive)
         columns = pbs.read_pbs(text, queues, unsaid, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows)
@@ -364,8 +404,12 @@ class Workload:
         Submission is in seconds since that of the first job, the run time is that on Slurm's own choice of GPUs. Each
         node becomes a process of the job graph. Of a requeued job, the last run counts.
 
-        partitions: jobs of others are skipped; None keeps all. The other arguments are as for `from_pbs`. Steps, jobs
-        that never started and jobs that still run are skipped; `report` counts them.
+        The other arguments are as for `from_pbs`.
+
+        Steps, jobs that never started and jobs that still run are skipped; `report` counts them.
+
+        Args:
+            partitions: Jobs of others are skipped; None keeps all.
         """
         unsaid = Unsaid(pattern, bandwidth_sensitive)
         columns = sacct.read_sacct(
@@ -411,8 +455,9 @@ class Workload:
           parameters; we use 1/2. Run times of CaffeRef are unpublished; we use AlexNet's.
         - Both: 1 + Binomial(2, 0.39) GPUs, and a minimum utility uniform in 0.30..0.52.
 
-        profile: measured run times; ValueError if it lacks a kind of job that was drawn. weights: as for
-        `from_manifests`.
+        Args:
+            profile: Measured run times; ValueError if it lacks a kind of job that was drawn.
+            weights: As for `from_manifests`.
         """
         return cls(*generators.sc17(num_jobs, seed, mean_gap, profile, paper=paper, weights=weights))
 
