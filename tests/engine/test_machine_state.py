@@ -153,5 +153,5 @@ def test_what_a_job_needs_by_default_is_whole_gpus_as_they_are() -> None:
     )
     assert "links" in why_not_now(pair, cluster, may_reslice=True).reason
     assert needs_of(one.with_(cpus=2)) == "needs 1 GPU"
-    assert needs_of(one.with_(cpus=2), hosts=True) == "needs 1 GPU with 2 CPUs next to them"
+    assert needs_of(one.with_(cpus=2), hosts=True) == "needs 1 GPU with 2 CPUs beside them"
     assert needs_of(tp.JobGraph.without_gpus(cpus=2, memory_gb=3.0)) == "needs 2 CPUs and 3 GB of host memory"

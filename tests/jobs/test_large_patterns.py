@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.topology import topology as topology_module
+from topoplace.topology import machine_links
 
 LIBRARY = str(Path(tp.__file__).parent)
 BLOCK_OF_EDGES = 1 << 16
@@ -64,7 +64,7 @@ def test_edges_are_built_in_blocks(build: Callable[[], tp.JobGraph]) -> None:
     ids=["flat", "cluster"],
 )
 def test_matrices_are_filled_in_blocks(topology: tp.Topology, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology_module, "_BLOCK", 4000)
+    monkeypatch.setattr(machine_links, "_BLOCK", 4000)
     lines = lines_run(topology.bandwidth_matrix)
     assert lines > 4000
 

@@ -370,7 +370,7 @@ def test_explain_names_what_is_missing() -> None:
 
     assert (
         reason(one_gpu())
-        == "cannot start now: no machine has the CPUs and memory it needs free next to the GPUs it needs"
+        == "cannot start now: no machine has the CPUs and memory it needs free beside the GPUs it needs"
     )
     assert reason(tp.JobGraph.ring(5)).startswith("never fits: needs 5 GPUs on one machine")
     assert reason(tp.JobGraph.without_gpus(memory_gb=600)).startswith("never fits: a process needs 0 CPUs")

@@ -388,7 +388,7 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
     if not job.num_tasks:
         return f"needs {' and '.join(amounts)}"
     if hosts:
-        wishes.append(f" with {' and '.join(amounts)} next to them" if amounts else "")
+        wishes.append(f" with {' and '.join(amounts)} beside them" if amounts else "")
     return f"needs {share}{job.num_tasks}{''.join(wishes)}"
 
 

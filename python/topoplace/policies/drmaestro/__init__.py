@@ -5,5 +5,5 @@ To change:
 - Options and batches: `policy.py`; one batch, and who waits: `decision.py`; costs: `costs.py`; places offered:
   `phases.py`; what must be together: `bundles.py`.
 - What is learned from telemetry: `inference.py`; decisions by it: `service.py`; load of the network: `network.py`.
-- Jobs of one process, decided without a flow: `next to.py`; free resources as columns: `free_resources.py`.
+- Jobs of one process, decided without a flow: `beside.py`; free resources as columns: `free_resources.py`.
 """

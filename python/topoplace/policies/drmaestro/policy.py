@@ -235,7 +235,7 @@ class DRMaestro(PolicyDriver):
 
     def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
         """Return why a job that could run on an idle cluster cannot start now."""
-        where = "" if self.disaggregate else " next to the GPUs it needs"
+        where = "" if self.disaggregate else " beside the GPUs it needs"
         lack = f"no machine has the CPUs and memory it needs free{where}"
         return why_not_now(job, view.cluster, lack, gpus_local=False)
 
