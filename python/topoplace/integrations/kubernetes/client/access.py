@@ -19,11 +19,14 @@ from topoplace.discovery.text import yaml_tree
 from topoplace.errors import KubernetesError, TopologyError
 from topoplace.integrations.kubernetes.client.exec_plugin import ExecPlugin
 from topoplace.integrations.kubernetes.client.proxies import Proxy, from_environment, proxy
+from topoplace.integrations.kubernetes.objects.fields import items, mapping
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _REREAD_S = 60.0
 """Tokens of service accounts are renewed in their file about once an hour."""
 _MOST_BYTES = 1 << 20
+_FOR_PROGRAM = "client.authentication.k8s.io/exec"
+"""The extension of a cluster whose values, of any type, are for the program of `exec`."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,10 @@ class Access:
     """A program that has the token or the certificate."""
     proxy: Proxy | None = None
     """Through which the server is reached."""
+    server_name: str = ""
+    """The name in the server's certificate; "" if that is `host`."""
+    num_certificates: int = field(default=0, init=False)
+    """How many client certificates the program has brought; connections made with an older one must end."""
     _read_at: float = field(default=0.0, init=False)
 
     def authorization(self) -> str:
@@ -56,6 +63,7 @@ class Access:
                 except KubernetesError:
                     self.plugin.forget()
                     raise
+                self.num_certificates += 1
         if self.token_file is not None and (not self.token or time.monotonic() - self._read_at > _REREAD_S):
             self.token = _read(self.token_file).strip()
             self._read_at = time.monotonic()
@@ -106,6 +114,7 @@ def from_kubeconfig(path: str | os.PathLike[str]) -> Access:
         server.path.rstrip("/"),
         _plugin(user, cluster, tls, file),
         _proxy(cluster, server, file) if tls else None,
+        str(cluster.get("tls-server-name") or ""),
     )
 
 
@@ -119,19 +128,25 @@ def _plugin(
     if not isinstance(given, yaml_tree.Fields) or tls is None:
         raise KubernetesError(f"{file}: exec of a user needs a command, and a server that is encrypted")
     authority = _data(cluster, "certificate-authority", file)
-    described = {"server": str(cluster.get("server"))} | (
-        {"certificate-authority-data": base64.b64encode(authority.encode()).decode()} if authority else {}
-    )
+    described = {
+        key: str(cluster[key]) for key in ("server", "tls-server-name", "proxy-url") if cluster.get(key)
+    }
+    if authority:
+        described["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
     try:
-        return ExecPlugin(given, described, file.parent)
+        plugin = ExecPlugin(given, described, file.parent)
+        extensions = [mapping(one, "extensions") for one in items(cluster.get("extensions"), "extensions")]
     except KubernetesError as error:
         raise KubernetesError(f"{file}: {error}") from None
+    if plugin.wants_cluster and any(one.get("name") == _FOR_PROGRAM for one in extensions):
+        raise KubernetesError(f"{file}: the extension {_FOR_PROGRAM} of a cluster is not supported")
+    return plugin
 
 
 def _proxy(cluster: Mapping[str, Any], server: SplitResult, file: Path) -> Proxy | None:
     url = str(cluster.get("proxy-url") or "")
     try:
-        return proxy(url) if url else from_environment(str(server.hostname))
+        return proxy(url) if url else from_environment(str(server.hostname), server.port or 443)
     except (KubernetesError, ValueError) as error:
         raise KubernetesError(f"{file}: {error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -46,6 +47,7 @@ class Connection:
         self._access = access
         self._timeout_s = timeout_s
         self._http: http.client.HTTPConnection | None = None
+        self._num_certificates = 0
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Return the answer; ApiError if it is not success.
@@ -57,7 +59,7 @@ class Connection:
             data = response.read(MOST_BYTES + 1)
         except _FAILURES as error:
             self.close()
-            raise ApiError(0, f"{method} {path}: {_checks.shown(error)}") from None
+            raise ApiError(0, f"{method} {path}: {_checks.shown(error, 200)}") from None
         if len(data) > MOST_BYTES:
             self.close()
             raise TooLargeError(f"{method} {path}: an answer of more than {MOST_BYTES} bytes")
@@ -80,6 +82,9 @@ class Connection:
             authorization = self._access.authorization()  # from now on, there may be a new certificate, too
         except KubernetesError as error:
             raise ApiError(0, str(error)) from None
+        if self._num_certificates != self._access.num_certificates:
+            self.close()
+            self._num_certificates = self._access.num_certificates
         if authorization:
             headers["Authorization"] = authorization
         if self._http is None:
@@ -95,22 +100,12 @@ class Connection:
         return response
 
     def _connected(self) -> http.client.HTTPConnection:
-        host, port, tls = self._access.host, self._access.port, self._access.tls
-        if self._access.proxy is not None and tls is not None:
-            through = self._access.proxy
-            tunnel = http.client.HTTPSConnection(
-                through.host, through.port, timeout=self._timeout_s, context=tls
-            )
-            tunnel.set_tunnel(host, port, dict(through.headers))
-            tunnel.connect()
-            return tunnel
         made = (
-            http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=tls)
-            if tls
-            else http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+            http.client.HTTPConnection(self._access.host, self._access.port, self._timeout_s)
+            if self._access.tls is None
+            else _Encrypted(self._access, self._access.tls, self._timeout_s)
         )
         made.connect()
-        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
 
     def close(self) -> None:
@@ -125,6 +120,24 @@ class Connection:
         if connection is not None and connection.sock is not None:
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Encrypted(http.client.HTTPConnection):
+    """A connection with TLS, perhaps through a proxy, to a server whose certificate may have another name."""
+
+    default_port = http.client.HTTPS_PORT
+
+    def __init__(self, access: Access, tls: ssl.SSLContext, timeout_s: float) -> None:
+        first = access.proxy or access
+        super().__init__(first.host, first.port, timeout_s)
+        if access.proxy is not None:
+            self.set_tunnel(access.host, access.port, dict(access.proxy.headers))
+        self._tls = tls
+        self._server_name = access.server_name or access.host
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
 def _checked(response: http.client.HTTPResponse, data: bytes, what: str) -> Any:

@@ -57,7 +57,8 @@ class ExecPlugin:
         pairs = [mapping(one, "exec.env") for one in items(given.get("env"), "exec.env")]
         self._environment = {str(one.get("name")): str(one.get("value", "")) for one in pairs}
         spec: dict[str, Any] = {"interactive": False}
-        if given.get("provideClusterInfo"):
+        self.wants_cluster = str(given.get("provideClusterInfo")).lower() == "true"
+        if self.wants_cluster:
             spec["cluster"] = dict(cluster)
         self._info = {"apiVersion": self._version, "kind": "ExecCredential", "spec": spec}
         self._hint = text(given.get("installHint"), "exec.installHint")

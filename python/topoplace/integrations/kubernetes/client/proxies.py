@@ -33,23 +33,24 @@ def proxy(url: str) -> Proxy:
     return Proxy(found.hostname, found.port or 80, headers)
 
 
-def from_environment(host: str) -> Proxy | None:
-    """Return the proxy that HTTPS_PROXY names for a host; None without one, or if NO_PROXY has the host."""
+def from_environment(host: str, port: int) -> Proxy | None:
+    """Return the proxy that HTTPS_PROXY names for a server; None without one, or if NO_PROXY has the server."""
     url = urllib.request.getproxies_environment().get("https")
-    if not url or host == "localhost" or _is_excepted(host):
+    if not url or host == "localhost" or _is_excepted(host, port):
         return None
     return proxy(url if "://" in url else f"http://{url}")
 
 
-def _is_excepted(host: str) -> bool:
-    if urllib.request.proxy_bypass(host):
+def _is_excepted(host: str, port: int) -> bool:
+    listed = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    entries = [one.strip() for one in listed.split(",")]
+    if "*" in entries or urllib.request.proxy_bypass(f"{host}:{port}"):
         return True
     try:
         address = ip_address(host)
     except ValueError:
         return False
-    listed = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    return address.is_loopback or any(_has(one.strip(), address) for one in listed.split(","))
+    return address.is_loopback or any(_has(one, address) for one in entries)
 
 
 def _has(network: str, address: IPv4Address | IPv6Address) -> bool:
