@@ -177,7 +177,8 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
 
     AllocationError if the UUID is needed but unknown.
     """
-    if any(placement.topology.gpus[other].parent for other in used):
+    gpus = placement.topology.gpus
+    if any(gpus[other].parent or gpus[other].fraction < 1 for other in used):
         return _uuid(placement, index)
     return str(device_numbers(placement.topology)[index])
 

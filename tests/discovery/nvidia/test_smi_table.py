@@ -137,3 +137,14 @@ def test_a_gpu_that_a_list_shows_cut_is_not_whole_in_the_matrix_beside_it() -> N
     )
     found = tp.read(f"{listed}\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n")
     assert [gpu.healthy for gpu in found.gpus] == [False, True]
+
+
+def test_a_mig_mode_that_comes_with_the_next_reset_counts() -> None:
+    row = "|   {}  NVIDIA B200     On  |   00000000:{}B:00.0 Off |                    0 |\n"
+    use = "| N/A   33C    P0   144W / 1000W |  0MiB / 183359MiB |      0%      Default |\n"
+    gpus = [
+        row.format(i, i) + use + f"|       |     |  {mode} |\n"
+        for i, mode in enumerate(("Enabled*", "Disabled"))
+    ]
+    found = tp.read(SICK.splitlines(keepends=True)[0] + "".join(gpus))
+    assert [gpu.healthy for gpu in found.gpus] == [False, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -391,3 +392,42 @@ def test_gpus_in_shares_without_their_number() -> None:
 def test_shares_in_use_without_their_gpus_are_noted() -> None:
     text = "NodeName=n1 Gres=gpu:2,shard:8 State=MIXED CPUTot=4 AllocTRES=cpu=1,gres/shard=3\n"
     assert any("GPUs that jobs hold are free here: n1 (shares)" in note for note in nodes.parse(text).notes)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (
+            "n1                  idle                gpu:nvidia_h100_80gb",
+            "GRES = 'gpu:nvidia_h100_80gb' is cut",
+        ),
+        ("n1                  idle                gpu:a100:2,gpu:nvidi", "'gpu:a100:2,gpu:nvidi' is cut"),
+        ("n1                  idle and more       gpu:h100:8          ", "5 cells below 3 titles"),
+    ],
+)
+def test_cells_that_fill_a_column_of_sinfo_are_cut(row: str, why: str) -> None:
+    text = f"{'NODELIST':20}{'STATE':20}{'GRES':20}\n{{}}\n"
+    assert nodes.parse(text.format(f"{'n1':20}{'idle':20}{'gpu:nvidia_h100_80:8':20}")).num_gpus == 8
+    with pytest.raises(TopologyError, match=f"{re.escape(why)}.*; sinfo cuts columns: use -O gres:200"):
+        nodes.parse(text.format(row))
+
+
+@pytest.mark.parametrize("between", [" ", "\n   "])
+def test_what_people_wrote_is_not_read(between: str) -> None:
+    fields = (
+        "NodeName=n1",
+        "Gres=gpu:h100:4",
+        "State=DOWN CPUTot=4",
+        "Reason=bad psu State=IDLE Gres=gpu:a100:1",
+    )
+    found = nodes.parse(between.join((*fields, "Comment=see Gres=gpu:2")))
+    assert [(gpu.model, gpu.healthy) for gpu in found.gpus] == [("h100", False)] * 4
+
+
+def test_slices_are_no_devices_without_their_uuids() -> None:
+    text = "NodeName=n1 Gres=gpu:a100_3g.20gb:2,gpu:a100_1g.5gb:1 State=IDLE CPUTot=4\n"
+    found = tp.read(text)
+    placement = tp.policies.get("best-fit").place(tp.JobGraph.independent(2), tp.Cluster(found))
+    assert placement is not None
+    with pytest.raises(tp.AllocationError, match="the UUID of GPU0 is unknown; slices"):
+        placement.env()

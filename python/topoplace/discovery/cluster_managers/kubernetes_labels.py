@@ -181,6 +181,18 @@ def _slice_shapes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
         yield f"TPU slices of shape {', '.join(shapes)}: which chip is at which place is not given, and so no ICI link."
 
 
+def _ready_of(node: NodeRecord) -> tuple[int | None, int | None]:
+    """Return how many accelerators the node can give away, and of how many; None for what is not given."""
+    key = node_devices.resource_of(node)
+    return node.count("allocatable", key), node.count("capacity", key)
+
+
+def _replicas(node: NodeRecord) -> int:
+    """Return how many pods share each GPU of a node."""
+    keys = (f"{GPU}.replicas", "cloud.google.com/gke-max-shared-clients-per-gpu")
+    return max(node.count("labels", key) or 1 for key in keys)
+
+
 def _requested(node: NodeRecord) -> int:
     return node.count("requested", node_devices.resource_of(node)) or 0
 
@@ -199,6 +211,11 @@ def in_use(data: str | bytes) -> tuple[InUse, ...]:
         if total and not node.requested:
             raise TopologyError(
                 f"{node.where}the text does not tell what pods request; give `kubectl describe nodes`"
+            )
+        ready, there = _ready_of(node)
+        if ready is not None and there is not None and used < ready < there:
+            raise TopologyError(
+                f"{node.where}{there - ready} of {there} GPUs cannot be given away, but not which; use --busy"
             )
         if 0 < used < total:
             raise TopologyError(f"{node.where}pods request {used} of {total} GPUs, but not which; use --busy")
@@ -229,6 +246,7 @@ class _Templates:
         self._pcie_gb_per_s = pcie_gb_per_s
         self._shared: list[str] = []
         self._short: list[str] = []
+        self._empty: list[str] = []
         self._other_count: list[str] = []
         self._ready_only: list[str] = []
         self._closed: dict[Topology, Topology] = {}
@@ -240,7 +258,7 @@ class _Templates:
         The GPUs of a node that gets no pods are unhealthy.
         """
         machine = self._of_open(node)
-        if machine is None or not node.closed:
+        if machine is None or not (node.closed or _ready_of(node)[0] == 0):
             return machine
         if machine not in self._closed:
             self._closed[machine] = machine.with_unhealthy(range(machine.num_gpus))
@@ -311,18 +329,15 @@ class _Templates:
 
     def _note_counts(self, node: NodeRecord) -> None:
         """Remember for `notes` if several pods share a GPU of `node`, or if its numbers of GPUs differ."""
-        replicas = node.count("labels", f"{GPU}.replicas") or 1
-        label, there, ready = (
-            node.count(source, key)
-            for source, key in (("labels", f"{GPU}.count"), ("capacity", GPU), ("allocatable", GPU))
-        )
+        replicas = _replicas(node)
+        label, (ready, there) = node_devices.labelled_count(node), _ready_of(node)
         if replicas > 1:
             self._shared.append(node.name)
         if ready is not None and there is not None and ready < there:
-            self._short.append(f"{node.name} ({ready} of {there})")
+            (self._short if ready else self._empty).append(f"{node.name} ({ready} of {there})")
         if label is None and ready is not None and not node.capacity:
             self._ready_only.append(node.name)
-        in_slices = any(map(node_devices.MIG_CAPACITY.fullmatch, node.resources))
+        in_slices = any(one.profile for one in node_devices.of(node, self._whole_gpus))
         if (
             label is not None
             and there is not None
@@ -337,6 +352,8 @@ class _Templates:
             yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
         if self._short:
             yield f"Nodes that cannot give away all GPUs, which of them is not given: {switch_tree.some(self._short)}."
+        if self._empty:
+            yield f"Nodes that can give away no GPU now, and are closed: {switch_tree.some(self._empty)}."
         if self._ready_only:
             some = switch_tree.some(self._ready_only)
             yield f"Only the allocatable GPUs are given, there may be more: those of {some}."

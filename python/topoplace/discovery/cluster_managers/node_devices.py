@@ -43,7 +43,10 @@ _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/insta
 _SIZE_OF_AZURE = re.compile(r"Standard_N[CDG][0-9]\w*?_([A-Z]+[0-9]+[A-Z]*)_v[0-9]+")
 """A size of Azure's machines with whole GPUs, with their model, such as Standard_ND96isr_H100_v5."""
 _STRATEGY = "nvidia.com/mig.strategy"
-_PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
+_PROFILE = re.compile(r"-MIG-([1-8])g\.[0-9]+gb\b.*|-SHARED$")
+_COUNTS = (f"{GPU}.count", "cloud.google.com/gke-accelerator-count")
+"""Labels with the number of a node's GPUs, however many pods share each; the first that a node has counts."""
+_GKE_PROFILE = "cloud.google.com/gke-gpu-partition-size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
     whole_gpus: the number of GPUs without slices next to MIG slices of the strategy "mixed"; None takes the capacity.
     Raises TopologyError naming the node, for a number that is none and for an unknown number of whole GPUs.
     """
-    count = node.count("labels", f"{GPU}.count")
+    count = labelled_count(node)
     memory = _gigabytes(node.count("labels", f"{GPU}.memory"))
     model = _PROFILE.sub("", _model(node)) or None
     single = node.labels.get(_STRATEGY) == "single"
@@ -72,10 +75,24 @@ def of(node: NodeRecord, whole_gpus: int | None) -> Iterator[Slices]:
     if mixed:
         yield Slices(_whole(node, whole_gpus), model, memory, 1.0)
         yield from mixed
-    elif single and (size := node.count("labels", f"{GPU}.slices.gi")):
-        yield Slices(count or 0, model, memory, _fraction(size, model, node), f"{size}g")
+    elif size := _size_of_slices(node, single):
+        slices = count if single else node.count("resources", GPU)
+        yield Slices(slices or count or 0, model, memory, _fraction(size, model, node), f"{size}g")
     else:
         yield from _accelerators(node, count, model, memory)
+
+
+def labelled_count(node: NodeRecord) -> int | None:
+    """Return the number of the node's GPUs by its labels; None if none tells it."""
+    return next((count for key in _COUNTS if (count := node.count("labels", key)) is not None), None)
+
+
+def _size_of_slices(node: NodeRecord, single: bool) -> int | None:
+    """Return of how many slices the equal MIG devices are that the node gives away in place of GPUs; None for GPUs."""
+    if single and (size := node.count("labels", f"{GPU}.slices.gi")):
+        return size
+    named = _PROFILE.search(_model(node)) or re.match(r"([1-8])g\.", node.labels.get(_GKE_PROFILE, ""))
+    return int(named[1]) if named and named[1] else None
 
 
 def instance_type(node: NodeRecord) -> str:

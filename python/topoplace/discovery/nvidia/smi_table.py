@@ -39,7 +39,8 @@ _PROCESS = re.compile(
 )
 _BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
 _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
-_MIG_MODE = re.compile(r"\|\s*Enabled\s*\|$")
+_MIG_MODE = re.compile(r"\|\s*Enabled\*?\s*\|$")
+"""The star is for a mode that comes with the next reset."""
 _MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
 _NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
 _SEVERAL = 2

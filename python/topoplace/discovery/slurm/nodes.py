@@ -41,6 +41,8 @@ _JSON = re.compile(r'\A\s*\{.*?"(?:nodes|jobs|sinfo)"\s*:\s*\[', re.DOTALL)
 _JSON_OF_SLURM = re.compile(r'"(?:gres_used|gres_detail|slurm)"', re.IGNORECASE)
 _KEYS = ("Gres", "GresUsed", "GresDrain", "State", "AllocTRES", "Sockets")
 _VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
+_FREE_TEXT = re.compile(r"(?:^|\s)(?:Reason|Comment|Extra)=.*", re.MULTILINE)
+"""What people wrote, to the end of the line; Slurm prints it after all that is read."""
 _ITEM = re.compile(r"((?:[^,()]|\([^()]*\))+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_][\w.+-]*?))??(?::no_consume)?(?:[:=]([0-9]{1,9}))?(?:\(([^()]*)\))?")
 _INDEX = re.compile(r"(?:IDX:)?([0-9]{1,6})(?:-([0-9]{1,6}))?")
@@ -56,6 +58,9 @@ _PART = re.compile(r"([0-9]{1,9})/[0-9]{1,9}")
 """How much of a GPU is in use, of how much."""
 _NONE = frozenset(("", "(null)", "N/A", "n/a"))
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
+_WIDER = "sinfo cuts columns: use -O gres:200"
+_WHOLE = re.compile(r"[:=][0-9]+(?:\([^()]*\))?$")
+"""The end of an entry that is not cut: its number."""
 _WHICH = "`scontrol show node -d` tells which"
 
 
@@ -372,9 +377,7 @@ def _gpus_in(text: str, where: str) -> Iterator[tuple[str | None, int, str | Non
             continue
         match = _GRES.fullmatch(item.removeprefix("gres/").removeprefix("gres:"))
         if match is None or text.count("(") != text.count(")"):
-            raise TopologyError(
-                f"{where} = {_checks.shown(item)} is not such as gpu:a100:4; sinfo cuts columns: use -O gres:200"
-            )
+            raise TopologyError(f"{where} = {_checks.shown(item)} is not such as gpu:a100:4; {_WIDER}")
         yield match[1], int(match[2] or 1), match[3]
 
 
@@ -404,20 +407,31 @@ def _nodes(text: str) -> Iterator[_SlurmNode]:
 def _rows(text: str) -> Iterator[_SlurmNode]:
     """Yield the nodes of a table of sinfo; a node in several partitions has several rows."""
     titles: list[str] = []
+    width = 0
     for number, line in decode.numbered_lines(text):
         if _TABLE.match(line):
-            titles = _cells(line)
+            titles, width = _cells(line), _width(line)
             continue
         cells = _cells(line)
         if not cells or not titles:
             continue
         if len(cells) != len(titles):
-            raise TopologyError(f"line {number}: {len(cells)} cells below {len(titles)} titles")
+            raise TopologyError(f"line {number}: {len(cells)} cells below {len(titles)} titles; {_WIDER}")
         row = dict(zip(titles, cells, strict=True))
+        for title, cell in row.items():
+            if title.startswith("GRES") and len(cell) == width and not _WHOLE.search(cell):
+                raise TopologyError(f"line {number}: {title} = {_checks.shown(cell)} is cut; {_WIDER}")
         listed = next(row[title] for title in _NAMED if title in row)
         for name in host_list.expanded(listed, f"line {number}: NODELIST"):
             where = f"line {number}: node {_checks.shown(name)}: "
             yield _SlurmNode(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE", ""))
+
+
+def _width(titles: str) -> int:
+    """Return the width of the columns of `sinfo -O`, which are equally wide unless the user chose it; 0 if unknown."""
+    starts = [match.start() for match in re.finditer(r"\S+", titles)]
+    widths = {end - start for start, end in pairwise(starts)}
+    return widths.pop() if len(widths) == 1 else 0
 
 
 def _cells(line: str) -> list[str]:
@@ -436,6 +450,7 @@ def _records(text: str) -> Iterator[_SlurmNode]:
         number = text.count("\n", 0, start) + 1
         record = _END.split(text[start:end], maxsplit=1)[0].strip()
         names, rest = [*record.removeprefix("NodeName=").split(maxsplit=1), ""][:2]
+        rest = _FREE_TEXT.sub("", rest)
         values = defaults | {key: value.strip('"') for key, value in _VALUE.findall(rest)}
         if names.upper() == "DEFAULT":
             defaults = values

@@ -88,7 +88,7 @@ def _show_machine(topology: Topology) -> None:
         for link, count in pairs
     ]
     colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
-    models = Counter((gpu.model, gpu.parent is not None) for gpu in topology.gpus)
+    models = Counter((gpu.model, gpu.parent is not None or gpu.fraction < 1) for gpu in topology.gpus)
     gpus = ", ".join(_counted(count, *model) for model, count in models.items())
     title = (
         f"{topology.name}: {gpus}; speeds: {'partly assumed' if topology.assumed else speeds_of(topology)}"
