@@ -11,8 +11,8 @@ import pytest
 
 from command_line import Call, run
 from topoplace import cli
+from topoplace.cli.command_tree import command_tree, leaves
 from topoplace.cli.example_files import FILES, content
-from topoplace.cli.reference.command_tree import command_tree, leaves
 
 EXAMPLES: Final = tuple(
     dict.fromkeys(example for leaf in leaves(command_tree(cli.command_parser())) for example in leaf.examples)

@@ -14,7 +14,7 @@ import topoplace as tp
 from command_line import Call
 from fake_counters import Library, put_nvml
 from topoplace import cli
-from topoplace.cli.reference.command_tree import command_tree, leaves
+from topoplace.cli.command_tree import command_tree, leaves
 from topoplace.experiments.papers.claims import ClaimedQuantity
 from topoplace.experiments.papers.rules import near
 from topoplace.integrations.state import Entry, Journal, Stage

@@ -28,7 +28,7 @@ EXIT_CODES: Final = {
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
-_TWO_WORDS = ("collective measure",)
+TWO_WORDS = ("collective measure",)
 """Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
         """Return the arguments that this parser knows, and refuse all others; a command's name may be two of them."""
         given = list(sys.argv[1:] if args is None else args)
         self._refuse_unusable(given)
-        if " ".join(given[:2]) in _TWO_WORDS:
+        if " ".join(given[:2]) in TWO_WORDS:
             given[:2] = [" ".join(given[:2])]
         found, unknown = super().parse_known_args(given, namespace)
         if unknown:
