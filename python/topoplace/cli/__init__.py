@@ -12,8 +12,7 @@ To change:
   `job_files.py`; simulations: `study.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command, and its schema in `docs/schemas/`.
 - What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
-- Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`; the progress of
-  waiting: `terminal/waiting.py`.
+- Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import options, reading, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.kernels import FlowSolution
@@ -46,7 +46,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with reading.errors_of(arguments.network):
         file = dimacs.parse(data)
         before = time.perf_counter()
-        with Waiting("solving", limit_s=arguments.timeout):
+        with Progress("solving", limit_s=arguments.timeout):
             found = kernels.min_cost_flow(
                 file.num_nodes,
                 file.tail,

@@ -6,8 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, options, reading, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.kernels import Bipartition
@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         with (
             flags.named(fraction="--fraction", imbalance="--imbalance", cycles="--cycles"),
-            Waiting("splitting", limit_s=arguments.timeout),
+            Progress("splitting", limit_s=arguments.timeout),
         ):
             found = kernels.bipartition(
                 file.graph,
