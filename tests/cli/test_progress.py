@@ -124,8 +124,6 @@ def test_without_rich_nothing_is_shown(terminal: Terminal, monkeypatch: pytest.M
 
 
 FILES = {
-    "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
-    "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
     "jobs.csv": "job_id,due,weight\nvgg,3,0.5\n",
     "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n",
     "running.csv": "job_id,gpus\na,0-2\n",
@@ -140,8 +138,6 @@ FILES = {
         ("collective summit", "rating sets of GPUs"),
         ("make-room summit --running running.csv --gpus 2", "searching, at most 10 s"),
         ("defragment summit --running running.csv --gpus 2", "searching, at most 10 s"),
-        ("partition path.graph --timeout 9", "splitting, at most 9 s"),
-        ("flow two.min", "solving"),
         ("capacity jobs.csv times.csv", "planning"),
         ("trace trace.csv", "reading trace.csv"),
         ("simulate summit --jobs trace.csv", "reading trace.csv"),

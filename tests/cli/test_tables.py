@@ -44,14 +44,12 @@ COMMANDS = (
     "profile show profile.csv",
     "capacity jobs.csv times.csv",
     "capacity jobs.csv times.csv --planner fifo",
-    "partition path.graph",
-    "flow two.min",
     "diff summit minsky",
 )
 UNITS = ("GB/s", "s", "h", "ms", "%", "$", "jobs/h")
 WITHOUT_UNIT = {
     *("slowdown", "slowdown incl. wait", "utility", "throughput speed-up", "p75 speed-up"),
-    *("cut", "distance", "oversubscription", "two sockets / one", "SLO violations", "rejected"),
+    *("distance", "oversubscription", "two sockets / one", "SLO violations", "rejected"),
 }
 
 
@@ -62,8 +60,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "trace.csv": "job_id,submit_s,num_gpus,duration_s,model,batch\na,0,1,50,net,1\nb,3,2,100,net,1\n",
         "log": LOG,
         "none.txt": "99,ring,0,30,1,a\n",
-        "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
-        "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
         "jobs.csv": "job_id,due,weight\nvgg,3,0.5\n",
         "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n",
     }

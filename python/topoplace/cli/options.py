@@ -214,16 +214,6 @@ def add_timeout(parser: argparse.ArgumentParser, consequence: str, default_s: fl
     parser.add_argument("--timeout", type=_seconds, default=default_s, metavar="SECONDS", help=what)
 
 
-def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> None:
-    """Add an argument called `name` for an input file; `what` describes the file's content in the help text."""
-    parser.add_argument(name, metavar="FILE", help=f"{what}, gzipped or not, or - for standard input")
-
-
-def add_solution_file(parser: argparse.ArgumentParser, metavar: str, what: str) -> None:
-    """Add the option -o for the file to write the solution to; `what` describes its content in the help text."""
-    parser.add_argument("-o", dest="output", metavar=metavar, type=path, help=f"write {what}")
-
-
 def add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add the options --cpus and --memory-gb: the CPUs and the memory of each machine."""
     parser.add_argument("--cpus", type=count, metavar="N", help="CPUs of each machine (default: no limit)")

@@ -10,7 +10,7 @@ from topoplace.errors import require_package
 
 _SHELLS: Final = ("bash", "fish", "zsh")
 _FILES: Final = frozenset(
-    {"FILE", "FILE.toml", "FILE|NAME", "JOBS", "PROFILE", "SIDES", "SOLUTION", "TIMES", "PROGRAM", "CERT,KEY"}
+    {"FILE", "FILE.toml", "FILE|NAME", "JOBS", "PROFILE", "TIMES", "PROGRAM", "CERT,KEY"}
 )
 _TOPOLOGIES: Final = frozenset({"TOPO", "A", "B"})
 _POLICIES: Final = frozenset({"POLICY", "POLICIES", "PACKAGE.MODULE:CLASS"})
