@@ -13,8 +13,8 @@ from pathlib import Path
 
 import topoplace
 from topoplace import cli
+from topoplace.cli.command_tree import Argument, Command, command_tree, leaves
 from topoplace.cli.options import EXIT_CODES
-from topoplace.cli.reference.command_tree import Argument, Command, command_tree, leaves
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "docs" / "schemas"

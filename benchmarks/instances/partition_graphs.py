@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import runpy
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from topoplace import kernels
-from topoplace.text_formats import metis
 
 IMBALANCE = 0.03
 
@@ -147,9 +147,10 @@ def holes(side: int) -> Instance:
 
 def from_file(path: str) -> Instance:
     """Read a graph file with its edge weights; every vertex has weight 1."""
-    file = metis.parse(Path(path).read_bytes())
-    ends, weights = file.edges[:, :2].astype(np.int64), file.edges[:, 2]
-    return Instance(Path(path).stem, file.graph.num_vertices, ends, None if (weights == 1).all() else weights)
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "partition_metis.py"))
+    num_vertices, edges, _ = example["read"](example["content"](path))
+    ends, weights = edges[:, :2].astype(np.int64), edges[:, 2]
+    return Instance(Path(path).stem, num_vertices, ends, None if (weights == 1).all() else weights)
 
 
 CLUSTERS: dict[str, Callable[[], Instance]] = {

@@ -7,7 +7,8 @@ To change:
 
 - Public names: `_HOME` and `_MODULES` here, and `CONTRACT` in `tests/house/test_house.py`.
 - How a placed job starts, GPU numbers, remote GPUs' servers: `launch.py`.
-- How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`.
+- How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`;
+  the bar with the time left: `_progress.py`.
 """
 
 from __future__ import annotations

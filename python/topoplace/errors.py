@@ -10,6 +10,7 @@ from typing import Final
 
 # Module to import -> (name of the package in messages, extra of topoplace that installs it).
 _OPTIONAL_PACKAGES: Final = {
+    "argcomplete": ("argcomplete", "cli"),
     "celpy": ("cel-python", "kubernetes"),
     "defusedxml.sax": ("defusedxml", "discovery"),
     "distributed": ("Dask", "dask"),

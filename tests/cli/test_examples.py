@@ -11,8 +11,8 @@ import pytest
 
 from command_line import Call, run
 from topoplace import cli
+from topoplace.cli.command_tree import command_tree, leaves
 from topoplace.cli.example_files import FILES, content
-from topoplace.cli.reference.command_tree import command_tree, leaves
 
 EXAMPLES: Final = tuple(
     dict.fromkeys(example for leaf in leaves(command_tree(cli.command_parser())) for example in leaf.examples)
@@ -105,8 +105,8 @@ def test_one_file_goes_into_the_current_directory(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert call("example", "topo.txt", "mesh.graph").code == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"topo.txt", "mesh.graph"}
+    assert call("example", "topo.txt", "runs.csv").code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"topo.txt", "runs.csv"}
 
 
 def test_a_file_of_the_user_is_kept(call: Call, tmp_path: Path) -> None:

@@ -52,8 +52,6 @@ BASES = {
     "slurm run": "slurm run topo.txt --journal new.journal",
     "slurm release": "slurm release --journal new.journal",
     "state": "state decisions.journal",
-    "partition": "partition path.graph",
-    "flow": "flow two.min",
     "capacity": "capacity jobs.csv times.csv",
     "papers mapa": "papers mapa --quick",
     "papers sc17": "papers sc17 --quick",
@@ -129,8 +127,6 @@ WRONG = {
     "profile record --on": ("x", "", "0,0", "1-0", "-1", "99999"),
     "profile record --runs": ("", "runs.csv"),
     "profile record --name": ("", "net/1"),
-    "partition -o": ("", "topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
-    "flow -o": ("", "topo.txt/x", "folder.json", LONG),
     "--rates": ("", "nccl", "nccl-1", "topo.txt", "empty"),
     "--program": ("", "nowhere/none"),
     "--sizes": ("", "x", "1", "9", "2,", "2,2.5"),
@@ -245,8 +241,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     texts = {
         "topo.txt": "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
         "empty": "",
-        "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
-        "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
         "jobs.csv": "job_id,due,weight\nvgg,3,0.5\n",
         "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n",
         "runs.csv": "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"

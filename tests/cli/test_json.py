@@ -14,7 +14,7 @@ import topoplace as tp
 from command_line import Call
 from fake_counters import Library, put_nvml
 from topoplace import cli
-from topoplace.cli.reference.command_tree import command_tree, leaves
+from topoplace.cli.command_tree import command_tree, leaves
 from topoplace.experiments.papers.claims import ClaimedQuantity
 from topoplace.experiments.papers.rules import near
 from topoplace.integrations.state import Entry, Journal, Stage
@@ -73,8 +73,6 @@ COMMANDS = {
     "slurm-release": {"slurm release --journal decisions.journal": 0},
     "slurm-replay": {"slurm replay topo.txt --jobs sacct.txt --policies fcfs,mapa-topo-aware": 0},
     "state": {"state decisions.journal": 0, "state decisions.journal --job 7": 0},
-    "partition": {"partition path.graph": 0, "partition heavy.graph --imbalance 0": 1},
-    "flow": {"flow two.min": 0, "flow infeasible.min": 1, "flow unbounded.min": 1},
     "capacity": {"capacity jobs.csv times.csv": 0, "capacity jobs.csv times.csv --planner edf --nodes 1": 0},
     "papers": {"papers mapa --quick": 0},
 }
@@ -91,11 +89,6 @@ FILES = {
     "plan.toml": 'policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n',
     "runs.csv": RUNS,
     "sacct.txt": "JobID|Submit|Start|End|NNodes|ReqTRES\n1|0|1|9|1|gres/gpu=1\n",
-    "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
-    "heavy.graph": "3 2 010\n9 2\n1 1 3\n1 2\n",
-    "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
-    "infeasible.min": "p min 2 1\nn 1 2\nn 2 -2\na 1 2 0 1 5\n",
-    "unbounded.min": "p min 2 2\na 1 2 0 9223372036854775807 -5\na 2 1 0 9223372036854775807 1\n",
     "jobs.csv": "job_id,due,weight\nvgg,3,0.5\nnet,2,0.5\n",
     "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\nnet,NC6,1,1\n",
 }
@@ -176,11 +169,8 @@ def test_schemas_are_valid_and_describe_every_field(repository: Path, name: str)
 
 
 def test_a_field_that_is_not_documented_is_found(repository: Path) -> None:
-    validator = Draft202012Validator(schema(repository, "flow"))
-    good = {
-        **{"nodes": 2, "arcs": 1, "status": "optimal", "cost": 5, "arcs_with_flow": 1, "algorithm": "auto"},
-        **{"steps": 0, "seconds": 0.1, "cut": [], "cycle": []},
-    }
+    validator = Draft202012Validator(schema(repository, "slurm-gres"))
+    good = {"gres_conf": "NodeName=n0 Name=gpu", "node_gres": {"n0": "gpu:2"}}
     assert validator.is_valid(good)
     assert not validator.is_valid(good | {"more": 1})
-    assert not validator.is_valid({key: value for key, value in good.items() if key != "cost"})
+    assert not validator.is_valid({key: value for key, value in good.items() if key != "gres_conf"})

@@ -13,7 +13,7 @@ import pytest
 
 from command_line import run
 from topoplace import cli
-from topoplace.cli.reference.command_tree import command_tree, leaves
+from topoplace.cli.command_tree import command_tree, leaves
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,6 @@ import pytest
 import topoplace as tp
 from command_line import COMMAND, Call
 
-GRAPH = "4 3\n2\n1 3\n2 4\n3\n"
-NETWORK = "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n"
 RUNS = "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\nsolo,net,1,1,intra-socket,,,,100\n"
 PICTURES = (
     "show summit",
@@ -30,8 +28,6 @@ PICTURES = (
 )
 QUICK_PICTURES = PICTURES[:5]
 FILES = {
-    "partition path.graph -o": "sides.txt",
-    "flow two.min -o": "flow.txt",
     "profile build runs.csv -o": "profile.json",
     "papers mapa --job-lines lines.txt --topology dgx-v --policy greedy --write": "log.txt",
 }
@@ -39,8 +35,6 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "path.graph").write_text(GRAPH)
-    (tmp_path / "two.min").write_text(NETWORK)
     (tmp_path / "runs.csv").write_text(RUNS)
     (tmp_path / "lines.txt").write_text("2,ring,0,30,0,a\n")
     monkeypatch.chdir(tmp_path)
@@ -88,13 +82,13 @@ def test_directories_of_files_are_created(here: Path, call: Call, command: str) 
 
 
 @pytest.mark.parametrize("command", [f"{command} -o" for command in PICTURES] + list(FILES))
-@pytest.mark.parametrize("place", ["path.graph/below", "path.graph/far/below"])
+@pytest.mark.parametrize("place", ["runs.csv/below", "runs.csv/far/below"])
 def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, place: str) -> None:
     path = f"{place}/{FILES.get(command, '')}".rstrip("/")
     flag = command.split()[-1]
     done = call(*command.split(), path)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"topoplace: {flag} {path}: path.graph is not a directory\n"
+    assert done.err == f"topoplace: {flag} {path}: runs.csv is not a directory\n"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +98,6 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
         ("simulate runs.csv --save", "TOPO runs.csv"),
         ("simulate summit --profile runs.csv --save", "--profile runs.csv"),
         ("simulate summit --typical runs.csv --jobs lines.txt --save", "--typical runs.csv"),
-        ("partition runs.csv -o", "FILE runs.csv"),
-        ("flow runs.csv -o", "FILE runs.csv"),
         ("profile build runs.csv -o", "FILE runs.csv"),
         ("report lines.txt runs.csv -o", "RESULT runs.csv"),
         ("collective measure runs.csv -o", "TOPO runs.csv"),
@@ -116,8 +108,6 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
 def test_an_input_is_not_overwritten(
     here: Path, call: Call, command: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if command.startswith(("partition", "flow")):  # which read their input first
-        (here / "runs.csv").write_text(GRAPH if command.startswith("partition") else NETWORK)
     if command.startswith("papers"):
         (here / "runs.csv").write_bytes((here / "lines.txt").read_bytes())
     for reader in ("topoplace.cli.study.Study", "topoplace.experiments.simulate.Result.load"):
@@ -203,10 +193,10 @@ def test_a_missing_reader_is_named(
     assert message in done.err
 
 
-@pytest.mark.parametrize("command", ["partition path.graph -o", "flow two.min -o"])
-def test_a_full_disk_is_named_with_the_file(call: Call, command: str) -> None:
-    done = call(*command.split(), "/dev/full")
-    assert (done.code, done.err) == (2, "topoplace: -o /dev/full: No space left on device\n")
+def test_a_full_disk_is_named_with_the_file(call: Call) -> None:
+    command = "papers mapa --job-lines lines.txt --topology dgx-v --policy greedy --write /dev/full"
+    done = call(*command.split())
+    assert (done.code, done.err) == (2, "topoplace: --write /dev/full: No space left on device\n")
 
 
 def test_a_full_disk_behind_standard_output_is_named() -> None:

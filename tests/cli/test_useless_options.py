@@ -63,7 +63,7 @@ def test_gpus_per_node_is_for_logs(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["show summit", "place summit", "simulate summit", "demo", "flow two.min"]
+    "command", ["show summit", "place summit", "simulate summit", "demo", "trace trace.csv"]
 )
 def test_an_empty_path_is_no_path(call: Call, here: Path, command: str) -> None:
     done = call(*command.split(), "-o", "")

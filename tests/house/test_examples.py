@@ -23,5 +23,5 @@ def test_example_runs(script: Path, tmp_path: Path) -> None:
     assert done.stdout
 
 
-def test_there_are_seven() -> None:
-    assert len(EXAMPLES) == 7
+def test_there_are_nine() -> None:
+    assert len(EXAMPLES) == 9

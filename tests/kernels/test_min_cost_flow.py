@@ -466,3 +466,22 @@ def test_totals_are_whole_numbers():
     for total in (10.5, np.nan, np.inf, "10", None):
         with pytest.raises(ValueError, match=r"total = .* is not an integer"):
             kernels.verify_flow(*proof, total)
+
+
+INSTANCES = [build(8) for build in FAMILIES.values()]
+INSTANCES += [
+    workload(family, 10, load).instance() for family in ("scheduling", "phase 2") for load in (0.5, 1.5)
+]
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: instance.name)
+def test_instances_of_the_benchmarks_have_one_optimum(instance):
+    """By every algorithm that is fast enough."""
+    arrays = instance.tail, instance.head, instance.capacity, instance.cost, instance.supply
+    costs = set()
+    for algorithm in ("auto", "cost_scaling", "network_simplex", "successive_shortest_path"):
+        found = kernels.min_cost_flow(instance.num_nodes, *arrays, algorithm=algorithm)
+        assert found.status == "optimal"
+        assert found.verify()
+        costs.add(found.cost)
+    assert len(costs) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -30,14 +29,6 @@ def refused_at_most(data: bytes, format: Format | None, *, by_content: bool = Tr
     if format is not None:
         with contextlib.suppress(TopologyError):
             format.parse(data)
-
-
-def assert_line_is_named(parse: Callable[[bytes], object], data: bytes) -> None:
-    """Check that `parse` reads `data`, or refuses it and names the line."""
-    try:
-        parse(data)
-    except ValueError as error:
-        assert "line" in str(error)  # noqa: PT017
 
 
 def format_of(path: Path) -> Format | None:

@@ -11,8 +11,8 @@ To change:
 - A job from options: `job_options.py`; lists of GPUs: `gpu_list.py`; running jobs: `running_jobs.py`; files of jobs:
   `job_files.py`; simulations: `study.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command, and its schema in `docs/schemas/`.
-- Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`; the progress of
-  waiting: `terminal/waiting.py`.
+- What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
+- Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,10 @@ from topoplace.cli.commands import (
     diff,
     discover,
     example,
-    flow,
     kubernetes,
     machines,
     make_room,
     papers,
-    partition,
     place,
     policies,
     profile,
@@ -78,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
-                parsed = command_parser().parse_args(arguments)
+                parser = command_parser()
+                if "_ARGCOMPLETE" in os.environ:  # a shell asks, with the script of `topoplace completion`
+                    completion.answer(parser)
+                parsed = parser.parse_args(arguments)
                 code: int = parsed.run(parsed) or 0
         finally:
             sys.stdout.flush()
@@ -102,7 +103,6 @@ def command_parser() -> Parser:
     codes = "".join(f"\n  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
-    parser.set_defaults(whole=parser)  # `completion` describes it
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (
         discover,
@@ -125,8 +125,6 @@ def command_parser() -> Parser:
         slurm,
         state,
         kubernetes,
-        partition,
-        flow,
         capacity,
         papers,
         demo,

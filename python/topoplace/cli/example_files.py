@@ -18,7 +18,6 @@ _NUM_JOBS: Final = 40
 _NUM_DUE: Final = 6
 _START: Final = 1_767_225_600
 """When the first job is submitted: 2026-01-01, in seconds since 1970."""
-_MESH_SIDE: Final = 6
 _POLICY: Final = '''\
 """A policy of your own: the free GPUs with the highest numbers. docs/policies.md says what more a policy can do."""
 
@@ -224,32 +223,6 @@ def _journal(name: str) -> bytes:
     return _written(save, name)
 
 
-# ---- problems ----------------------------------------------------------------------------------------------------
-
-
-def _mesh(_: str) -> bytes:
-    """Return a square mesh in METIS' format: the numbers of vertices and edges, and each vertex's neighbours."""
-    side = _MESH_SIDE
-    rows: list[str] = []
-    for vertex in range(side * side):
-        row, column = divmod(vertex, side)
-        beside = ((row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column))
-        inside = (side * i + j + 1 for i, j in beside if 0 <= i < side and 0 <= j < side)
-        rows.append(" ".join(map(str, inside)))
-    return _lines(f"{side * side} {2 * side * (side - 1)}", *rows)
-
-
-def _network(_: str) -> bytes:
-    """Return the network of an assignment: six units from a source, over two times three nodes, to a sink."""
-    from topoplace.text_formats.dimacs import format_network
-
-    middle = [(i, j) for i in (1, 2, 3) for j in (4, 5, 6)]
-    arcs = [*((0, i) for i in (1, 2, 3)), *middle, *((j, 7) for j in (4, 5, 6))]
-    costs = [0] * 3 + [(i * j) % 5 + 1 for i, j in middle] + [0] * 3
-    ends = ([tail for tail, _ in arcs], [head for _, head in arcs])
-    return format_network(8, *ends, [2] * len(arcs), costs, [6, 0, 0, 0, 0, 0, 0, -6]).encode()
-
-
 FILES: Final[dict[str, tuple[str, Callable[[str], bytes]]]] = {
     "topo.txt": ("a DGX-1 as `nvidia-smi topo -m` prints it", _matrix),
     "cluster.json": ("four DGX-1 in two racks", _cluster_json),
@@ -272,8 +245,6 @@ FILES: Final[dict[str, tuple[str, Callable[[str], bytes]]]] = {
     "runs.csv": ("measured run times", _runs),
     "profile.json": ("the performance profile of runs.csv", _profile),
     "decisions.journal": ("a journal with two jobs", _journal),
-    "mesh.graph": ("a graph in METIS' format", _mesh),
-    "network.min": ("a network in DIMACS' format", _network),
 }
 """For each file: what it is, and the function that makes its content."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, options, reading
-from topoplace.cli.terminal import waiting
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate import Workload
@@ -78,7 +79,7 @@ def jobs_of(
         _columns_explained(),
         flags.named(**_FLAGS),
         reading.seekable(source) as file,
-        waiting.reading(file, source),
+        Progress(f"reading {source}", fraction=_share_read(file)),
     ):
         read = read_workload(
             file,
@@ -98,6 +99,16 @@ def jobs_of(
     if read.report and (read.report.skipped or read.report.unused):
         print(f"{source}: {read.report}", file=sys.stderr)
     return read
+
+
+def _share_read(file: IO[Any]) -> Callable[[], float] | None:
+    """Return what returns how much of `file` is read, 0 to 1; None for one that is kept in memory."""
+    try:
+        number = file.fileno()
+        size = os.fstat(number).st_size
+    except OSError:
+        return None
+    return lambda: min(1.0, os.lseek(number, 0, os.SEEK_CUR) / max(size, 1))
 
 
 def print_assumed(jobs: Workload) -> None:

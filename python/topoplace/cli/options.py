@@ -28,7 +28,7 @@ EXIT_CODES: Final = {
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
-_TWO_WORDS = ("collective measure",)
+TWO_WORDS = ("collective measure",)
 """Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
         """Return the arguments that this parser knows, and refuse all others; a command's name may be two of them."""
         given = list(sys.argv[1:] if args is None else args)
         self._refuse_unusable(given)
-        if " ".join(given[:2]) in _TWO_WORDS:
+        if " ".join(given[:2]) in TWO_WORDS:
             given[:2] = [" ".join(given[:2])]
         found, unknown = super().parse_known_args(given, namespace)
         if unknown:
@@ -212,16 +212,6 @@ def add_timeout(parser: argparse.ArgumentParser, consequence: str, default_s: fl
     """Add the option --timeout; `consequence` is the start of its help text, such as "give up"."""
     what = f"{consequence} after SECONDS" + ("" if default_s is None else f" (default: {default_s:g})")
     parser.add_argument("--timeout", type=_seconds, default=default_s, metavar="SECONDS", help=what)
-
-
-def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> None:
-    """Add an argument called `name` for an input file; `what` describes the file's content in the help text."""
-    parser.add_argument(name, metavar="FILE", help=f"{what}, gzipped or not, or - for standard input")
-
-
-def add_solution_file(parser: argparse.ArgumentParser, metavar: str, what: str) -> None:
-    """Add the option -o for the file to write the solution to; `what` describes its content in the help text."""
-    parser.add_argument("-o", dest="output", metavar=metavar, type=path, help=f"write {what}")
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:

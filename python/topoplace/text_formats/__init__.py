@@ -1,1 +1,1 @@
-"""Readers and writers of exchange formats (METIS, DIMACS, CSV) as arrays and rows; they know no GPUs and jobs."""
+"""Readers and writers of exchange formats (CSV, long JSON arrays, packed files) as rows; they know no GPUs and jobs."""

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, options, reading, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> None:
     with flags.named(num_nodes="--nodes"):
         problem = Problem.of(jobs, catalogue, arguments.nodes)
     before = time.perf_counter()
-    with Waiting("planning", limit_s=arguments.timeout):
+    with Progress("planning", limit_s=arguments.timeout):
         plan = planner.plan(problem)
     facts = _facts(plan, jobs, catalogue, planner.name, time.perf_counter() - before)
     if arguments.json:

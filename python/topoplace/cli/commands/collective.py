@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, gpu_list, options, reading, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> None:
     elif topology.num_machines > 1:
         raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
     rates = reading.rates(arguments.rates)
-    with flags.named(size="--gpus"), Waiting("rating sets of GPUs"):
+    with flags.named(size="--gpus"), Progress("rating sets of GPUs"):
         found = collective.survey(topology, arguments.gpus, rates=rates)
     rows = [_row(topology, name, one, rates) for name, one in _named(found)]
     if arguments.json:

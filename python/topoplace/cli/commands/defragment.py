@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, job_options, options, running_jobs, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 _NO_GAIN = 1
 
@@ -42,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
     search = running_jobs.search(arguments)
     with (
         flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
-        Waiting("searching", limit_s=arguments.timeout),
+        Progress("searching", limit_s=arguments.timeout),
         policies.installed.faults_named(search["policy"], f"--policy = {arguments.policy!r}: "),
     ):
         plan = defragment(

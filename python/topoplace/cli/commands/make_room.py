@@ -6,8 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, gpu_list, job_options, options, running_jobs, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
     costs = _costs(arguments, running.factors)
     with (
         flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
-        Waiting("searching", limit_s=arguments.timeout),
+        Progress("searching", limit_s=arguments.timeout),
         policies.installed.faults_named(search["policy"], f"--policy = {arguments.policy!r}: "),
     ):
         plan = make_room(

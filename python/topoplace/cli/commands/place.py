@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from topoplace._progress import Progress
 from topoplace.cli import flags, gpu_list, job_options, options, reading, writing
-from topoplace.cli.terminal.waiting import Waiting
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -78,7 +78,7 @@ def _run(arguments: argparse.Namespace) -> int:
         policy = options.reslicing(policy)
     picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
     with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
-        with Waiting("searching"):
+        with Progress("searching"):
             explained = policy.explain(job, cluster, top=arguments.top)
         if policies.installed.is_of_others(policy):
             _check(explained, job, cluster, policy)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace import _checks
+from topoplace._progress import Progress
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.experiments.simulate.disciplines.discipline import Discipline
@@ -24,7 +25,6 @@ from topoplace.experiments.simulate.interruptions import History, MoveTimes
 from topoplace.experiments.simulate.metrics import JobRecord, Result
 from topoplace.experiments.simulate.monitoring import Monitoring, monitoring
 from topoplace.experiments.simulate.performance.models import FixedTime, PerformanceModel
-from topoplace.experiments.simulate.progress import Progress
 from topoplace.experiments.simulate.running_jobs import running_jobs
 from topoplace.experiments.simulate.scheduling import Queue, queue_of
 from topoplace.experiments.simulate.ticks import Ticks
@@ -102,10 +102,9 @@ def simulate(
     if move_times is not None:
         _checks.instance(move_times, MoveTimes, "move_times", ValueError)
         run.move_times = move_times
-    with Progress(len(workload), enabled=progress) as shown:
+    with Progress("simulating", fraction=lambda: run.num_done / max(1, len(workload)), enabled=progress):
         while run.step():
-            if progress:
-                shown.update(run.num_done)
+            pass
     return Result(topology, policy.name, tuple(run.records), seed)
 
 

@@ -14,7 +14,7 @@ from multiprocessing import resource_tracker
 from typing import TypeVar
 
 from topoplace import _checks
-from topoplace.experiments.simulate.progress import Progress
+from topoplace._progress import Progress
 
 Result = TypeVar("Result")
 
@@ -39,10 +39,8 @@ class Runner:
         With several processes, the function is one of a module, and arguments and results can be pickled.
         """
         found: dict[int, Result] = {}
-        with Progress(len(calls), enabled=self.progress, every=1) as shown:
-            for call, result in self.completed(function, calls):
-                found[call] = result
-                shown.update(len(found))
+        with Progress("simulating", fraction=lambda: len(found) / max(1, len(calls)), enabled=self.progress):
+            found.update(self.completed(function, calls))
         return [found[call] for call in range(len(calls))]
 
     def completed(

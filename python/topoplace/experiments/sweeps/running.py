@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from topoplace._file_lock import FileLock
+from topoplace._progress import Progress
 from topoplace.experiments.simulate.processes import Runner
-from topoplace.experiments.simulate.progress import Progress
 from topoplace.experiments.sweeps.engines import Engine
 from topoplace.experiments.sweeps.finished_cells import FinishedCells
 from topoplace.experiments.sweeps.plan import Cell, Outcome, Plan
@@ -53,11 +53,12 @@ def run(
                 f"{folder}: {again} simulated again, as the code of {whose} has changed", stacklevel=2
             )
         calls = [(plan.cells[index],) for index in missing]
-        bar = Progress(len(plan.cells), enabled=progress, every=1, done=len(finished.outcomes))
-        with bar as shown, closing(runner.completed(simulate, calls)) as completed:
+        bar = Progress(
+            "simulating", fraction=lambda: len(finished.outcomes) / len(plan.cells), enabled=progress
+        )
+        with bar, closing(runner.completed(simulate, calls)) as completed:
             for call, outcome in completed:
                 finished.add(missing[call], outcome)
-                shown.update(len(finished.outcomes))
         if not refusal:
             finished.remove_unfinished()
     return [finished.outcomes[index] for index in range(len(plan.cells))]

@@ -1,1 +1,0 @@
-"""What people at a terminal see while a command works."""
