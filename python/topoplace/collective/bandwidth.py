@@ -129,9 +129,7 @@ def optimal_bandwidth(
     No schedule is faster, and schedules of trees reach it (Zhao et al., ForestColl, arXiv 2402.06787). Its bus
     bandwidth is (n - 1) / n of it.
 
-    Several machines must be joined by a fabric.
-
-    Other arguments and errors are those of `ring_bandwidth`.
+    Several machines must be joined by a fabric. Other arguments and errors are those of `ring_bandwidth`.
 
     Args:
         relay: "chosen" lets only `gpus`, switches and CPUs forward data, "all" the other GPUs of their machines, too.

@@ -215,9 +215,8 @@ def read(
 ) -> Topology | Fabric | Any:
     """Read a text in any format of `FORMATS`, or the file that has it.
 
-    A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines.
-
-    A text about CPUs or measured speeds alone gives the result of its parser.
+    A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A text about CPUs or
+    measured speeds alone gives the result of its parser.
 
     Args:
         data: The text; or a path, or the name of a file that ends as those of texts do, such as "topo.txt".

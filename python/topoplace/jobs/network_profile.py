@@ -17,11 +17,8 @@ from topoplace import _checks
 class NetworkProfile:
     """Two measurements of how an application with remote GPUs depends on the network (Amaral's thesis, section 3.3).
 
-    Computation takes equally long in both cases: (1 - s) T = (1 - s') T'.
-
-    So a full network slows the application down by T' / T = (1 - s) / (1 - s').
-
-    For lower loads we assume that the slowdown is linear in the load.
+    Computation takes equally long in both cases: (1 - s) T = (1 - s') T'. So a full network slows the application down
+    by T' / T = (1 - s) / (1 - s'). For lower loads we assume that the slowdown is linear in the load.
 
     Args:
         alone: Share s of the run time T that is spent in communication on an idle network.

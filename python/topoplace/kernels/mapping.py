@@ -77,14 +77,11 @@ def map_graph(
     """Map the source's vertices (tasks) to distinct target vertices at low cost; None if too few may be used.
 
     Each source edge costs its weight times the distance between the target vertices of its ends. Each target vertex
-    used costs its entry of `target_cost` (n,), 0..1e100 and by default 0.
-
-    method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole
-    target and on compact regions of it; `regions` adds more sets of target vertices. The result is refined by pairwise
-    exchange, by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from
-    `seed`. Each step runs only while the cost is above the lower bound.
-
-    The same seed gives the same answer everywhere, unless `timeout` ends the search.
+    used costs its entry of `target_cost` (n,), 0..1e100 and by default 0. method="drb" is dual recursive bipartitioning
+    (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole target and on compact regions of it; `regions` adds
+    more sets of target vertices. The result is refined by pairwise exchange, by `proof_nodes` steps of branch and bound
+    for up to 16 tasks, and by `kicks` random perturbations from `seed`. Each step runs only while the cost is above the
+    lower bound. The same seed gives the same answer everywhere, unless `timeout` ends the search.
 
     method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) until
     the result is proven. Tasks are placed in a fixed order: first the task with the largest total edge weight, then
@@ -93,12 +90,12 @@ def map_graph(
     that differ by less than 1e-12 of the largest mapping cost count as equal.
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best mapping so far is returned with a valid
-    `bound` and complete=False. What a target or a proof prepares on first use counts; checking the arguments does not.
+    `bound` and complete=False. What a target or a proof prepares on first use counts.
 
     Args:
         target_distance: A `TargetDistance` or its matrix.
         free: The target vertices that may be used, each listed once; all by default.
-        start: A mapping, the target vertex of each task, that is refined instead of all this bipartitioning.
+        start: The target vertex of each task; this mapping is refined instead of all the bipartitioning.
 
     Raises:
         ValueError: On bad input.

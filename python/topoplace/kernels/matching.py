@@ -176,6 +176,12 @@ def count_subgraphs(
     return count
 
 
+def _goal(objective: Objective | LinkCountScore, target: Graph, num_edges: int) -> Any:
+    if isinstance(objective, LinkCountScore):
+        return objective.table(target, num_edges)
+    return _checks.one_of(objective, "objective", _OBJECTIVES, ValueError)
+
+
 def best_subgraph(
     pattern: GraphLike,
     target_weights: GraphLike,
@@ -195,23 +201,17 @@ def best_subgraph(
     distinct target vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any
     weight). Pattern weights are ignored.
 
-    Sums are compared exactly, in 41-bit fixed point relative to the largest weight; weights that span more than eleven
-    decades are refused.
-
-    Such answers are the same on every computer, but ties are not broken.
-
-    At any limit the best embedding so far is returned with a valid `bound` and optimal=False.
-
-    Where all free vertices are joined by edges of at least `min_weight`, there is one at any `timeout`.
+    Sums are compared exactly, in 41-bit fixed point; weights that span more than eleven decades are refused. Within a
+    tolerance, ties are not broken. At any limit the best embedding so far is returned with a valid `bound` and
+    optimal=False. Where all free vertices are joined by edges of at least `min_weight`, there is one at any `timeout`.
 
     Args:
         objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
             "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`.
         free: The target vertices that may be used, all by default.
         required: Target vertices that must be used.
-        tolerance: Relative; above 0, the search ends with the first embedding proven to be within it of the best, such
-            as 0.03 for measured bandwidths that vary by 3 %. `within` of the result tells how near that is. For
-            "bottleneck_sum" the tolerance is that of the sum.
+        tolerance: Relative, such as 0.03; above 0, the search ends with the first embedding proven to be within it of
+            the best, and `within` of the result says how near. For "bottleneck_sum" it is that of the sum.
         timeout: Limit in seconds.
         max_nodes: Limit on search tree nodes, at which the search stops at the same point on every computer.
         budget: A limit on the nodes of several searches together; this search takes its nodes from it.
@@ -222,17 +222,13 @@ def best_subgraph(
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)
-    if isinstance(objective, LinkCountScore):
-        goal: Any = objective.table(t, p.num_edges)
-    else:
-        goal = _checks.one_of(objective, "objective", _OBJECTIVES, ValueError)
     used = checked_vertices(required, "required", t.num_vertices)
     if used and not p.num_vertices:
         return None
     vertices, score, bound, optimal, complete, nodes = _core.best_subgraph(
         p,
         t,
-        goal,
+        _goal(objective, t, p.num_edges),
         None if free is None else checked_vertices(free, "free", t.num_vertices),
         used,
         _min_weight(min_weight),
@@ -264,9 +260,8 @@ def best_remainder(
     This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum of the
     weights of the target edges used, then to the lexicographically smallest sorted vertex list.
 
-    None if there is no embedding.
-
-    The other arguments, limits and errors are as for `best_subgraph`; more than 4,096 target vertices are a ValueError.
+    None if there is no embedding. The other arguments, limits and errors are as for `best_subgraph`; more than 4,096
+    target vertices are a ValueError.
 
     Args:
         kept: Target vertices, in `free` or not, that the pattern must not use but that count as free and unused.
@@ -305,9 +300,8 @@ def verify_embedding(
 ) -> bool:
     """Return True if mapping pattern vertex i to `vertices[i]` is an embedding of the pattern in the target.
 
-    The check uses only the definition and shares no code with the searches.
-
-    Invalid `vertices` give False; any other bad argument raises ValueError.
+    The check uses only the definition and shares no code with the searches. Invalid `vertices` give False; any other
+    bad argument raises ValueError.
 
     Args:
         induced: As for `enumerate_subgraphs`.

@@ -168,11 +168,8 @@ def min_cost_flow(
     the arcs could bring it more, and may send its own units where negative costs pay for it. If the sum is positive,
     the network is infeasible.
 
-    All methods find the same cost.
-
-    If several flows are optimal, each method is deterministic, but methods may return different flows.
-
-    At either limit the status is "timeout".
+    All methods find the same cost. If several flows are optimal, each method is deterministic, but methods may return
+    different flows. At either limit the status is "timeout".
 
     Do not change the arrays during the call.
 

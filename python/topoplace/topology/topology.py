@@ -265,9 +265,8 @@ class Topology:
         """Join machines into a cluster by a fabric; equal machines share memory, so thousands are cheap.
 
         Two GPUs of different machines have the speed of the first level at which they meet, divided by that level's
-        oversubscription.
-
-        They meet where their machines share a domain; on a level of rails they must also be on one rail.
+        oversubscription. They meet where their machines share a domain; on a level of rails they must also be on one
+        rail.
 
         Args:
             machines: One topology that every machine copies, or one per machine, in a list or by name. Each is a single

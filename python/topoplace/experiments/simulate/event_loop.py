@@ -58,18 +58,15 @@ def simulate(
 ) -> Result:
     """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
 
-    A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job goes on with the work that is
-    left, at the speed of its new GPUs; a pre-empted one goes back to its place in the queue.
-
-    A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
-    recorded as rejected; the others continue.
+    A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job keeps its work, at the speed of
+    its new GPUs; a pre-empted one goes back to its place in the queue. A job that the policy rejects, or does not start
+    although it is first in the queue and no job runs, is recorded as rejected.
 
     Args:
         hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none.
         performance: Model of run times, `FixedTime()` by default.
         seed: Seed of the random generator that the performance model may use.
-        progress: Show a progress bar on standard error if the run takes over a second and the package rich is
-            installed.
+        progress: Show a bar on standard error if the run takes over a second and the package rich is installed.
         decide_every: Ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does;
             None to ask it whenever a job arrives or ends.
         observer: Gets each run that ends (`finished`), and the network load of each running job at multiples of
@@ -81,11 +78,9 @@ def simulate(
 
     Raises:
         TypeError: If the policy's `plan` returns something that is no `Plan`.
-        ValueError: If the plan names a job that is not waiting or gives a job a wrong number of GPUs, or moves or
-            pre-empts one that does not run; if a run time of the model is negative or not finite; or if `decide_every`
-            or `measure_every` is below a microsecond or so small that the clock cannot tell its multiples apart.
-        ValueError: If only one of `observer` and `measure_every` is given, or if both are and the model is no
-            `MeteredModel`.
+        ValueError: If the plan names a job that is not waiting, gives one a wrong number of GPUs, or moves or pre-empts
+            one that does not run; if a run time is negative or not finite; if `decide_every` or `measure_every` is too
+            small for the clock; if `observer` and `measure_every` are not given together, with a `MeteredModel`.
         AllocationError: If the policy allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)

@@ -33,9 +33,8 @@ _LEAST_REACHED: Final = 0.5
 class Workload:
     """A list of jobs to simulate, as columns with one entry per job, in any order; times are in seconds.
 
-    Two columns are optional: `transfers` is the data that each job sends, None if unknown.
-
-    `requested_time` is the run time limit that the user requested, NaN if unknown.
+    Two columns are optional: `transfers` is the data that each job sends, None if unknown. `requested_time` is the run
+    time limit that the user requested, NaN if unknown.
 
     The message names column, row and value.
 
@@ -187,9 +186,7 @@ class Workload:
     ) -> Workload:
         """Generate jobs that arrive as a Poisson process, with exponentially distributed run times.
 
-        Numbers of tasks are drawn uniformly from `sizes`.
-
-        Each job is bandwidth sensitive with probability 1/2.
+        Numbers of tasks are drawn uniformly from `sizes`. Each job is bandwidth sensitive with probability 1/2.
 
         Args:
             mean_gap: Mean seconds between arrivals, and mean run time in seconds.
@@ -339,7 +336,7 @@ class Workload:
             queues: Jobs of other queue numbers are skipped; None keeps all.
             seed: Draw `transfers` at random, as no log contains them (TSUBAME, Table 1: as much data as memory, 100 to
                 100,000 transfers); None leaves them unknown.
-            pattern: As for `from_trace`, but without them tasks do not communicate.
+            pattern: As for `from_trace`; without it tasks do not communicate.
             bandwidth_sensitive: As for `from_trace`, but without them tasks do not communicate.
             skip_bad_rows: As for `from_trace`.
         """
@@ -404,9 +401,8 @@ class Workload:
         Submission is in seconds since that of the first job, the run time is that on Slurm's own choice of GPUs. Each
         node becomes a process of the job graph. Of a requeued job, the last run counts.
 
-        The other arguments are as for `from_pbs`.
-
-        Steps, jobs that never started and jobs that still run are skipped; `report` counts them.
+        The other arguments are as for `from_pbs`. Steps, jobs that never started and jobs that still run are skipped;
+        `report` counts them.
 
         Args:
             partitions: Jobs of others are skipped; None keeps all.
