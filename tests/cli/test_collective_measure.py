@@ -34,7 +34,7 @@ def test_measured_stands_beside_planned(folder: Path, call: Call) -> None:
     done = call(*MEASURE, "-o", "measured.json")
     assert done.code == 0
     assert [" ".join(line.split()) for line in done.out.splitlines()] == [
-        "dgx1-v100: all-reduce, measured beside nccl-2.30",
+        "dgx1-v100: all-reduce, measured next to nccl-2.30",
         "order of GPUs planned GB/s measured GB/s share paths",
         "0,3 40 36 0.9 NVL",
         "6,7 40 32 0.8 NVL",

@@ -302,7 +302,7 @@ WITH_OTHERS = {
     "papers mapa --job-lines": ARTIFACT,
     "papers mapa --topology": ARTIFACT,
 }
-"""Command lines of options that are read only beside others."""
+"""Command lines of options that are read only next to others."""
 
 
 def read_paths(

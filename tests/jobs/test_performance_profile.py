@@ -224,7 +224,7 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
         code, out, err = topoplace("show", tmp_path / name)
         assert (code, err) == (0, "")
         assert re.search(r"a/1 +2 +13.8 +20 +- +1.45\n", out)
-        assert re.search(r"% longer on 2 GPUs, beside a job on 2\nname +b/1\na/1 +25\n", out)
+        assert re.search(r"% longer on 2 GPUs, next to a job on 2\nname +b/1\na/1 +25\n", out)
     least = tmp_path / "least.csv"
     assert topoplace("build", "-", "-o", least, "--percentile", "0", stdin=RUNS.encode())[0] == 0
     rows = json.loads(topoplace("show", "-", "--json", stdin=gzip.compress(least.read_bytes()))[1])

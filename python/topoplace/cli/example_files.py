@@ -184,7 +184,7 @@ def _result(name: str) -> bytes:
 
 
 def _runs(_: str) -> bytes:
-    """Return run times: alone on one and on two sockets, and beside another job; a larger batch sends less."""
+    """Return run times: alone on one and on two sockets, and next to another job; a larger batch sends less."""
     rows: list[str] = []
     for batch in (16, 64):
         alone = 1000 / batch

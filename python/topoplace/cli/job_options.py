@@ -54,9 +54,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gpu-memory-gb", type=float, metavar="X", help="the job needs X GB on each GPU")
     parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
-    parser.add_argument(
-        "--anti-affinity", action="store_true", help="each GPU must be on a machine of its own"
-    )
+    parser.add_argument("--anti-affinity", action="store_true", help="each GPU must be on its own machine")
     parser.add_argument("--within", metavar="LEVEL", help="all machines must be in one domain of this level")
     parser.add_argument("--prefer", metavar="LEVEL", help="prefer machines in one domain of this level")
     parser.add_argument(

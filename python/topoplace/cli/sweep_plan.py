@@ -164,7 +164,7 @@ class _File:
         return tuple(found)
 
     def _file(self, where: str, source: object) -> str:
-        """Return the path of a file beside the plan, and note the digest of what is in it."""
+        """Return the path of a file next to the plan, and note the digest of what is in it."""
         text = _checks.text(source, where, ValueError)
         path = self.folder / text
         try:

@@ -202,7 +202,7 @@ def test_gpus_and_adapters_on_one_socket() -> None:
 def test_devices_of_a_gpu_driver_that_are_no_known_gpus() -> None:
     for offered, expected in (
         (0, "given"),
-        (8, "a device that is no known GPU, beside nvidia.com/gpu, is not"),
+        (8, "a device that is no known GPU, next to nvidia.com/gpu, is not"),
     ):
         state = state_of(1, offered=offered)
         (slices,) = resource_slices("n0", tp.machines.get("dgx1-v100"), DRIVER)

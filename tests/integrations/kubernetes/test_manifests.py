@@ -349,7 +349,7 @@ def test_the_scheduler_uses_all_of_its_rights_and_no_others() -> None:
         wait(lambda: not api.store.waiting())
         stop.set()
         thread.join(WAIT)
-        synthetic = {("update", "resourceclaims/binding")}  # checked beside resourceclaims/status since 1.36
+        synthetic = {("update", "resourceclaims/binding")}  # checked next to resourceclaims/status since 1.36
         assert used(api.requests) | synthetic == granted("scheduler.yaml")
 
 

@@ -80,7 +80,7 @@ def test_init_containers_run_one_by_one_before_the_others_and_some_go_on() -> No
         "cpu": 6250,
         GPU: 4000,
         "pods": 1000,
-    }  # second beside the sidecar, and the overhead
+    }  # second next to the sidecar, and the overhead
     assert asked.gpus == 4
     assert asked.gpus_of == (("first", 2), ("second", 1), ("main", 3), ("other", 1))
     assert asked.num_init == 2

@@ -124,7 +124,7 @@ def bound(cluster: RealCluster, prefix: str) -> dict[str, dict[str, Any]]:
 
 
 def check_as_decided(pods: dict[str, dict[str, Any]], decided: list[dict[str, Any]], prefix: str) -> None:
-    """Check that each pod is where the log says, with GPUs of its own."""
+    """Check that each pod is where the log says, with its own GPUs."""
     told = {one["pod"].removeprefix("default/"): (one["node"], one["gpus"]) for one in decided}
     there = {
         name: (pod["spec"]["nodeName"], pod["metadata"].get("annotations", {}).get(GPUS, ""))

@@ -72,7 +72,7 @@ def test_a_task_runs_on_the_gpu_that_was_decided(nodes: Nodes) -> None:
     def device() -> str:
         return os.environ["CUDA_VISIBLE_DEVICES"]
 
-    with RayPlacer(TOPOLOGY).place(tp.JobGraph.independent(1), beside={"CPU": 1}) as gang:
+    with RayPlacer(TOPOLOGY).place(tp.JobGraph.independent(1), per_task={"CPU": 1}) as gang:
         assert ray.get(device.options(**gang.options(0)).remote()) == expected(gang)[0][2]
         with pytest.raises(ValueError, match="task = 1"):
             gang.options(1)
@@ -106,7 +106,7 @@ def test_parts_of_gpus_are_refused_by_name(nodes: Nodes, part: dict[str, Any]) -
 
 def test_what_ray_lacks_beside_the_gpus_is_named(nodes: Nodes) -> None:
     with pytest.raises(TimeoutError, match=r"Ray cannot reserve \{'CPU': 99\} for each task"):
-        RayPlacer(TOPOLOGY).place(tp.JobGraph.independent(1), beside={"CPU": 99}, timeout=0)
+        RayPlacer(TOPOLOGY).place(tp.JobGraph.independent(1), per_task={"CPU": 99}, timeout=0)
     wait_for(TOPOLOGY.num_gpus)
 
 

@@ -1,4 +1,4 @@
-"""`topoplace collective measure` runs nccl-tests among sets of this host's GPUs, beside what is planned for them."""
+"""`topoplace collective measure` runs nccl-tests among sets of this host's GPUs, next to what is planned for them."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _report(arguments: argparse.Namespace, measurements: Measurements, output: P
         return
     from topoplace.experiments.report import tables
 
-    title = f"{measurements.topology.name}: all-reduce, measured beside {measurements.rates.name}"
+    title = f"{measurements.topology.name}: all-reduce, measured next to {measurements.rates.name}"
     tables.show(
         ("order of GPUs", "planned GB/s", "measured GB/s", "share", "paths"),
         [

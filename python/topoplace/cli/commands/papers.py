@@ -295,7 +295,7 @@ def _print_claims(claims: Sequence[PaperClaim]) -> None:
     verdicts = Counter(claim.verdict for claim in claims)
     print(_counted(verdicts, [kind for kind in RESULTS if kind in verdicts]))
     if others := sorted(set(verdicts) - set(RESULTS)):
-        print(f"beside them, no results: {_counted(verdicts, others)}")
+        print(f"in addition, no results: {_counted(verdicts, others)}")
 
 
 def _counted(verdicts: Mapping[str, int], kinds: Sequence[str]) -> str:

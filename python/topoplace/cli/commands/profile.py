@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     show = options.command(
         actions,
         "show",
-        "print run times alone, and beside other jobs",
+        "print run times alone, and next to other jobs",
         _show,
         examples=["topoplace profile show profile.json"],
     )
@@ -118,7 +118,7 @@ def _show_pairs(profile: PerformanceProfile, num_gpus: int, other_gpus: int) -> 
         [name, *(_percent(profile, (name, num_gpus, other, other_gpus)) for other in others)]
         for name in names
     ]
-    title = f"run time in % longer on {num_gpus} GPU{'s'[: num_gpus > 1]}, beside a job on {other_gpus}"
+    title = f"run time in % longer on {num_gpus} GPU{'s'[: num_gpus > 1]}, next to a job on {other_gpus}"
     tables.show(["name", *others], rows, title)
 
 

@@ -67,7 +67,7 @@ def _add_release(which: Any) -> None:
 
 
 def _add_replay(which: Any) -> None:
-    what = "simulate the jobs of an sacct dump under several policies, beside what Slurm did with them"
+    what = "simulate the jobs of an sacct dump under several policies, next to what Slurm did with them"
     parser = options.command(
         which,
         "replay",

@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--policy",
         metavar="PACKAGE.MODULE:CLASS",
-        help="your own policy, in a module that Python can import; it is judged beside the others",
+        help="your own policy, in a module that Python can import; it is judged next to the others",
     )
     parser.add_argument(
         "--policies",

@@ -1,4 +1,4 @@
-"""The package grpc, which has no types of its own."""
+"""The package grpc, which has no types."""
 
 from __future__ import annotations
 

@@ -39,10 +39,12 @@ class RayPlacer:
         self._gangs: WeakSet[Gang] = WeakSet()
         self._lock = RLock()
 
-    def place(self, job: JobGraph, *, beside: Mapping[str, float] = _NOTHING, timeout: float = 60.0) -> Gang:
+    def place(
+        self, job: JobGraph, *, per_task: Mapping[str, float] = _NOTHING, timeout: float = 60.0
+    ) -> Gang:
         """Return the job's GPUs, reserved.
 
-        beside: what else each task reserves in Ray, such as {"CPU": 4}; CPUs and memory in the job's own requirements
+        per_task: what else each task reserves in Ray, such as {"CPU": 4}; CPUs and memory in the job's own requirements
         are not compared. timeout: how long to wait for GPUs, in seconds. TimeoutError says what was missing at the end.
         ValueError if the job cannot run on the topology, or takes parts of GPUs.
         """
@@ -51,7 +53,7 @@ class RayPlacer:
         end = time.monotonic() + _checks.real(timeout, "timeout", ValueError)
         while True:
             with self._lock:
-                gang, reason = self._attempt(job, beside)
+                gang, reason = self._attempt(job, per_task)
             if gang is not None:
                 return gang
             if time.monotonic() >= end:
@@ -66,7 +68,7 @@ class RayPlacer:
 
     # ---- inside ----------------------------------------------------------------------------------------------
 
-    def _attempt(self, job: JobGraph, beside: Mapping[str, float]) -> tuple[Gang | None, str]:
+    def _attempt(self, job: JobGraph, per_task: Mapping[str, float]) -> tuple[Gang | None, str]:
         """Return the job's gang, or why there is none now."""
         self.release_dead()
         held = {gpu for gang in self._gangs if not gang.is_released for gpu in gang.placement.gpus}
@@ -79,10 +81,10 @@ class RayPlacer:
                 raise ValueError(reason)
             return None, reason
         resources = [self._resources[gpu] for gpu in placement.gpus]
-        group = placement_groups.placement_group([{**beside, name: 1.0} for name in resources])
+        group = placement_groups.placement_group([{**per_task, name: 1.0} for name in resources])
         gang = Gang(job, placement, resources, group)
         if not group.wait(_RESERVE_SECONDS):
             gang.release()
-            return None, f"Ray cannot reserve {dict(beside)} for each task beside GPUs {placement.gpus}"
+            return None, f"Ray cannot reserve {dict(per_task)} for each task next to GPUs {placement.gpus}"
         self._gangs.add(gang)
         return gang, ""

@@ -27,7 +27,7 @@ class TrainWorkers:
     """What a trainer of Ray Train needs so that its workers are the tasks of a gang.
 
     The worker of rank r runs on the machine of task `tasks[r]`, and sees only the GPU that the policy chose for it.
-    gang: has to stay reserved until `fit` returns. resources: what each worker reserves in Ray beside its GPU.
+    gang: has to stay reserved until `fit` returns. resources: what each worker reserves in Ray in addition to its GPU.
     Ray Train numbers workers machine by machine. ValueError if the job has no such order, as a ring that comes back to
     a machine: with `any_order`, tasks of one machine are then numbered together.
     """

@@ -148,7 +148,7 @@ class ClaimTable:
             try:
                 accepted = self.selecting.accepted(there.devices, selectors, self._namespace)
             finally:
-                self._end += time.monotonic() - begin  # that has limits of its own
+                self._end += time.monotonic() - begin  # that has its own limits
             tolerated = [one for one in accepted if not untolerated(one.taints, request.tolerations)]
             unsupported = next((one.unsupported for one in tolerated if one.unsupported), "")
             return Matches([one for one in tolerated if not one.unsupported], unsupported)

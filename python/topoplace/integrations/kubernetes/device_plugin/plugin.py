@@ -47,7 +47,7 @@ class DevicePlugin:
 
     topology: the node's machine; its GPUs should have UUIDs. resource_name: what pods ask for. policy: see
     `PreferredAllocation`. passing: see `DevicePluginService`. directory: where the kubelet's socket is; the plugin's
-    socket, `endpoint`, is beside it, and only its owner may open it. node, access: the name of this node, and how to
+    socket, `endpoint`, is next to it, and only its owner may open it. node, access: the name of this node, and how to
     reach the API server, if the scheduler of topoplace decides for pods; the plugin then does as it has decided, see
     `DecidedPods`. ValueError names a wrong argument.
     """
@@ -82,7 +82,7 @@ class DevicePlugin:
     def run(self, stop: Event, unhealthy: Unhealthy = _none) -> None:
         """Serve the kubelet until `stop` is set; a plugin runs once.
 
-        unhealthy: tells which devices are broken now, beside those that are in the topology; called every 0.25 seconds.
+        unhealthy: tells which devices are broken now, in addition to those of the topology; called every 0.25 seconds.
         The plugin registers when the kubelet's socket appears, and again when it is a new one. The kubelet deletes all
         sockets when it starts; the plugin then opens its own again. OSError if it cannot be opened.
         """

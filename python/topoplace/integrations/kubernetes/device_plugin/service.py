@@ -116,7 +116,7 @@ class DevicePluginService:
     # ---- inside ----------------------------------------------------------------------------------------------
 
     def _in_order(self, devices: Sequence[str]) -> list[str]:
-        """Return the GPUs of the devices, in the order of tasks if each device is a GPU of its own."""
+        """Return the GPUs of the devices, in the order of tasks if each device is its own GPU."""
         gpus = [self._preferred.gpu_name(device) for device in devices]
         if len(set(gpus)) < len(gpus):
             return sorted(set(gpus))

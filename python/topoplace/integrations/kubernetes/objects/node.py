@@ -18,7 +18,7 @@ class Node:
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
-    """Those that keep pods away; a cordoned node has one of its own."""
+    """Those that keep pods away; a cordoned node has one, too."""
     ready: bool
     """True if its condition Ready is True and it is not being deleted."""
     allocatable: Mapping[str, int]

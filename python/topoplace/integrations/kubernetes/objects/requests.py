@@ -43,7 +43,7 @@ def requests(spec: Mapping[str, Any], gpu_resource: str) -> Requests:
     """Return what the pod with this `spec` asks for; gpu_resource: the resource that counts its GPUs.
 
     Containers run together, and init containers one after another before them; those that go on (`restartPolicy:
-    Always`) run beside all that follow. KubernetesError names a field that cannot be read.
+    Always`) run next to all that follow. KubernetesError names a field that cannot be read.
     """
     beside: dict[str, int] = {}
     peak: dict[str, int] = {}
@@ -79,7 +79,7 @@ _Container = tuple[str, Amounts, bool]
 
 
 def _containers(spec: Mapping[str, Any], which: str) -> list[_Container]:
-    """Return the name of each container, what it asks for, and True if it goes on beside those that follow."""
+    """Return the name of each container, what it asks for, and True if it goes on next to those that follow."""
     found: list[_Container] = []
     for i, one in enumerate(items(spec.get(which), f"spec.{which}")):
         what = f"spec.{which}[{i}]"

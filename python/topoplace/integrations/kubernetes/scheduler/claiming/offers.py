@@ -136,7 +136,7 @@ def _usable(
     if state.is_offered(row):
         safe = [one for one in wanted if one.id in number_of or not is_of_gpu_driver(one.id)]
         if len(safe) < len(wanted):
-            return safe, f"a device that is no known GPU, beside {state.gpu_resource},"
+            return safe, f"a device that is no known GPU, next to {state.gpu_resource},"
     return wanted, matches.unsupported
 
 
