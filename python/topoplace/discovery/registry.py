@@ -16,7 +16,7 @@ from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
 
 if TYPE_CHECKING:
-    from topoplace.discovery.in_use import InUse
+    from topoplace.discovery.in_use import GpuUse
     from topoplace.topology.fabric import Fabric
     from topoplace.topology.topology import Topology
 
@@ -53,8 +53,8 @@ class Format:
         """Return True if texts of this format can tell which GPUs are in use."""
         return hasattr(self._module(), "in_use")
 
-    def in_use(self, data: str | bytes) -> tuple[InUse, ...] | None:
-        """Return the GPUs that `data` shows in use; None if the format never tells. TopologyError names the fault."""
+    def in_use(self, data: str | bytes) -> tuple[GpuUse, ...] | None:
+        """Return what `data` says of the use of GPUs; None if the format never tells. TopologyError names the fault."""
         read = getattr(self._module(), "in_use", None)
         return None if read is None else read(data)
 

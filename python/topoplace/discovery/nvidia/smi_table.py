@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
-from topoplace.discovery.in_use import InUse
+from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.nvidia import gpu_line, mig
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
@@ -42,12 +42,15 @@ _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
 _MIG_MODE = re.compile(r"\|\s*Enabled\*?\s*\|$")
 """The star is for a mode that comes with the next reset."""
 _MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
+_PROCESSES = re.compile(r"^[ \t]*\|[ \t]*(?:Compute processes|Processes):", re.MULTILINE)
 _NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
 _SEVERAL = 2
 """Fields with ERR! that mean more than a broken fan or sensor."""
 _ELLIPSIS = re.compile(r"\.\.+$")
 IDLE_MIB = 1024
 """Memory that the driver and its tools may use on a GPU without a job."""
+USE_UNKNOWN = "the text does not tell whether it is in use"
+"""The fault of a GPU of which neither processes nor memory are given."""
 _MIB = 1024**2
 _LONGEST = 160
 
@@ -141,10 +144,18 @@ def parse(
     return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=tuple(_notes(text, rows)))
 
 
-def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that processes use, and those cut into MIG slices. TopologyError names the fault."""
-    rows = _rows(decode.decoded(data, "the table"))
-    return tuple(InUse(None, row.number) for row in rows if row.in_use or row.is_cut)
+def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs; those cut into MIG slices are in use. TopologyError names the fault."""
+    text = decode.decoded(data, "the table")
+    lists_processes = _PROCESSES.search(text) is not None
+    return tuple(_use(row, lists_processes) for row in _rows(text))
+
+
+def _use(row: _Row, lists_processes: bool) -> GpuUse:
+    known = lists_processes or row.used_mib is not None
+    fault = "" if row.healthy else row.troubles()
+    taken = row.in_use or row.is_cut
+    return GpuUse(None, row.number, taken=taken, fault=fault or ("" if known else USE_UNKNOWN))
 
 
 def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:

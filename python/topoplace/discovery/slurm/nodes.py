@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from topoplace import _checks
-from topoplace.discovery.in_use import InUse
+from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import gres, node_states
 from topoplace.discovery.slurm.node_states import Meaning
@@ -127,8 +127,8 @@ def parse(
     return _cluster(nodes, machines, name, template is None)
 
 
-def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that jobs hold, by node and place on the node.
+def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs, by node and place on the node; of those that jobs hold, if Gres is not given.
 
     Raises TopologyError naming the node if the text tells only how many they are.
     """
@@ -281,10 +281,22 @@ def _allocated_in_words(node: _SlurmNode) -> str:
 # ---- GPUs in use -----------------------------------------------------------------------------------------------
 
 
-def _held(node: _SlurmNode) -> Iterator[InUse]:
+def _held(node: _SlurmNode) -> Iterator[GpuUse]:
+    """Yield the use of a node's GPUs; without Gres, of those that jobs hold and of a node that starts nothing."""
     unlisted = node.used is None or (node.used in _NONE and node.allocated)
-    places = _all_or_none(node) if unlisted else _used(node, node.used or "")
-    return (InUse(node.name, place, by_place=True) for place in places)
+    held = set(_all_or_none(node) if unlisted else _used(node, node.used or ""))
+    closed = node.meanings.get(Meaning.CLOSED)
+    fault = f"Slurm starts nothing on its node ({closed})" if closed else f"GresDrain is {node.drained}"
+    if node.gres is None:
+        yield from (GpuUse(node.name, place, by_place=True, only_held=True) for place in sorted(held))
+        if closed:
+            yield GpuUse(node.name, None, taken=False, fault=fault, only_held=True)
+        return
+    total = sum(count for _, count, _ in _kinds(node))
+    unhealthy = _unhealthy(node, total)
+    for place in sorted(held.union(range(total))):
+        why = fault if place in unhealthy else ""
+        yield GpuUse(node.name, place, by_place=True, taken=place in held, fault=why)
 
 
 def _used(node: _SlurmNode, used: str) -> Iterator[int]:
@@ -300,6 +312,8 @@ def _used(node: _SlurmNode, used: str) -> Iterator[int]:
 def _all_or_none(node: _SlurmNode) -> range:
     """Return the places of all GPUs, or of none, if AllocTRES counts that many; else raise TopologyError."""
     total = sum(count for _, count, _ in _kinds(node))
+    if Meaning.CLOSED in node.meanings and _allocated(node) < total:
+        return range(0)  # no job gets any of them
     if total and node.allocated is None:
         raise TopologyError(f"{node.where}the text does not tell which GPUs are in use; {_WHICH}")
     used = _allocated(node)
@@ -346,7 +360,7 @@ def _places_of_type(node: _SlurmNode, kind: str | None) -> list[int]:
     return [place for place, one in enumerate(each) if kind in (None, one)]
 
 
-def _of_jobs(document: Fields) -> Iterator[InUse]:
+def _of_jobs(document: Fields) -> Iterator[GpuUse]:
     for job in yaml_tree.items(document, "jobs"):
         fields = yaml_tree.fields(job, "a job")
         where = f"job {_checks.shown(yaml_tree.scalar(fields, 'job_id'))}: "
