@@ -224,3 +224,34 @@ def test_the_text_of_another_machine_is_refused(used: str) -> None:
         discovery.busy_gpus(text.format("other", used), mine)
     assert len(not_free(text.format("mine.lab", used), mine)[0]) == used.count("IDX")
     assert not_free(HEAD + "".join(map(row, range(4))) + PROCESSES, mine) == ((), [])
+
+
+# ---- several outputs -------------------------------------------------------------------------------------------
+
+SEVERAL = "the text has {} outputs of the tool; a GPU that is not free in one of them is not free"
+
+
+@given(st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=4), st.booleans())
+def test_a_gpu_is_in_use_if_it_is_in_any_of_several_outputs(samples: list[set[int]], as_log: bool) -> None:
+    used = "    FB Memory Usage\n        Used : {} MiB\n"
+    texts = (
+        log(*(block(number, used.format(40000 * (number in busy))) for number in range(4)))
+        if as_log
+        else HEAD + "".join(row(number, f"{40000 * (number in busy)}MiB / 46068MiB") for number in range(4))
+        for busy in samples
+    )
+    gpus, said = not_free("".join(texts))
+    assert set(gpus) == set[int]().union(*samples)
+    assert said == ([SEVERAL.format(len(samples))] if len(samples) > 1 else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + row(0) + row(1) + HEAD + row(0).replace("00000000:11", "00000000:81") + row(1),
+        log(block(0), block(1)) + log(block(0), block(1).replace(uuid(1), uuid(2))),
+    ],
+)
+def test_outputs_of_several_machines_are_refused(text: str) -> None:
+    with pytest.raises(TopologyError, match=r"GPU [01] is not the same; give each machine its own text"):
+        discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40"))

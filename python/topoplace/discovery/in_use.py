@@ -44,6 +44,26 @@ class GpuUse:
     """True if the text leaves out GPUs that are free, as `squeue` does."""
 
 
+def of_samples(samples: Sequence[Sequence[GpuUse]]) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs of one machine by all samples that a text has of it, and warn if it has several.
+
+    Raises TopologyError if a number has another UUID or PCI address in another sample: they are of several machines.
+    """
+    identity: dict[int | None, tuple[str | None, str | None]] = {}
+    for one in (one for sample in samples for one in sample if one.number is not None):
+        if identity.setdefault(one.number, (one.uuid, one.bus_id)) != (one.uuid, one.bus_id):
+            raise TopologyError(
+                f"the text has {len(samples)} outputs of the tool, in which GPU {one.number} is not the same; "
+                "give each machine its own text"
+            )
+    if len(samples) > 1:
+        warnings.warn(
+            f"the text has {len(samples)} outputs of the tool; a GPU that is not free in one of them is not free",
+            stacklevel=5,
+        )
+    return tuple(one for sample in samples for one in sample)
+
+
 def gpus(found: Iterable[GpuUse], topology: Topology) -> tuple[int, ...]:
     """Return the GPUs of `topology` that are not free by a text, ascending.
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
+from topoplace.discovery import in_use as uses
 from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.nvidia import gpu_line, mig, smi_health
 from topoplace.discovery.nvidia.smi_table import IDLE_MIB, USE_UNKNOWN
@@ -170,12 +171,16 @@ def parse(
 
 
 def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
-    """Return the use of the GPUs; those cut into MIG slices are in use. TopologyError names the fault.
+    """Return the use of the GPUs by all logs; those cut into MIG slices are in use. TopologyError names the fault."""
+    text = decode.decoded(data, "the log")
+    logs = [text] if _XML.search(text[:4096]) else _LOG.split(text)[1:] or [text]
+    return uses.of_samples([_uses(log) for log in logs])
 
-    GPUs have no numbers if some are attached and not described: those in between may be missing.
-    """
-    blocks, attached, _ = _counted(decode.decoded(data, "the log"))
-    return tuple(
+
+def _uses(log: str) -> list[GpuUse]:
+    """Return the use of the GPUs in one log; without numbers if not all are described, as one between may be missing."""
+    blocks, attached, _ = _counted(log)
+    return [
         GpuUse(
             None,
             None if attached > len(blocks) else number,
@@ -186,7 +191,7 @@ def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
             bus_id=one.bus_id,
         )
         for number, one in enumerate(blocks)
-    )
+    ]
 
 
 # ---- the machine -----------------------------------------------------------------------------------------------

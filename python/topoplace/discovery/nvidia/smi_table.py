@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from topoplace import _checks
+from topoplace.discovery import in_use as uses
 from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.nvidia import gpu_line, mig
 from topoplace.discovery.text import decode, unread
@@ -145,17 +147,24 @@ def parse(
 
 
 def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
-    """Return the use of the GPUs; those cut into MIG slices are in use. TopologyError names the fault."""
+    """Return the use of the GPUs by all tables; those cut into MIG slices are in use. TopologyError names the fault."""
     text = decode.decoded(data, "the table")
-    lists_processes = _PROCESSES.search(text) is not None
-    return tuple(_use(row, lists_processes) for row in _rows(text))
+    starts = [0, *(match.start() for match in _RECOGNISED.finditer(text))][2:]
+    tables = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
+    return uses.of_samples([_uses(table) for table in tables])
+
+
+def _uses(table: str) -> list[GpuUse]:
+    lists_processes = _PROCESSES.search(table) is not None
+    return [_use(row, lists_processes) for row in _rows(table)]
 
 
 def _use(row: _Row, lists_processes: bool) -> GpuUse:
     known = lists_processes or row.used_mib is not None
     fault = "" if row.healthy else row.troubles()
     taken = row.in_use or row.is_cut
-    return GpuUse(None, row.number, taken=taken, fault=fault or ("" if known else USE_UNKNOWN))
+    fault = fault or ("" if known else USE_UNKNOWN)
+    return GpuUse(None, row.number, taken=taken, fault=fault, bus_id=row.bus_id)
 
 
 def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
