@@ -255,3 +255,34 @@ def test_a_gpu_is_in_use_if_it_is_in_any_of_several_outputs(samples: list[set[in
 def test_outputs_of_several_machines_are_refused(text: str) -> None:
     with pytest.raises(TopologyError, match=r"GPU [01] is not the same; give each machine its own text"):
         discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40"))
+
+
+# ---- texts that are not read -----------------------------------------------------------------------------------
+
+NVIDIA = "give what `nvidia-smi`, `nvidia-smi -q` or `scontrol show node -d` prints"
+OTHERS = "no text tells it yet for GPUs of this maker; give their numbers by --busy"
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "remedy"),
+    [
+        ("index, name, memory.used [MiB]\n0, NVIDIA A40, 9 MiB\n", "`nvidia-smi --query-gpu`", NVIDIA),
+        ("pid, process_name, used_gpu_memory [MiB]\n4711, python, 9 MiB\n", "`--query-compute-apps`", NVIDIA),
+        (f"gpu_uuid, pid, process_name\n{uuid(0)}, 4711, python\n", "`--query-compute-apps`", NVIDIA),
+        ("# gpu     pid  type\n# Idx       #   C/G\n    0    4711     C\n", "`pmon`", NVIDIA),
+        ("h1   Fri Nov 20 2026\n[0] NVIDIA A40 | 30 C | 3 / 46068 MB |\n", "no known format", NVIDIA),
+        ("device,busy,free\n0,yes,no\n1,no,yes\n", "no known format", NVIDIA),
+        ("| AMD-SMI 26.0.0 |\n| GPU  HIP-ID |\n", "devices of `amd-smi`", OTHERS),
+        ("== ROCm System Management Interface ==\nDevice  VRAM%\n", "devices of `rocm-smi`", OTHERS),
+        ("| HL-SMI Version: 1.2 |\n", "`hl-smi`", OTHERS),
+        ("", "the text is empty", ""),
+        ('{"busy": [1]}', "JSON, an object with the keys 'busy'", ""),
+    ],
+)
+def test_the_refusal_says_what_tells_gpus_in_use(text: str, what: str, remedy: str) -> None:
+    with pytest.raises(TopologyError) as caught:
+        discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40"))
+    said = str(caught.value)
+    assert what in said
+    assert remedy in said
+    assert "topo -m" not in said

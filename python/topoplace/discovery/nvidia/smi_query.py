@@ -178,7 +178,7 @@ def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
 
 
 def _uses(log: str) -> list[GpuUse]:
-    """Return the use of the GPUs in one log; without numbers if not all are described, as one between may be missing."""
+    """Return the use of the GPUs in one log; without numbers if some are not described, which may be between."""
     blocks, attached, _ = _counted(log)
     return [
         GpuUse(
