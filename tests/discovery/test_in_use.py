@@ -20,6 +20,16 @@ HEAD = "| NVIDIA-SMI 550.90.07   Driver Version: 550.90.07   CUDA Version: 12.4 
 PROCESSES = "| Processes:                               |\n| No running processes found              |\n"
 
 
+def topology_of(text: str) -> tp.Topology:
+    found = tp.read(text)
+    assert isinstance(found, tp.Topology)
+    return found
+
+
+def four() -> tp.Topology:
+    return topology_of(FOUR)
+
+
 def row(number: int, used: str = "0MiB / 46068MiB", name: str = "NVIDIA A40") -> str:
     return (
         f"|   {number}  {name}   On  |   00000000:{number + 17:02X}:00.0 Off |   0 |\n"
@@ -44,14 +54,14 @@ def uuid(number: int) -> str:
 def listed(*numbers: int) -> tp.Topology:
     """Return the topology of a list of GPUs in which each has the UUID of a number."""
     lines = (f"GPU {place}: NVIDIA A40 (UUID: {uuid(number)})\n" for place, number in enumerate(numbers))
-    return tp.read("".join(lines))
+    return topology_of("".join(lines))
 
 
 def not_free(text: str, topology: tp.Topology | None = None) -> tuple[tuple[int, ...], list[str]]:
     """Return the GPUs that are not free by a text, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        gpus = discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40") if topology is None else topology)
+        gpus = discovery.busy_gpus(text, four() if topology is None else topology)
     return gpus, [str(one.message) for one in caught]
 
 
@@ -68,7 +78,10 @@ def not_free(text: str, topology: tp.Topology | None = None) -> tuple[tuple[int,
 def test_a_gpu_that_nvidia_smi_shows_broken_is_not_free(last: str, why: str) -> None:
     text = HEAD + row(0) + row(1, "40000MiB / 46068MiB") + row(2) + last + PROCESSES
     assert not_free(text) == ((1, 3), [f"not shown in use, and not free: {why}"])
-    assert not_free(text, tp.read(text)) == ((1,), [])  # where the topology has it unhealthy, no job gets it
+    assert not_free(text, topology_of(text)) == (
+        (1,),
+        [],
+    )  # where the topology has it unhealthy, no job gets it
 
 
 def test_a_gpu_with_a_fault_in_the_query_is_not_free() -> None:
@@ -102,23 +115,36 @@ def test_gpus_of_slurm_that_no_job_gets_are_not_free(
 
 
 def test_a_node_that_is_down_is_not_free_where_its_gpus_are_not_counted() -> None:
-    cluster = tp.Topology.cluster(tp.read(FOUR, gpu_model="A40"), 2, names=["n1", "n2"])
+    cluster = tp.Topology.cluster(four(), 2, names=["n1", "n2"])
     text = "NODELIST STATE GRES_USED\nn1 down* gpu:0\nn2 mixed gpu:1(IDX:1)\n"
     gpus, (said,) = not_free(text, cluster)
     assert gpus == (0, 1, 2, 3, 5)
     assert said.endswith("all GPUs of n1: Slurm starts nothing on its node (down*)")
 
 
-def test_a_node_of_kubernetes_that_gets_no_pods_is_not_free() -> None:
+@pytest.mark.parametrize("requested", ["0", "2"])
+def test_a_node_of_kubernetes_that_gets_no_pods_is_not_free(requested: str) -> None:
     text = (
         "Name:               n1\nUnschedulable:      true\nCapacity:\n  nvidia.com/gpu:     4\n"
         "Allocatable:\n  nvidia.com/gpu:     4\nAllocated resources:\n"
         "  Resource           Requests     Limits\n  --------           --------     ------\n"
-        "  cpu                10 (5%)      20 (10%)\n  nvidia.com/gpu     0            0\n"
+        "  cpu                10 (5%)      20 (10%)\n  nvidia.com/gpu     " + f"{requested}            0\n"
     )
     gpus, (said,) = not_free(text)
     assert gpus == (0, 1, 2, 3)
     assert "its node gets no pods" in said
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ("Gres=gpu:999999999 GresUsed=gpu:0", "999999999 GPUs are more than 256"),
+        ("Gres=gpu:4 AllocTRES=gres/gpu=999999999", "has no GPU 4, which is in use"),
+    ],
+)
+def test_a_node_with_very_many_gpus_is_refused(record: str, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        discovery.busy_gpus(f"NodeName=n1 {record} State=MIXED\n", four())
 
 
 # ---- texts that are not complete -------------------------------------------------------------------------------
@@ -175,9 +201,9 @@ def test_a_log_of_some_gpus_is_read_where_it_is_known_which_they_are() -> None:
     with pytest.raises(
         TopologyError, match=r"some of the machine's GPUs.*00000000:12:00.0.*give the complete output"
     ):
-        discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40"))
+        discovery.busy_gpus(text, four())
     assert not_free(text, listed(0, 1))[0] == (0, 1)
-    addresses = tp.read(HEAD + row(0) + row(1) + PROCESSES)
+    addresses = topology_of(HEAD + row(0) + row(1) + PROCESSES)
     gpus, (said,) = not_free(text, addresses)
     assert gpus == (0, 1)
     assert said.endswith("GPU 0: the text says nothing of it")
@@ -209,7 +235,7 @@ def test_all_slices_of_a_gpu_are_found_by_its_number() -> None:
         "  MIG 3g.40gb     Device  1: (UUID: MIG-00000000-0000-4000-8000-000000000002)\n"
         f"GPU 1: NVIDIA A100-SXM4-80GB (UUID: {uuid(1)})\n"
     )
-    topology = tp.read(text)
+    topology = topology_of(text)
     assert topology.num_gpus == 3
     uses = [GpuUse(None, 0, taken=False), GpuUse(None, 1)]
     assert in_use.gpus(uses, topology) == (2,)
@@ -218,7 +244,7 @@ def test_all_slices_of_a_gpu_are_found_by_its_number() -> None:
 
 @pytest.mark.parametrize("used", ["gpu:a100:1(IDX:0)", "gpu:a100:0"])
 def test_the_text_of_another_machine_is_refused(used: str) -> None:
-    mine = tp.read("NodeName=mine Gres=gpu:a100:4 State=IDLE CPUTot=4\n")
+    mine = topology_of("NodeName=mine Gres=gpu:a100:4 State=IDLE CPUTot=4\n")
     text = "NodeName={} Gres=gpu:a100:4 GresUsed={} State=MIXED\n"
     with pytest.raises(TopologyError, match=r"other machines \(other\) than the topology \(mine\)"):
         discovery.busy_gpus(text.format("other", used), mine)
@@ -254,7 +280,7 @@ def test_a_gpu_is_in_use_if_it_is_in_any_of_several_outputs(samples: list[set[in
 )
 def test_outputs_of_several_machines_are_refused(text: str) -> None:
     with pytest.raises(TopologyError, match=r"GPU [01] is not the same; give each machine its own text"):
-        discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40"))
+        discovery.busy_gpus(text, four())
 
 
 # ---- texts that are not read -----------------------------------------------------------------------------------
@@ -281,7 +307,7 @@ OTHERS = "no text tells it yet for GPUs of this maker; give their numbers by --b
 )
 def test_the_refusal_says_what_tells_gpus_in_use(text: str, what: str, remedy: str) -> None:
     with pytest.raises(TopologyError) as caught:
-        discovery.busy_gpus(text, tp.read(FOUR, gpu_model="A40"))
+        discovery.busy_gpus(text, four())
     said = str(caught.value)
     assert what in said
     assert remedy in said

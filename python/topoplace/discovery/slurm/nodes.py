@@ -145,11 +145,8 @@ def _machine(
     node: _SlurmNode, template: Topology | None, gpu_model: str | None, pcie_gb_per_s: float
 ) -> Topology | None:
     kinds = list(_kinds(node))
-    total = sum(count for _, count, _ in kinds)
-    if not total:
+    if not (total := _total(node)):
         return None
-    if total > gres.MAX_GPUS:
-        raise TopologyError(f"{node.where}{total} GPUs are more than {gres.MAX_GPUS} on one node")
     unhealthy = _unhealthy(node, total)
     if template is not None:
         _checks.instance(template, Topology, "template", TopologyError)
@@ -169,6 +166,14 @@ def _machine(
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = [(u, v, unknown) for v in range(total) for u in range(v)]
     return with_host_paths(Topology(gpus, links, default=pcie_gb_per_s, name=gpus[0].model or "GPU"))
+
+
+def _total(node: _SlurmNode) -> int:
+    """Return the number of GPUs that Gres counts. TopologyError says that there are too many."""
+    total = sum(count for _, count, _ in _kinds(node))
+    if total > gres.MAX_GPUS:
+        raise TopologyError(f"{node.where}{total} GPUs are more than {gres.MAX_GPUS} on one node")
+    return total
 
 
 def _kinds(node: _SlurmNode) -> Iterator[tuple[str | None, int, int | None]]:
@@ -292,7 +297,7 @@ def _held(node: _SlurmNode) -> Iterator[GpuUse]:
         if closed:
             yield GpuUse(node.name, None, taken=False, fault=fault, only_held=True)
         return
-    total = sum(count for _, count, _ in _kinds(node))
+    total = _total(node)
     unhealthy = _unhealthy(node, total)
     for place in sorted(held.union(range(total))):
         why = fault if place in unhealthy else ""
@@ -311,7 +316,7 @@ def _used(node: _SlurmNode, used: str) -> Iterator[int]:
 
 def _all_or_none(node: _SlurmNode) -> range:
     """Return the places of all GPUs, or of none, if AllocTRES counts that many; else raise TopologyError."""
-    total = sum(count for _, count, _ in _kinds(node))
+    total = _total(node)
     if Meaning.CLOSED in node.meanings and _allocated(node) < total:
         return range(0)  # no job gets any of them
     if total and node.allocated is None:
@@ -321,7 +326,7 @@ def _all_or_none(node: _SlurmNode) -> range:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
     if used < total:
         _refuse_unnamed_shares(node)
-    return range(used)
+    return range(min(used, gres.MAX_GPUS))
 
 
 def _refuse_unnamed_shares(node: _SlurmNode) -> None:
