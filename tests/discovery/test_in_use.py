@@ -268,7 +268,12 @@ def test_a_gpu_is_in_use_if_it_is_in_any_of_several_outputs(samples: list[set[in
     )
     gpus, said = not_free("".join(texts))
     assert set(gpus) == set[int]().union(*samples)
-    assert said == ([SEVERAL.format(len(samples))] if len(samples) > 1 else [])
+    assert said == ([SEVERAL.format(len(samples))] if len(set(map(frozenset, samples))) > 1 else [])
+
+
+def test_an_output_that_is_cut_off_leaves_what_the_other_tells() -> None:
+    text = log(block(0), block(1)) + log(block(0), block(1, ""))
+    assert not_free(text, listed(0, 1)) == ((), [])
 
 
 @pytest.mark.parametrize(

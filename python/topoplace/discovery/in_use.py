@@ -38,6 +38,8 @@ class GpuUse:
     """True if a job or a process has it, or its slices."""
     fault: str = ""
     """Why it is not free, though nothing may have it, such as "the driver has lost it"; "" for no such reason."""
+    is_told: bool = True
+    """False if the text does not tell whether it is in use."""
     uuid: str | None = None
     bus_id: str | None = None
     only_held: bool = False
@@ -45,7 +47,7 @@ class GpuUse:
 
 
 def of_samples(samples: Sequence[Sequence[GpuUse]]) -> tuple[GpuUse, ...]:
-    """Return the use of the GPUs of one machine by all samples that a text has of it, and warn if it has several.
+    """Return the use of the GPUs of one machine by all samples that a text has of it, and warn if they differ.
 
     Raises TopologyError if a number has another UUID or PCI address in another sample: they are of several machines.
     """
@@ -56,7 +58,10 @@ def of_samples(samples: Sequence[Sequence[GpuUse]]) -> tuple[GpuUse, ...]:
                 f"the text has {len(samples)} outputs of the tool, in which GPU {one.number} is not the same; "
                 "give each machine its own text"
             )
-    if len(samples) > 1:
+    not_free = {
+        frozenset((one.number, one.uuid) for one in sample if one.taken or one.fault) for sample in samples
+    }
+    if len(not_free) > 1:
         warnings.warn(
             f"the text has {len(samples)} outputs of the tool; a GPU that is not free in one of them is not free",
             stacklevel=5,
@@ -214,8 +219,11 @@ def _host(name: str) -> str:
 # ---- words -----------------------------------------------------------------------------------------------------
 
 
-def _faults(uses: Iterable[GpuUse]) -> Iterator[str]:
-    return (one.fault for one in uses if one.fault)
+def _faults(uses: Sequence[GpuUse]) -> Iterator[str]:
+    """Yield why a GPU is not free, though nothing may have it."""
+    yield from (one.fault for one in uses if one.fault)
+    if not any(one.is_told for one in uses):
+        yield "the text does not tell whether it is in use"
 
 
 def _reasons(reasons: dict[int, str], topology: Topology) -> str:

@@ -16,7 +16,7 @@ from topoplace import _checks
 from topoplace.discovery import in_use as uses
 from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.nvidia import gpu_line, mig, smi_health
-from topoplace.discovery.nvidia.smi_table import IDLE_MIB, USE_UNKNOWN
+from topoplace.discovery.nvidia.smi_table import IDLE_MIB
 from topoplace.discovery.text import decode, xml_tree
 from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
@@ -186,7 +186,8 @@ def _uses(log: str) -> list[GpuUse]:
             None if attached > len(blocks) else number,
             by_place=True,
             taken=one.in_use or one.is_cut,
-            fault="; ".join(smi_health.faults(one.get)) or ("" if one.tells_use else USE_UNKNOWN),
+            fault="; ".join(smi_health.faults(one.get)),
+            is_told=one.tells_use,
             uuid=one.get("gpuuuid"),
             bus_id=one.bus_id,
         )

@@ -51,8 +51,6 @@ _SEVERAL = 2
 _ELLIPSIS = re.compile(r"\.\.+$")
 IDLE_MIB = 1024
 """Memory that the driver and its tools may use on a GPU without a job."""
-USE_UNKNOWN = "the text does not tell whether it is in use"
-"""The fault of a GPU of which neither processes nor memory are given."""
 _MIB = 1024**2
 _LONGEST = 160
 
@@ -160,11 +158,14 @@ def _uses(table: str) -> list[GpuUse]:
 
 
 def _use(row: _Row, lists_processes: bool) -> GpuUse:
-    known = lists_processes or row.used_mib is not None
-    fault = "" if row.healthy else row.troubles()
-    taken = row.in_use or row.is_cut
-    fault = fault or ("" if known else USE_UNKNOWN)
-    return GpuUse(None, row.number, taken=taken, fault=fault, bus_id=row.bus_id)
+    return GpuUse(
+        None,
+        row.number,
+        taken=row.in_use or row.is_cut,
+        fault="" if row.healthy else row.troubles(),
+        is_told=lists_processes or row.used_mib is not None,
+        bus_id=row.bus_id,
+    )
 
 
 def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
