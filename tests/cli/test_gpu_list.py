@@ -116,6 +116,15 @@ def test_machines_with_busy_gpus_that_the_topology_lacks_are_named(call: Call, t
     assert "GPUs in use on machines that the topology does not have are left out: n3" in done.err
 
 
+@pytest.mark.filterwarnings("default:not shown in use:UserWarning")
+def test_place_names_the_gpus_that_are_not_free_and_gives_others(call: Call, tmp_path: Path) -> None:
+    text = "NodeName=n1 Gres=gpu:4 GresUsed=gpu:0 GresDrain=gpu:3(IDX:0-2)\n"
+    (tmp_path / "busy.txt").write_text(text, "utf-8")
+    done = call("place", "minsky", "--gpus", "1", "--busy-from", tmp_path / "busy.txt")
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=3")
+    assert "not free: GPU 0, 1, 2: GresDrain is gpu:3(IDX:0-2)" in done.err
+
+
 NODE = """\
 kind: Node
 metadata: {{name: n1}}

@@ -1,10 +1,14 @@
-"""GPUs that a tool's text shows in use, and which GPUs of a topology they are."""
+"""What a tool's text says of the use of GPUs, and which GPUs of a topology are not free by it.
+
+A GPU is free if the text shows it so: one that is in use, that no job can have, or of which the text says nothing is
+not. UUIDs tell which GPU is which where both sides have them; machines and numbers tell it elsewhere.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -13,75 +17,234 @@ from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.topology import Topology
 
+_UNNAMED = "machine0"
+"""The name of the only machine of a topology whose text does not name it."""
+_SHOWN = 16
+"""How many GPUs, or machines, a message names."""
+
 
 @dataclass(frozen=True, slots=True)
-class InUse:
-    """One GPU that a job or a process has."""
+class GpuUse:
+    """What a text says of the use of one GPU."""
 
     machine: str | None
     """The name of its machine; None if the text is about one machine, and does not name it."""
-    number: int
-    """Its number on that machine."""
+    number: int | None
+    """Its number on that machine. If None, its UUID or PCI address tells it; without them, all of the machine's GPUs
+    are meant."""
     by_place: bool = False
     """True if the number is its place among the machine's GPUs, from 0, as in Slurm; False for a device's number."""
+    taken: bool = True
+    """True if a job or a process has it, or its slices."""
+    fault: str = ""
+    """Why it is not free, though nothing may have it, such as "the driver has lost it"; "" for no such reason."""
+    is_told: bool = True
+    """False if the text does not tell whether it is in use."""
+    uuid: str | None = None
+    bus_id: str | None = None
+    only_held: bool = False
+    """True if the text leaves out GPUs that are free, as `squeue` does."""
 
 
-def gpus(found: Iterable[InUse], topology: Topology) -> tuple[int, ...]:
-    """Return the GPUs of `topology` that are in use, ascending.
+def of_samples(samples: Sequence[Sequence[GpuUse]]) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs of one machine by all samples that a text has of it, and warn if they differ.
 
-    Machines are the same if their names are, or their names up to the first dot. Machines that the topology does not
-    have are left out, and a UserWarning names them. TopologyError names a GPU that a machine does not have, and
-    machines if none is in the topology.
+    Raises TopologyError if a number has another UUID or PCI address in another sample: they are of several machines.
+    """
+    identity: dict[int | None, tuple[str | None, str | None]] = {}
+    for one in (one for sample in samples for one in sample if one.number is not None):
+        if identity.setdefault(one.number, (one.uuid, one.bus_id)) != (one.uuid, one.bus_id):
+            raise TopologyError(
+                f"the text has {len(samples)} outputs of the tool, in which GPU {one.number} is not the same; "
+                "give each machine its own text"
+            )
+    not_free = {
+        frozenset((one.number, one.uuid) for one in sample if one.taken or one.fault) for sample in samples
+    }
+    if len(not_free) > 1:
+        warnings.warn(
+            f"the text has {len(samples)} outputs of the tool; a GPU that is not free in one of them is not free",
+            stacklevel=5,
+        )
+    return tuple(one for sample in samples for one in sample)
+
+
+def gpus(found: Iterable[GpuUse], topology: Topology) -> tuple[int, ...]:
+    """Return the GPUs of `topology` that are not free by a text, ascending.
+
+    Those that are unhealthy in `topology` are left out unless they are in use. A UserWarning names GPUs that are not
+    in use, and not free; and machines and GPUs in use that the topology does not have. Machines are the same if their
+    names are, or their names up to the first dot. TopologyError names a GPU that a machine does not have, and machines
+    or UUIDs if none is in the topology.
     """
     found = tuple(found)
-    numbers = device_numbers(topology)
-    known = {
-        (machine, by_place, index if by_place else numbers[gpu]): gpu
-        for machine, own in topology.gpus_of.items()
-        for index, gpu in enumerate(own)
-        for by_place in (True, False)
-    }
-    same = _same_machines({one.machine for one in found}, topology)
-    if elsewhere := list(dict.fromkeys(one.machine for one in found if one.machine not in same)):
-        warnings.warn(_on_other_machines([name for name in elsewhere if name]), stacklevel=3)
-    taken: set[int] = set()
+    if not found:
+        return ()
+    said = _said(found, topology)
+    taken = {gpu for gpu, uses in said.items() if any(one.taken for one in uses)}
+    reasons = {gpu: fault for gpu, uses in said.items() if (fault := next(_faults(uses), ""))}
+    if not any(one.only_held for one in found):
+        silent = "the text says nothing of it"
+        reasons |= {gpu: silent for gpu in range(topology.num_gpus) if gpu not in said}
+    reasons = {gpu: why for gpu, why in reasons.items() if gpu not in taken and topology.gpus[gpu].healthy}
+    if reasons:
+        warnings.warn(f"not shown in use, and not free: {_reasons(reasons, topology)}", stacklevel=3)
+    return tuple(sorted(taken | reasons.keys()))
+
+
+# ---- which GPUs ------------------------------------------------------------------------------------------------
+
+
+def _said(found: Sequence[GpuUse], topology: Topology) -> dict[int, list[GpuUse]]:
+    """Return what the text says of each GPU of the topology that it is about."""
+    of_uuid = {gpu.uuid: index for index, gpu in enumerate(topology.gpus) if gpu.uuid is not None}
+    said: dict[int, list[GpuUse]] = {}
+    others: list[GpuUse] = []
     for one in found:
-        machine = same.get(one.machine)
-        if machine is None:
-            continue
-        gpu = known.get((machine, one.by_place, one.number))
-        if gpu is None:
+        if one.uuid in of_uuid:
+            said.setdefault(of_uuid[one.uuid], []).append(one)
+        else:
+            others.append(one)
+    if _all_have_uuids(topology):
+        others = _without_strangers(others, is_known=bool(said))
+    for gpu, one in _by_number(others, topology):
+        said.setdefault(gpu, []).append(one)
+    return said
+
+
+def _all_have_uuids(topology: Topology) -> bool:
+    return all(gpu.uuid is not None and gpu.parent is None for gpu in topology.gpus)
+
+
+def _without_strangers(found: Sequence[GpuUse], *, is_known: bool) -> list[GpuUse]:
+    """Return the entries without a UUID, where the topology lacks all UUIDs of `found`, and warn of the others.
+
+    is_known: whether the topology has other GPUs of the text. Raises TopologyError if it has none.
+    """
+    uuids = [one.uuid for one in found if one.uuid is not None]
+    if uuids and not is_known:
+        raise TopologyError(f"the text is about other GPUs ({switch_tree.some(uuids)}) than the topology")
+    if taken := [one.uuid for one in found if one.uuid is not None and one.taken]:
+        named = switch_tree.some(taken)
+        warnings.warn(f"GPUs in use that the topology does not have are left out: {named}", stacklevel=5)
+    return [one for one in found if one.uuid is None]
+
+
+def _by_number(found: Sequence[GpuUse], topology: Topology) -> Iterator[tuple[int, GpuUse]]:
+    """Yield the GPUs that entries without a known UUID are about, each with its entry."""
+    if not found:
+        return
+    same = _same_machines({one.machine for one in found}, topology)
+    taken = (one.machine for one in found if one.machine not in same and one.taken)
+    if elsewhere := [name for name in dict.fromkeys(taken) if name]:
+        warnings.warn(
+            f"GPUs in use on machines that the topology does not have are left out: {switch_tree.some(elsewhere)}",
+            stacklevel=5,
+        )
+    known = _numbered(topology)
+    for one in found:
+        if (machine := same.get(one.machine)) is not None:
+            yield from ((gpu, one) for gpu in _meant(one, machine, known, topology))
+
+
+def _numbered(topology: Topology) -> dict[tuple[str, bool, int], list[int]]:
+    """Return the GPUs by machine, whether the number is a place, and number; MIG slices have that of their GPU."""
+    numbers = device_numbers(topology)
+    known: dict[tuple[str, bool, int], list[int]] = {}
+    for machine, own in topology.gpus_of.items():
+        devices: dict[str, list[int]] = {}
+        for gpu in own:
+            devices.setdefault(topology.gpus[gpu].parent or topology.gpus[gpu].name, []).append(gpu)
+        cut = any(topology.gpus[gpu].parent for gpu in own)
+        for place, of_device in enumerate(devices.values()):
+            known[machine, True, place] = of_device
+            known[machine, False, place if cut else numbers[of_device[0]]] = of_device
+    return known
+
+
+def _meant(
+    one: GpuUse, machine: str, known: dict[tuple[str, bool, int], list[int]], topology: Topology
+) -> Sequence[int]:
+    """Return the GPUs of a machine that an entry is about. TopologyError says that they cannot be found."""
+    if one.number is not None:
+        if (found := known.get((machine, one.by_place, one.number))) is None and one.taken:
             raise TopologyError(f"machine {_checks.shown(machine)} has no GPU {one.number}, which is in use")
-        taken.add(gpu)
-    return tuple(sorted(taken))
+        return found or ()
+    own = topology.gpus_of[machine]
+    if one.uuid is None and one.bus_id is None:
+        return own
+    at = [gpu for gpu in own if one.bus_id and topology.gpus[gpu].bus_id == one.bus_id]
+    if not at and not one.fault:
+        raise TopologyError(
+            f"the text has some of the machine's GPUs, and which of the topology's {one.bus_id or one.uuid} is, is not "
+            "known; give the complete output of the tool"
+        )
+    return at
 
 
 def _same_machines(names: Collection[str | None], topology: Topology) -> dict[str | None, str]:
     """Return the machine of the topology by its name in a text; names of machines that it does not have are left out.
 
-    A text about one machine is about that of a topology of one.
+    A text about one machine is about that of a topology of one, unless both name theirs.
     """
-    if topology.num_machines == 1 and len(names) == 1:
+    if (
+        len(names) == 1
+        and topology.num_machines == 1
+        and (None in names or _UNNAMED in topology.machine_names)
+    ):
         return dict.fromkeys(names, topology.machine_names[0])
     if None in names:
         raise TopologyError(
             f"the text does not name its machine, and the topology has {topology.num_machines}"
         )
-    named = [name for name in names if name is not None]
+    same = _same_hosts([name for name in names if name is not None], topology)
+    if names and not same:
+        listed, have = switch_tree.some(sorted(map(str, names))), switch_tree.some(topology.machine_names)
+        raise TopologyError(f"the text is about other machines ({listed}) than the topology ({have})")
+    return same
+
+
+def _same_hosts(named: Collection[str], topology: Topology) -> dict[str | None, str]:
     hosts = Counter(map(_host, (*named, *topology.machine_names)))
     machine_of = {name: name for name in topology.machine_names}
     by_host = {_host(name): name for name in topology.machine_names if hosts[_host(name)] == 2}
     found = {name: machine_of.get(name) or by_host.get(_host(name)) for name in named}
-    same: dict[str | None, str] = {name: machine for name, machine in found.items() if machine}
-    if named and not same:
-        listed, have = switch_tree.some(sorted(named)), switch_tree.some(topology.machine_names)
-        raise TopologyError(f"the text is about other machines ({listed}) than the topology ({have})")
-    return same
+    return {name: machine for name, machine in found.items() if machine}
 
 
 def _host(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _on_other_machines(names: Collection[str]) -> str:
-    return f"GPUs in use on machines that the topology does not have are left out: {switch_tree.some(names)}"
+# ---- words -----------------------------------------------------------------------------------------------------
+
+
+def _faults(uses: Sequence[GpuUse]) -> Iterator[str]:
+    """Yield why a GPU is not free, though nothing may have it."""
+    yield from (one.fault for one in uses if one.fault)
+    if not any(one.is_told for one in uses):
+        yield "the text does not tell whether it is in use"
+
+
+def _reasons(reasons: dict[int, str], topology: Topology) -> str:
+    """Return GPUs by the reason why they are not free, in words."""
+    of_reason: dict[str, list[int]] = {}
+    for gpu, why in sorted(reasons.items()):
+        of_reason.setdefault(why, []).append(gpu)
+    return "; ".join(f"{_named(own, topology)}: {why}" for why, own in of_reason.items())
+
+
+def _named(chosen: Sequence[int], topology: Topology) -> str:
+    """Return GPUs by machine and the numbers of their devices, in words."""
+    numbers = device_numbers(topology)
+    several = topology.num_machines > 1
+    of_machine: dict[str, list[int]] = {}
+    for gpu in chosen:
+        of_machine.setdefault(topology.gpus[gpu].machine, []).append(gpu)
+    words: list[str] = []
+    for machine, own in of_machine.items():
+        whole = several and len(own) == len(topology.gpus_of[machine])
+        listed = ", ".join(str(numbers[gpu]) for gpu in own[:_SHOWN])
+        more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+        words.append(("all GPUs" if whole else f"GPU {listed}{more}") + (f" of {machine}" if several else ""))
+    return ", ".join(words[:_SHOWN]) + (f" and of {len(words) - _SHOWN} more" if len(words) > _SHOWN else "")

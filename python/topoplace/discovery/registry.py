@@ -16,7 +16,7 @@ from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
 
 if TYPE_CHECKING:
-    from topoplace.discovery.in_use import InUse
+    from topoplace.discovery.in_use import GpuUse
     from topoplace.topology.fabric import Fabric
     from topoplace.topology.topology import Topology
 
@@ -53,8 +53,8 @@ class Format:
         """Return True if texts of this format can tell which GPUs are in use."""
         return hasattr(self._module(), "in_use")
 
-    def in_use(self, data: str | bytes) -> tuple[InUse, ...] | None:
-        """Return the GPUs that `data` shows in use; None if the format never tells. TopologyError names the fault."""
+    def in_use(self, data: str | bytes) -> tuple[GpuUse, ...] | None:
+        """Return what `data` says of the use of GPUs; None if the format never tells. TopologyError names the fault."""
         read = getattr(self._module(), "in_use", None)
         return None if read is None else read(data)
 
@@ -193,21 +193,32 @@ def format_of(data: str | bytes) -> Format:
 
 
 def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
-    """Return the GPUs of `topology` that `data`, a text of a format that tells, shows in use, ascending.
+    """Return the GPUs of `topology` that are not free by `data`, a text that tells which are in use, ascending.
 
-    A UserWarning names machines with GPUs in use that `topology` does not have.
+    A GPU is free if `data` shows it so. A UserWarning names those that are not shown in use, and not free, and machines
+    and GPUs in use that `topology` does not have.
 
     Raises:
         TopologyError: Names the fault, such as a text that tells only how many GPUs are in use.
     """
     from topoplace.discovery import in_use
 
-    form = format_of(data)
+    form = _format_of_use(data)
     found = form.in_use(data)
     if found is None:
         known = ", ".join(one.name for one in FORMATS if one.tells_use)
         raise TopologyError(f"{form.name} does not tell which GPUs are in use; these do: {known}")
     return in_use.gpus(found, topology)
+
+
+def _format_of_use(data: str | bytes) -> Format:
+    """Return the format of a text about the use of GPUs; TopologyError says what to give if none recognises it."""
+    try:
+        return format_of(data)
+    except TopologyError:
+        if (why := unread_tools.refusal_of_use(decode.decoded(data))) is None:
+            raise
+        raise TopologyError(why) from None
 
 
 def read(

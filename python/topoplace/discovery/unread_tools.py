@@ -23,6 +23,8 @@ _SIMULATE = "use it with `topoplace trace` and `topoplace simulate`"
 _NCCL_GRAPH = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH"
 _NCCL_FILE = "NCCL_TOPO_DUMP_FILE=FILE writes the topology of a machine"
 _NODES = "`kubectl get nodes -o yaml`"
+_USE = "give what `nvidia-smi`, `nvidia-smi -q` or `scontrol show node -d` prints, or the numbers by --busy"
+_USE_OF_OTHERS = "no text tells it yet for GPUs of this maker; give their numbers by --busy"
 
 
 def _run(program: str) -> str:
@@ -43,6 +45,8 @@ class Unread:
     remedy: str
     hides_formats: bool = False
     """Whether its texts look like a format that is read, so that it has to be tried before them."""
+    use: str = _USE
+    """What to give to tell which GPUs are in use."""
 
 
 def _gpus_only(name: str, pattern: str, remedy: str = _TOPO) -> Unread:
@@ -50,17 +54,24 @@ def _gpus_only(name: str, pattern: str, remedy: str = _TOPO) -> Unread:
     return Unread(name, pattern, "it does not tell how the GPUs are connected", remedy)
 
 
+def _of_amd(name: str, pattern: str, command: str) -> Unread:
+    """Return a tool of AMD that lists devices or their state; `command` prints how they are connected."""
+    lacks = "it does not tell how the GPUs are connected"
+    return Unread(name, pattern, lacks, f"give what `{command}` prints", use=_USE_OF_OTHERS)
+
+
 def _other_maker(name: str, pattern: str, command: str) -> Unread:
     """Return a tool of another maker, of whose texts the matrix that `command` prints is read, if any is."""
-    return Unread(
-        name, pattern, "it does not tell how the accelerators are connected", f"give what `{command}` prints"
-    )
+    lacks = "it does not tell how the accelerators are connected"
+    return Unread(name, pattern, lacks, f"give what `{command}` prints", use=_USE_OF_OTHERS)
 
 
 def _not_told(name: str, pattern: str) -> Unread:
     """Return a tool of another maker that has no text of which a matrix is read."""
     remedy = "give what `lstopo --of xml` prints, or the Kubernetes nodes, which count them"
-    return Unread(name, pattern, "it is about accelerators whose texts are not read", remedy)
+    return Unread(
+        name, pattern, "it is about accelerators whose texts are not read", remedy, use=_USE_OF_OTHERS
+    )
 
 
 def _no_gpus(name: str, pattern: str, remedy: str) -> Unread:
@@ -107,6 +118,7 @@ TOOLS = (
         r"^[ \t]*(?:LINK METRIC TABLE:|XGMI LINK STATUS)|\"(?:xgmi_metric|link_metrics)\"[ \t]*:",
         "it does not tell which GPUs its links join",
         "give what `amd-smi topology` prints, with or without --json",
+        use=_USE_OF_OTHERS,
     ),
     _no_gpus(
         "the message of nvidia-smi that the driver does not answer",
@@ -198,8 +210,8 @@ TOOLS = (
     _not_told("`cnmon` of Cambricon", _run("cnmon") + r"|^\|[ \t]*CNMON v"),
     _gpus_only("the statistics of `nvidia-smi dmon` or `pmon`", r"^#[ \t]*gpu[ \t]+(?:pwr|pid|sm|gtemp)\b"),
     _gpus_only(
-        "the table of `nvidia-smi --query-gpu`",
-        r"^(?:index|name|uuid|gpu_uuid|gpu_name|timestamp|pci\.bus_id|memory\.\w+|utilization\.\w+)"
+        "the table of `nvidia-smi --query-gpu` or `--query-compute-apps`",
+        r"^(?:pid|process_name|used_(?:gpu_)?memory|index|name|uuid|gpu_uuid|gpu_name|timestamp|pci\.bus_id|memory\.\w+|utilization\.\w+)"
         r"(?:, ?[\w.]+(?: \[[\w%]+\])?)+\r?$|^(?:\d+, )?(?:NVIDIA|Tesla|Quadro|GeForce)\b[^,\n]{0,60}, "
         r"|^(?:[^,\n]{1,60}, ){0,8}GPU-[0-9a-f]{8}-[0-9a-f-]{27}(?:, |\r?$)",
     ),
@@ -208,14 +220,12 @@ TOOLS = (
         _run("dcgmi")
         + r"|^#Entity\b|^\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information|^\|[ \t]*Topology Information",
     ),
-    _gpus_only(
+    _of_amd(
         "the table of devices of `rocm-smi`",
         _run("rocm-smi") + r"|^[ \t=]*ROCm System Management Interface|^[ \t=]*ROCM-SMI",
-        "give what `rocm-smi --showtopo` prints",
+        "rocm-smi --showtopo",
     ),
-    _gpus_only(
-        "the table of devices of `amd-smi`", _run("amd-smi|AMD-SMI"), "give what `amd-smi topology` prints"
-    ),
+    _of_amd("the table of devices of `amd-smi`", _run("amd-smi|AMD-SMI"), "amd-smi topology"),
     _gpus_only(
         "the first lines of p2pBandwidthLatencyTest",
         r"^\[?P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test",
@@ -271,11 +281,7 @@ TOOLS = (
         r"^[ \t]*nvbandwidth Version|^memcpy (?:CE|SM) [CG]PU\(row\)|^Running \w+_to_\w+_memcpy|\"nvbandwidth\"[ \t]*:",
         "what p2pBandwidthLatencyTest or `sendrecv_perf` of nccl-tests prints goes to --measured",
     ),
-    _gpus_only(
-        "what `amd-smi list`, `static` or `metric` prints",
-        r"^GPU: \d+[ \t\r]*$",
-        "give what `amd-smi topology` prints",
-    ),
+    _of_amd("what `amd-smi list`, `static` or `metric` prints", r"^GPU: \d+[ \t\r]*$", "amd-smi topology"),
     Unread(
         "an object of Kubernetes that is no node",
         rf"\A(?![\s\S]*\bkind\"?:[ \t]*\"?(?:{_READ_KINDS})\"?[ \t\r]*(?:[,}}]|$))[\s\S]{{0,400}}?"
@@ -305,20 +311,41 @@ _CELLS = re.compile(r"[^,\n]{1,200}(?:,[^,\n]{0,200}){2,}")
 
 def hidden_format(text: str) -> str | None:
     """Return why `text` is refused although it looks like a format that is read; None if it is not of such a tool."""
-    return _of_tools(text, hides_formats=True)
+    return None if (found := _tool(text, hides_formats=True)) is None else _without_topology(*found)
 
 
 def refusal(text: str) -> str | None:
     """Return what `text` is, what it lacks and what to give in its place; None if that is not known."""
-    return _of_tools(text, hides_formats=False) or _of_json(text) or _of_csv(text)
+    if (found := _tool(text, hides_formats=False)) is not None:
+        return _without_topology(*found)
+    return _of_json(text) or _of_csv(text)
 
 
-def _of_tools(text: str, *, hides_formats: bool) -> str | None:
+def refusal_of_use(text: str) -> str | None:
+    """Return what `text` is, and what to give to tell which GPUs are in use; None for JSON, and if it is not known."""
+    found = _tool(text, hides_formats=True) or _tool(text, hides_formats=False)
+    if found is not None:
+        return (
+            f"line {found[1]}: this is {found[0].name}, from which GPUs in use are not read; {found[0].use}"
+        )
+    if _of_json(text) or not text.strip():
+        return None
+    number, start = next((number, line) for number, line in decode.numbered_lines(text) if line.strip())
+    return (
+        f"line {number}: no known format begins with {_checks.shown(start.strip())}; for GPUs in use {_USE}"
+    )
+
+
+def _without_topology(tool: Unread, line: int) -> str:
+    return f"line {line}: this is {tool.name}: {tool.lacks}; {tool.remedy}"
+
+
+def _tool(text: str, *, hides_formats: bool) -> tuple[Unread, int] | None:
+    """Return the tool whose text it is, and the line that says so; None if it is not known."""
     head = text[:_HEAD]
     for tool, pattern in _COMPILED:
         if tool.hides_formats == hides_formats and (found := pattern.search(head)):
-            where = head.count("\n", 0, found.end()) + 1
-            return f"line {where}: this is {tool.name}: {tool.lacks}; {tool.remedy}"
+            return tool, head.count("\n", 0, found.end()) + 1
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from topoplace import TopologyError
+from topoplace import TopologyError, discovery
 from topoplace.discovery.nvidia import smi_query
 from topoplace.topology import compare
 
@@ -17,8 +17,8 @@ XML = (DATA / "smiquery-mig.xml").read_text("utf-8")
 CLIQUE = "00000000-0000-0000-0000-000000000000.0"
 
 
-def in_use(text: str) -> list[int]:
-    return [one.number for one in smi_query.in_use(text)]
+def in_use(text: str) -> list[int | None]:
+    return [one.number for one in smi_query.in_use(text) if one.taken]
 
 
 def test_gpus_of_one_fabric_meet_in_its_switches() -> None:
@@ -60,7 +60,7 @@ def test_slices_in_xml() -> None:
 
 def test_which_are_in_use() -> None:
     assert in_use(LOG) == [0]
-    assert in_use(XML) == [0]
+    assert discovery.busy_gpus(XML, tp.read(XML)) == (0,)
     assert in_use(LOG.replace(": C\n", ": G\n")) == []
     assert in_use(LOG.replace(": 0 MiB", ": 70000 MiB")) == [0, 1]
 

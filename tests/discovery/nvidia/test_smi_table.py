@@ -13,8 +13,8 @@ from topoplace.discovery.nvidia import smi_table
 TABLE = (Path(__file__).parents[2] / "data/smitable-2gpu.txt").read_text("utf-8")
 
 
-def in_use(text: str) -> list[int]:
-    return [one.number for one in smi_table.in_use(text)]
+def in_use(text: str) -> list[int | None]:
+    return [one.number for one in smi_table.in_use(text) if one.taken]
 
 
 def test_gpus() -> None:

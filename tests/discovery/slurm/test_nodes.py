@@ -25,8 +25,8 @@ cpu1       (null)            gpu:0                   idle
 """
 
 
-def held(text: str) -> list[tuple[str | None, int]]:
-    return [(one.machine, one.number) for one in nodes.in_use(text)]
+def held(text: str) -> list[tuple[str | None, int | None]]:
+    return [(one.machine, one.number) for one in nodes.in_use(text) if one.taken]
 
 
 def test_records_of_scontrol() -> None:

@@ -34,7 +34,7 @@ from topoplace.discovery.cluster_managers import (
 )
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
-from topoplace.discovery.in_use import InUse
+from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode
 from topoplace.discovery.text.yaml_tree import Fields
@@ -197,30 +197,40 @@ def _requested(node: NodeRecord) -> int:
     return node.count("requested", node_devices.resource_of(node)) or 0
 
 
-def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs of nodes all of whose GPUs are requested, as `kubectl describe nodes` shows.
+def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs of nodes, all or none of whose GPUs are requested, as `kubectl describe nodes` shows.
 
-    TopologyError names a node some of whose GPUs are requested: which they are is not given.
+    TopologyError names a node that gets pods and some of whose GPUs are requested: which they are is not given.
     """
-    found: list[InUse] = []
+    found: list[GpuUse] = []
     nodes = list(node_objects.read(decode.decoded(data, "nodes"), [], []))
     if not nodes:
         raise TopologyError("there is no node; give `kubectl describe nodes`")
     for node in nodes:
         used, total = _requested(node), sum(one.count for one in node_devices.of(node, None))
-        if total and not node.requested:
-            raise TopologyError(
-                f"{node.where}the text does not tell what pods request; give `kubectl describe nodes`"
-            )
-        ready, there = _ready_of(node)
-        if ready is not None and there is not None and used < ready < there:
-            raise TopologyError(
-                f"{node.where}{there - ready} of {there} GPUs cannot be given away, but not which; use --busy"
-            )
-        if 0 < used < total:
-            raise TopologyError(f"{node.where}pods request {used} of {total} GPUs, but not which; use --busy")
-        found += [InUse(node.name, place, by_place=True) for place in range(used)]
+        if not node.closed:
+            _refuse_unnamed(node, used, total)
+        why = f"its node gets no pods ({node.closed})" if node.closed else ""
+        found += [
+            GpuUse(node.name, place, by_place=True, taken=used >= total, fault=why)
+            for place in range(min(max(used, total), MAX_GPUS))
+        ]
     return tuple(found)
+
+
+def _refuse_unnamed(node: NodeRecord, used: int, total: int) -> None:
+    """Raise TopologyError if it is not given which of a node's GPUs are free."""
+    if total and not node.requested:
+        raise TopologyError(
+            f"{node.where}the text does not tell what pods request; give `kubectl describe nodes`"
+        )
+    ready, there = _ready_of(node)
+    if ready is not None and there is not None and used < ready < there:
+        raise TopologyError(
+            f"{node.where}{there - ready} of {there} GPUs cannot be given away, but not which; use --busy"
+        )
+    if 0 < used < total:
+        raise TopologyError(f"{node.where}pods request {used} of {total} GPUs, but not which; use --busy")
 
 
 # ---- machines --------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
-from topoplace.discovery.in_use import InUse
+from topoplace.discovery import in_use as uses
+from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.nvidia import gpu_line, mig, smi_health
 from topoplace.discovery.nvidia.smi_table import IDLE_MIB
 from topoplace.discovery.text import decode, xml_tree
@@ -92,6 +93,14 @@ class _Block:
         return any("C" in kind for kind in kinds) or (self.number("fbmemoryusage", "used") or 0) > IDLE_MIB
 
     @property
+    def tells_use(self) -> bool:
+        """Return True if its processes, or the memory that they use, are given."""
+        listed = (
+            "processes" in at[:-1] or (at[-1] == "processes" and value != "N/A") for at, value in self.values
+        )
+        return any(listed) or self.number("fbmemoryusage", "used") is not None
+
+    @property
     def healthy(self) -> bool:
         return not any(smi_health.faults(self.get))
 
@@ -161,12 +170,29 @@ def parse(
     return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=tuple(notes))
 
 
-def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that processes use, and those cut into MIG slices. TopologyError names the fault."""
-    blocks, _ = _blocks(decode.decoded(data, "the log"))
-    return tuple(
-        InUse(None, number, by_place=True) for number, one in enumerate(blocks) if one.in_use or one.is_cut
-    )
+def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs by all logs; those cut into MIG slices are in use. TopologyError names the fault."""
+    text = decode.decoded(data, "the log")
+    logs = [text] if _XML.search(text[:4096]) else _LOG.split(text)[1:] or [text]
+    return uses.of_samples([_uses(log) for log in logs])
+
+
+def _uses(log: str) -> list[GpuUse]:
+    """Return the use of the GPUs in one log; without numbers if some are not described, which may be between."""
+    blocks, attached, _ = _counted(log)
+    return [
+        GpuUse(
+            None,
+            None if attached > len(blocks) else number,
+            by_place=True,
+            taken=one.in_use or one.is_cut,
+            fault="; ".join(smi_health.faults(one.get)),
+            is_told=one.tells_use,
+            uuid=one.get("gpuuuid"),
+            bus_id=one.bus_id,
+        )
+        for number, one in enumerate(blocks)
+    ]
 
 
 # ---- the machine -----------------------------------------------------------------------------------------------
@@ -249,6 +275,19 @@ def _troubles(blocks: Sequence[_Block]) -> Iterator[str]:
 
 def _blocks(text: str) -> tuple[list[_Block], list[str]]:
     """Return the GPUs of the first log in `text`, and notes on what else there is."""
+    blocks, attached, num_logs = _counted(text)
+    notes = list[str]()
+    if attached > len(blocks):
+        notes.append(
+            f"{attached} GPUs are attached, and {len(blocks)} described: the others are missing here."
+        )
+    if num_logs > 1:
+        notes.append(f"The text has {num_logs} logs; the first is read.")
+    return blocks, notes
+
+
+def _counted(text: str) -> tuple[list[_Block], int, int]:
+    """Return the GPUs of the first log in `text`, the number of attached ones, and the number of logs."""
     xml = _XML.search(text[:4096]) is not None
     logs = [] if xml else _LOG.split(text)[1:]
     values = _of_xml(text) if xml else _of_text(logs[0] if logs else text)
@@ -266,14 +305,7 @@ def _blocks(text: str) -> tuple[list[_Block], list[str]]:
         raise TopologyError("the log describes no GPU; `nvidia-smi -L` says why")
     if len(blocks) > gpu_line.MAX_GPUS:
         raise TopologyError(f"more than {gpu_line.MAX_GPUS} GPUs")
-    notes = list[str]()
-    if attached > len(blocks):
-        notes.append(
-            f"{attached} GPUs are attached, and {len(blocks)} described: the others are missing here."
-        )
-    if len(logs) > 1:
-        notes.append(f"The text has {len(logs)} logs; the first is read.")
-    return blocks, notes
+    return blocks, attached, len(logs)
 
 
 _Values = list[tuple[tuple[str, ...], str]]

@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from topoplace import _checks
-from topoplace.discovery.in_use import InUse
+from topoplace.discovery import in_use as uses
+from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.nvidia import gpu_line, mig
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
@@ -42,6 +44,7 @@ _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
 _MIG_MODE = re.compile(r"\|\s*Enabled\*?\s*\|$")
 """The star is for a mode that comes with the next reset."""
 _MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
+_PROCESSES = re.compile(r"^[ \t]*\|[ \t]*(?:Compute processes|Processes):", re.MULTILINE)
 _NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
 _SEVERAL = 2
 """Fields with ERR! that mean more than a broken fan or sensor."""
@@ -141,10 +144,28 @@ def parse(
     return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=tuple(_notes(text, rows)))
 
 
-def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that processes use, and those cut into MIG slices. TopologyError names the fault."""
-    rows = _rows(decode.decoded(data, "the table"))
-    return tuple(InUse(None, row.number) for row in rows if row.in_use or row.is_cut)
+def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs by all tables; those cut into MIG slices are in use. TopologyError names the fault."""
+    text = decode.decoded(data, "the table")
+    starts = [0, *(match.start() for match in _RECOGNISED.finditer(text))][2:]
+    tables = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
+    return uses.of_samples([_uses(table) for table in tables])
+
+
+def _uses(table: str) -> list[GpuUse]:
+    lists_processes = _PROCESSES.search(table) is not None
+    return [_use(row, lists_processes) for row in _rows(table)]
+
+
+def _use(row: _Row, lists_processes: bool) -> GpuUse:
+    return GpuUse(
+        None,
+        row.number,
+        taken=row.in_use or row.is_cut,
+        fault="" if row.healthy else row.troubles(),
+        is_told=lists_processes or row.used_mib is not None,
+        bus_id=row.bus_id,
+    )
 
 
 def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from topoplace import _checks
-from topoplace.discovery.in_use import InUse
+from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import gres, node_states
 from topoplace.discovery.slurm.node_states import Meaning
@@ -127,8 +127,8 @@ def parse(
     return _cluster(nodes, machines, name, template is None)
 
 
-def in_use(data: str | bytes) -> tuple[InUse, ...]:
-    """Return the GPUs that jobs hold, by node and place on the node.
+def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
+    """Return the use of the GPUs, by node and place on the node; of those that jobs hold, if Gres is not given.
 
     Raises TopologyError naming the node if the text tells only how many they are.
     """
@@ -145,11 +145,8 @@ def _machine(
     node: _SlurmNode, template: Topology | None, gpu_model: str | None, pcie_gb_per_s: float
 ) -> Topology | None:
     kinds = list(_kinds(node))
-    total = sum(count for _, count, _ in kinds)
-    if not total:
+    if not (total := _total(node)):
         return None
-    if total > gres.MAX_GPUS:
-        raise TopologyError(f"{node.where}{total} GPUs are more than {gres.MAX_GPUS} on one node")
     unhealthy = _unhealthy(node, total)
     if template is not None:
         _checks.instance(template, Topology, "template", TopologyError)
@@ -169,6 +166,14 @@ def _machine(
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = [(u, v, unknown) for v in range(total) for u in range(v)]
     return with_host_paths(Topology(gpus, links, default=pcie_gb_per_s, name=gpus[0].model or "GPU"))
+
+
+def _total(node: _SlurmNode) -> int:
+    """Return the number of GPUs that Gres counts. TopologyError says that there are too many."""
+    total = sum(count for _, count, _ in _kinds(node))
+    if total > gres.MAX_GPUS:
+        raise TopologyError(f"{node.where}{total} GPUs are more than {gres.MAX_GPUS} on one node")
+    return total
 
 
 def _kinds(node: _SlurmNode) -> Iterator[tuple[str | None, int, int | None]]:
@@ -281,10 +286,22 @@ def _allocated_in_words(node: _SlurmNode) -> str:
 # ---- GPUs in use -----------------------------------------------------------------------------------------------
 
 
-def _held(node: _SlurmNode) -> Iterator[InUse]:
+def _held(node: _SlurmNode) -> Iterator[GpuUse]:
+    """Yield the use of a node's GPUs; without Gres, of those that jobs hold and of a node that starts nothing."""
     unlisted = node.used is None or (node.used in _NONE and node.allocated)
-    places = _all_or_none(node) if unlisted else _used(node, node.used or "")
-    return (InUse(node.name, place, by_place=True) for place in places)
+    held = set(_all_or_none(node) if unlisted else _used(node, node.used or ""))
+    closed = node.meanings.get(Meaning.CLOSED)
+    fault = f"Slurm starts nothing on its node ({closed})" if closed else f"GresDrain is {node.drained}"
+    if node.gres is None:
+        yield from (GpuUse(node.name, place, by_place=True, only_held=True) for place in sorted(held))
+        if closed:
+            yield GpuUse(node.name, None, taken=False, fault=fault, only_held=True)
+        return
+    total = _total(node)
+    unhealthy = _unhealthy(node, total)
+    for place in sorted(held.union(range(total))):
+        why = fault if place in unhealthy else ""
+        yield GpuUse(node.name, place, by_place=True, taken=place in held, fault=why)
 
 
 def _used(node: _SlurmNode, used: str) -> Iterator[int]:
@@ -299,7 +316,9 @@ def _used(node: _SlurmNode, used: str) -> Iterator[int]:
 
 def _all_or_none(node: _SlurmNode) -> range:
     """Return the places of all GPUs, or of none, if AllocTRES counts that many; else raise TopologyError."""
-    total = sum(count for _, count, _ in _kinds(node))
+    total = _total(node)
+    if Meaning.CLOSED in node.meanings and _allocated(node) < total:
+        return range(0)  # no job gets any of them
     if total and node.allocated is None:
         raise TopologyError(f"{node.where}the text does not tell which GPUs are in use; {_WHICH}")
     used = _allocated(node)
@@ -307,7 +326,7 @@ def _all_or_none(node: _SlurmNode) -> range:
         raise TopologyError(f"{node.where}{used} of {total} GPUs are in use; {_WHICH}")
     if used < total:
         _refuse_unnamed_shares(node)
-    return range(used)
+    return range(min(used, gres.MAX_GPUS))
 
 
 def _refuse_unnamed_shares(node: _SlurmNode) -> None:
@@ -346,7 +365,7 @@ def _places_of_type(node: _SlurmNode, kind: str | None) -> list[int]:
     return [place for place, one in enumerate(each) if kind in (None, one)]
 
 
-def _of_jobs(document: Fields) -> Iterator[InUse]:
+def _of_jobs(document: Fields) -> Iterator[GpuUse]:
     for job in yaml_tree.items(document, "jobs"):
         fields = yaml_tree.fields(job, "a job")
         where = f"job {_checks.shown(yaml_tree.scalar(fields, 'job_id'))}: "
