@@ -10,7 +10,8 @@ To change:
   `kubernetes`: `kubernetes/`.
 - A job from options: `job_options.py`; lists of GPUs: `gpu_list.py`; running jobs: `running_jobs.py`; files of jobs:
   `job_files.py`; simulations: `study.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
-- Options named in errors: `flags.py`; fields of a command's JSON: the command, and its schema in `docs/schemas/`.
+- Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
+  schema in `docs/schemas/`.
 - What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
 - Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
 """

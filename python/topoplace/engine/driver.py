@@ -109,7 +109,10 @@ class PolicyDriver(ABC):
         return view.request(job)
 
     def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> Any:
-        """Return what kept a job from starting, for `why_deferred`; it is kept for jobs of equal need."""
+        """Return what `why_deferred` needs to say why a job found no place; None by default.
+
+        It is asked for once for all jobs of equal `need_of`. least_utility: what a placement had to reach.
+        """
         return None
 
     def why_deferred(self, job: JobGraph, lack: Any) -> Refusal | None:

@@ -58,7 +58,7 @@ class ClusterView:
         return self.cluster.topology.derived(MachineClasses)
 
     def conditions(self, sight: Sight) -> Conditions:
-        """Return the conditions of the machines that a rule of this sight tells apart."""
+        """Return the machines' conditions as a rule of this sight sees them: machines that look the same share one."""
         known = self._conditions.get(sight)
         if known is None:
             known = self._conditions[sight] = Conditions(self.cluster, self.classes, sight)

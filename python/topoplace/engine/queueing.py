@@ -110,7 +110,7 @@ class BatchRule(Protocol):
         ...
 
     def free(self) -> tuple[int, Sequence[int]]:
-        """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
+        """Return the number of free GPUs, and the sums of `Hosts.free` by column: thousandths of CPUs, MB, drives."""
         ...
 
     def room(self, group: Hashable) -> int:

@@ -3,9 +3,9 @@
 To change:
 
 - A pattern: edges in `patterns.py`; its constructor and `PATTERNS` in `job_graph.py`.
-- What a job may require: `requirements.py`, `job_json.py`; whether jobs are interchangeable: `engine/request.py`; who
-  may serve it: `engine/admission.py`; who refuses it: `engine/requirements.py`; its check and test cases:
-  `testing/placements.py`, `testing/strategies.py`, `testing/default_cases.py`.
+- What a job may require: a field in `job_graph.py`, its check in `requirements.py`; whether jobs are interchangeable:
+  `engine/request.py`; who may serve it: `engine/admission.py`; who refuses it: `engine/requirements.py`; its check
+  and test cases: `testing/placements.py`, `testing/strategies.py`, `testing/default_cases.py`.
 - Slowdowns of pairs of jobs: measured `performance_profile.py` (as text `profile_text.py`), predicted
   `interference_model.py`.
 - A job's graph from NCCL's log: `nccl_log.py`.

@@ -162,7 +162,7 @@ def _level(key: str) -> tuple[str, tuple[int, int]] | None:
 
 
 def is_topology(one: Fields) -> bool:
-    """Return True for a Topology object of Kueue or KAI."""
+    """Return True for an object of kind Topology, as Kueue and KAI have; its group is not checked."""
     return yaml_tree.scalar(one, "kind") == "Topology"
 
 

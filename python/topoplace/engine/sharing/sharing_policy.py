@@ -141,7 +141,7 @@ class SharingPolicy(MachinePolicy):
         return RankedForJob(self.conditions(view), request.whole_job, keys, choose, keeps_choices=kept)
 
     def conditions(self, view: ClusterView) -> Conditions:
-        """Return the conditions of machines that the rule tells apart."""
+        """Return the machines' conditions as this rule sees them: machines it cannot tell apart have the same one."""
         return view.conditions(
             Sight(jobs=self.sees_jobs, gpu_use=self.sees_gpu_use, shares=True, cpus=self.sees_cpus)
         )

@@ -1,4 +1,4 @@
-"""topoplace inside Kubernetes: a device plugin on the nodes.
+"""topoplace inside Kubernetes: a scheduler with claims, an extender of its scheduler, a device plugin on nodes.
 
 To change:
 

@@ -2,5 +2,6 @@
 
 To change:
 
-- Postponing: `topo_aware.py`; costs and memory bandwidth: `costs.py`; Algorithm 3 to the letter: `bipartition.py`.
+- Postponing, and the order of machines: `topo_aware.py`; costs and memory bandwidth: `costs.py`; Algorithm 3 to the
+  letter: `bipartition.py`.
 """
