@@ -1,7 +1,7 @@
 """What a tool's text says of the use of GPUs, and which GPUs of a topology are not free by it.
 
-A GPU is free if the text shows it so: one that is in use, that no job can have, or of which the text says nothing is
-not. UUIDs tell which GPU is which where both sides have them; machines and numbers tell it elsewhere.
+A GPU is free only if the text shows it free. One that is in use, that no job can have, or that the text does not
+mention is not. GPUs are matched by UUID if both sides have UUIDs, else by machine and number.
 """
 
 from __future__ import annotations

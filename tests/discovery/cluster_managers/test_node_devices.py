@@ -69,6 +69,12 @@ def test_a_node_without_allocatable_gpus_is_closed() -> None:
     assert "Nodes that can give away no GPU now, and are closed: n1 (0 of 8)." in found.notes
 
 
+def test_the_gpus_of_such_a_node_are_not_free_on_another_topology() -> None:
+    fresh = tp.Topology.from_links(4, [], machines=["n1"] * 4)
+    with pytest.warns(UserWarning, match=r"GPU 0, 1, 2, 3: its node gets no pods \(allocatable: 0\)"):
+        assert discovery.busy_gpus(DESCRIBED.format(ready=0, used=0), fresh) == (0, 1, 2, 3)
+
+
 DESCRIBED = """\
 Name:               n1
 Labels:             nvidia.com/gpu.count=4

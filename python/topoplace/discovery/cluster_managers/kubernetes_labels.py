@@ -187,6 +187,11 @@ def _ready_of(node: NodeRecord) -> tuple[int | None, int | None]:
     return node.count("allocatable", key), node.count("capacity", key)
 
 
+def _closed_by(node: NodeRecord) -> str:
+    """Return why no new pod gets a GPU of the node; "" if one may."""
+    return node.closed or ("allocatable: 0" if _ready_of(node)[0] == 0 else "")
+
+
 def _replicas(node: NodeRecord) -> int:
     """Return how many pods share each GPU of a node."""
     keys = (f"{GPU}.replicas", "cloud.google.com/gke-max-shared-clients-per-gpu")
@@ -208,9 +213,10 @@ def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
         raise TopologyError("there is no node; give `kubectl describe nodes`")
     for node in nodes:
         used, total = _requested(node), sum(one.count for one in node_devices.of(node, None))
-        if not node.closed:
+        closed = _closed_by(node)
+        if not closed:
             _refuse_unnamed(node, used, total)
-        why = f"its node gets no pods ({node.closed})" if node.closed else ""
+        why = f"its node gets no pods ({closed})" if closed else ""
         found += [
             GpuUse(node.name, place, by_place=True, taken=used >= total, fault=why)
             for place in range(min(max(used, total), MAX_GPUS))
@@ -268,7 +274,7 @@ class _Templates:
         The GPUs of a node that gets no pods are unhealthy.
         """
         machine = self._of_open(node)
-        if machine is None or not (node.closed or _ready_of(node)[0] == 0):
+        if machine is None or not _closed_by(node):
             return machine
         if machine not in self._closed:
             self._closed[machine] = machine.with_unhealthy(range(machine.num_gpus))
@@ -424,7 +430,7 @@ def _network(
 
 
 def _states(nodes: Sequence[NodeRecord]) -> Iterator[str]:
-    """Yield notes on what the text tells of the state of the nodes of a network, which marks none."""
+    """Yield notes on the state of nodes, for a network, in which none of them can be marked."""
     if closed := _named_closed(nodes):
         yield f"Nodes that get no pods, which a network does not mark: {closed}."
     yield from node_state.notes(nodes)
