@@ -145,11 +145,7 @@ def one_machine(topology: Topology, gpus: Collection[int]) -> tuple[Topology, Se
         raise ValueError(
             f"gpus are on several machines ({names}, ...); only those of one machine can be rated"
         )
-    if topology.fabric is not None:
-        machine = topology.templates[topology.template_of[machines[0]]]
-    else:
-        machine = topology.machine(topology.machine_names[machines[0]])
-    return machine, [topology.local_index[gpu] for gpu in numbers]
+    return topology.template(machines[0]), [topology.local_index[gpu] for gpu in numbers]
 
 
 def _prepare(topology: Topology, rates: Rates) -> Prepared:

@@ -252,7 +252,7 @@ def _inner_hosts(label: str, part: Topology) -> list[_Host]:
     return [
         _Host(
             f"{label}/{machine}",
-            part.machine(machine) if tiling is None else tiling.templates[tiling.template_of[i]],
+            part.machine(machine) if tiling is None else tiling.template(i),
             {level.name: f"{label}/{domain}" for level in levels if (domain := level.domains[i]) is not None},
         )
         for i, machine in enumerate(part.machine_names)

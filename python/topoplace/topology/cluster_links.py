@@ -56,8 +56,7 @@ class ClusterLinks:
         i, first = self._machine_at(u), self._tiling.offsets[self._machine_at(u)]
         if i != self._machine_at(v):
             return self._network
-        template = self._tiling.templates[self._tiling.template_of[i]]
-        return template.pairs.default_link(u - first, v - first)
+        return self._tiling.template(i).pairs.default_link(u - first, v - first)
 
     def distance(self, u: int, v: int) -> float:
         """Return the distance between GPUs u and v.

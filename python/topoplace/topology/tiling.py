@@ -59,6 +59,10 @@ class Tiling:
         known = tuple(uuids) or tuple(uuids_of_object[id(machine)] for machine in machines)
         return cls(tuple(number_of_content), template_of, fabric, known if any(known) else ())
 
+    def template(self, machine: int) -> Topology:
+        """Return the template of a machine, given by number."""
+        return self.templates[self.template_of[machine]]
+
     def changed(
         self, change: Callable[[Topology], Topology], levels: Sequence[Level] | None = None
     ) -> Tiling:
@@ -69,22 +73,19 @@ class Tiling:
 
     def with_machines(self, changed: dict[int, Topology]) -> Tiling:
         """Return the same machines but for those in `changed`, which are given by number."""
-        machines = [
-            changed.get(machine, self.templates[template])
-            for machine, template in enumerate(self.template_of)
-        ]
+        machines = [changed.get(machine, self.template(machine)) for machine in range(len(self.template_of))]
         return self.of(machines, self.fabric, self.uuids)
 
     def part(self, machines: Sequence[int]) -> Tiling:
         """Return the given machines, in this order, with the levels that join them."""
-        chosen = [self.templates[self.template_of[machine]] for machine in machines]
+        chosen = [self.template(machine) for machine in machines]
         uuids = [self.uuids[machine] for machine in machines] if self.uuids else ()
         return self.of(chosen, self.fabric.part(machines), uuids)
 
     def machine(self, number: int) -> Topology:
         """Return a machine under its name, with its GPUs' UUIDs."""
         uuids = self.uuids[number] if self.uuids else ()
-        template = self.templates[self.template_of[number]]
+        template = self.template(number)
         return as_machine(template, self.fabric.machines[number], uuids or (None,) * template.num_gpus)
 
     @cached_property

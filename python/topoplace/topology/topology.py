@@ -356,7 +356,7 @@ class Topology:
         if _checks.text(name, "name", TopologyError) not in self.gpus_of:
             raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")
         if self.tiling is not None:
-            return self.tiling.machine(self.machine_names.index(name))
+            return self.tiling.machine(int(self.machine_of[self.gpus_of[name][0]]))
         return self if self.num_machines == 1 else self._cut_out(name)
 
     def template(self, machine: int) -> Topology:
@@ -365,7 +365,7 @@ class Topology:
         Equal machines of a cluster share it.
         """
         if self.tiling is not None:
-            return self.tiling.templates[self.tiling.template_of[machine]]
+            return self.tiling.template(machine)
         if machine not in self._machines:
             self._machines[machine] = self.machine(self.machine_names[machine])
         return self._machines[machine]
@@ -395,11 +395,10 @@ class Topology:
         Raises:
             TopologyError: For a number that is not a GPU's.
         """
-        broken: dict[int, set[int]] = {}
-        for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
-            gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
-            part = self._part_at(gpu)
-            broken.setdefault(part, set()).add(gpu - self._offsets[part])
+        broken = self._by_part(
+            _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
+            for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
+        )
         changed = {part: self.templates[self.template_of[part]]._marked(own) for part, own in broken.items()}
         if self.tiling is not None:
             return replace(self, tiling=self.tiling.with_machines(changed))
@@ -429,10 +428,9 @@ class Topology:
         """
         if not self.partitioned_gpus:
             return True
-        by_part: dict[int, set[int]] = {} if self.tiling else {0: set()}
-        for gpu in gpus:
-            part = self._part_at(gpu)
-            by_part.setdefault(part, set()).add(gpu - self._offsets[part])
+        by_part = self._by_part(gpus)
+        if self.tiling is None:
+            by_part.setdefault(0, set())
         return all(
             not (allowed := self.templates[self.template_of[part]]._partition_set)
             or frozenset(own) in allowed
@@ -609,8 +607,13 @@ class Topology:
             _checks.integer(v, "v", TopologyError, low=0, high=high),
         )
 
-    def _part_at(self, gpu: int) -> int:
-        return bisect_right(self._offsets, gpu) - 1
+    def _by_part(self, gpus: Iterable[int]) -> dict[int, set[int]]:
+        """Return the GPUs of each part that has some, by their numbers there."""
+        found: dict[int, set[int]] = {}
+        for gpu in gpus:
+            part = bisect_right(self._offsets, gpu) - 1
+            found.setdefault(part, set()).add(gpu - self._offsets[part])
+        return found
 
     def _numbered(self, key: Callable[[Gpu], Hashable]) -> NDArray[np.int32]:
         """Return (n,) int32, read-only: the GPUs' keys as numbers from 0, in the order of each key's first GPU.
