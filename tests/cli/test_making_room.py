@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_line import Call
+from topoplace import moving
+from topoplace.cli import running_jobs
 from topoplace.cli.commands import make_room
 from topoplace.moving import MoveCosts
 
@@ -56,6 +60,11 @@ def test_costs_are_those_of_the_options_and_the_file(call: Call) -> None:
 def test_costs_have_the_defaults_of_move_costs() -> None:
     defaults = {field.name: field.default for field in fields(MoveCosts) if field.name != "factors"}
     assert {name: default for name, (_, _, default) in make_room.COSTS.items()} == defaults
+
+
+@pytest.mark.parametrize("function", [moving.make_room, moving.defragment])
+def test_the_time_limit_has_the_default_of_the_library(function: Any) -> None:
+    assert inspect.signature(function).parameters["timeout"].default == running_jobs.TIMEOUT_S
 
 
 def test_defragment_says_what_fits_before_and_after(call: Call) -> None:

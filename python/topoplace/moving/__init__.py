@@ -2,8 +2,8 @@
 
 To change:
 
-- Arguments and results: `room.py`, `rearrangement.py`, `defragmentation.py`; a policy that moves jobs:
-  `making_room.py`.
+- Arguments and results: `room.py`, `rearrangement.py`, `defragmentation.py` (a default that the command line shows,
+  also in `cli/running_jobs.py`); a policy that moves jobs: `making_room.py`.
 - Which jobs may leave, and what that gains: `movers.py`; what is missing on which machine: `shortages.py`; costs:
   `move_costs.py`.
 - Whether the job fits then, and where others go: `attempts.py`; with a minimum bandwidth: `least_bandwidth.py`.
