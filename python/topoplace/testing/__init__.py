@@ -6,9 +6,9 @@ finds the best placement of a small job by brute force. `topoplace.testing.strat
 
 To change:
 
-- What `check_policy` checks: over all cases `invariants.py`; answers and plans `decisions.py`; one placement
-  `placements.py`; claims of proofs `reference.py`; another hash seed `second_process.py`. Then add a faulty policy
-  for the clause to `tests/support/policy_mutants.py`.
+- What `check_policy` checks: over all cases `invariants.py`; answers and plans, and that they are the same again
+  (determinism), `decisions.py`; one placement `placements.py`; claims of proofs `reference.py`; another hash seed
+  `second_process.py`. Then add a faulty policy for the clause to `tests/support/policy_mutants.py`.
 """
 
 from __future__ import annotations

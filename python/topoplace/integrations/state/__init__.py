@@ -6,9 +6,10 @@ and for MIG slices what the journal does for jobs. Nothing here knows any partic
 
 To change:
 
-- The stages of a decision, and what an entry says that a job holds: `entry.py`; tables of the file: `schema.py`; what
-  the scheduler says against it: `reconciliation.py`, `recording.py`; what is drained and held, and how idle GPUs are
-  sliced: `service.py`.
+- The stages of a decision, and what an entry says that a job holds: `entry.py`. The columns of the file are in
+  `schema.py`, the JSON inside them in `entry.py`.
+- What the scheduler says against it: `reconciliation.py`, `recording.py`; what is drained and held, and how idle GPUs
+  are sliced: `service.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ The page has the policies side by side, what happened over time on which machine
 
 To change:
 
-- Values: `contents.py`; elements, style, script: `page.html`, `page.css`, `page.js` in this folder.
+- Values: `contents.py`; frame and headings: `page.html`; style: `page.css`; all that is drawn (charts, legend, tables):
+  `page.js`.
 """
 
 from __future__ import annotations

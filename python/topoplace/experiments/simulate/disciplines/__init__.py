@@ -4,4 +4,5 @@ To change:
 
 - Options: `discipline.py`; who starts: `discipline_queue.py`; who is expected when: `reservations.py`,
   `busy_times.py`.
+- Fair order and quotas of groups: `group_shares.py`.
 """
