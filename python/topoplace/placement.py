@@ -178,8 +178,8 @@ class Placement:
     ) -> Environment | dict[str, Environment]:
         """Return the environment variables that make device i of a process the GPU of task i.
 
-        They are CUDA_VISIBLE_DEVICES, or those of another maker: ROCR_VISIBLE_DEVICES (AMD), TPU_VISIBLE_CHIPS,
-        ZE_AFFINITY_MASK (Intel), HABANA_VISIBLE_DEVICES (Gaudi, read by its container runtime),
+        The variables are CUDA_VISIBLE_DEVICES, or those of another maker: ROCR_VISIBLE_DEVICES (AMD),
+        TPU_VISIBLE_CHIPS, ZE_AFFINITY_MASK (Intel), HABANA_VISIBLE_DEVICES (Gaudi, read by its container runtime),
         ASCEND_RT_VISIBLE_DEVICES (always ascending), HIP_VISIBLE_DEVICES (Hygon), MUSA_VISIBLE_DEVICES (Moore Threads),
         MLU_VISIBLE_DEVICES (Cambricon). There are none for Neuron, whose variable numbers cores, for an unknown maker,
         and for devices of several makers.
@@ -188,20 +188,18 @@ class Placement:
         task on that machine. A GPU is named by its number on its own machine. If the topology has one machine or a
         fabric, this is the number in a name such as "GPU3" or "nvidia3"; otherwise, it is the GPU's position. If a
         machine's tasks use a MIG slice, or a GPU that a pool lends from another machine, all their GPUs are named by
-        UUID; AllocationError if one is unknown.
-
-        The keys are (GPU, start).
+        UUID.
 
         Args:
-            servers: Required for remote GPUs, which are not visible to CUDA and get no device number. For each machine
-                whose tasks use remote GPUs, this function gets all devices of these tasks and returns further
+            servers: A function, required for remote GPUs, which are not visible to CUDA and get no device number. For
+                each machine whose tasks use remote GPUs, it gets all devices of these tasks and returns further
                 variables.
-            devices: Required for a placement with `slices`, which states where they are, not their UUIDs: `nvidia-smi
-                -L` lists these once the slices are cut.
+            devices: The UUID of each MIG slice by (GPU, start), required for a placement with `slices`, which states
+                where the slices are and not their UUIDs: `nvidia-smi -L` lists these once the slices are cut.
 
         Raises:
-            AllocationError: If it is missing or its result is not an environment.
-            AllocationError: Names one that is missing.
+            AllocationError: If `servers` is missing or its result is not an environment, if `devices` lacks a slice, or
+                if the UUID of a GPU is unknown where GPUs are named by UUID.
         """
         from topoplace import launch
 

@@ -64,7 +64,7 @@ def this_host(otherwise: str) -> Topology:
 def machines(arguments: argparse.Namespace) -> tuple[Topology, GivenHosts]:
     """Return the topology that TOPO names, and the CPUs and memory of its machines.
 
-    These are those of --cpus and --memory-gb, else those in the file (nodes of a trace), else unlimited.
+    CPUs and memory are those of --cpus and --memory-gb, else those in the file (nodes of a trace), else unlimited.
     """
     from topoplace import discovery
     from topoplace.discovery.research import trace_nodes

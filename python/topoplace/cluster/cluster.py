@@ -86,7 +86,7 @@ class Cluster:
 
     @property
     def native(self) -> ClusterState:
-        """Return the native state; for tables of the engine that follow it."""
+        """Return the state of the GPUs as C++ keeps it; tables of the engine ask it what has changed."""
         return self._state
 
     @property

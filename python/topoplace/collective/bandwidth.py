@@ -167,7 +167,7 @@ def broadcast_bandwidth(
 def library_of(topology: Topology) -> str:
     """Return the library that joins these accelerators in collective operations: such as "NCCL" or "RCCL".
 
-    It is "another library" for accelerators of Neuron and of unknown makers.
+    Accelerators of Neuron and of unknown makers have "another library".
     The figures of this package are those of NCCL's plan, also where another library runs.
     """
     return _LIBRARY_OF.get(maker_of(topology, 0), "another library")

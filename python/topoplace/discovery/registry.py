@@ -238,7 +238,7 @@ def read(
         A Topology.
 
     Raises:
-        TopologyError: With line and reason.
+        TopologyError: Names the line that cannot be read, and the reason.
     """
     for key in options:
         if not any(key in found.options for found in FORMATS):

@@ -155,8 +155,8 @@ def joined_gpu_sets_among(
 def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
     """Return True if the sets of `candidate_gpu_sets` contain every legal choice, so that the best can be proven.
 
-    They do not for `anti_affinity`, nor for partitions on several machines, which are joined only where none fits. GPUs
-    left out for lack of CPUs or memory do not count.
+    The sets lack choices for `anti_affinity`, and for partitions on several machines, which are joined only where none
+    fits. GPUs left out for lack of CPUs or memory do not count.
     """
     joined = topology.num_machines > 1 and not job.single_machine and bool(topology.partitioned_gpus)
     return not (job.anti_affinity or joined)

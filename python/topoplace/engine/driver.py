@@ -52,7 +52,7 @@ class PolicyDriver(ABC):
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement | Refusal]:
         """Yield placements on different GPU sets, best first: that of `find`, if there is one, then others.
 
-        A refusal ends them. effort: the work that all candidates after the first may take.
+        A refusal ends the candidates. effort: the work that all of them after the first may take.
         """
 
     @abstractmethod
@@ -111,7 +111,7 @@ class PolicyDriver(ABC):
     def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> Any:
         """Return what `why_deferred` needs to say why a job found no place; None by default.
 
-        It is asked for once for all jobs of equal `need_of`. least_utility: what a placement had to reach.
+        The policy is asked once for all jobs of equal `need_of`. least_utility: what a placement had to reach.
         """
         return None
 
@@ -285,7 +285,11 @@ class Failures:
         self._failed, self._fresh = {}, {}
 
     def find(self, need: Hashable, least_utility: float) -> Failure | None:
-        """Return how the need failed, or would have, for jobs that ask for no more utility; or None."""
+        """Return the known failure of a search for this need and this least utility; None if no failure is known.
+
+        A search that failed also fails for the same need with more utility, in the same walk. A failure of the walk
+        before counts if the cluster has not changed since.
+        """
         for known in self._failed.get(need, ()):
             if least_utility >= known.least_utility:
                 return known

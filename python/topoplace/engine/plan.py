@@ -100,7 +100,7 @@ class Explanation:
         """Convert the explanation to a dictionary that JSON can represent; docs/schemas/place.json describes it.
 
         Args:
-            topology: That of the cluster.
+            topology: The topology of the cluster.
 
         Raises:
             AllocationError: If GPUs that a pool lends have no UUID, see `Placement.env`.

@@ -42,7 +42,7 @@ class FinishedRun:
         application: The name in `JobGraph.profile`; None for a job without one.
 
     Raises:
-        ValueError: Unless both are finite and in this order.
+        ValueError: Unless `start` and `end` are finite and in this order.
     """
 
     job_id: str

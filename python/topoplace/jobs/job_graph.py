@@ -185,7 +185,7 @@ class JobGraph:
         """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources.
 
         Raises:
-            JobGraphError: If it needs neither.
+            JobGraphError: If neither `cpus` nor `memory_gb` is above 0.
         """
         return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
 

@@ -70,8 +70,8 @@ class FlowNetwork:
         All arguments have shape (k,).
 
         Args:
-            tail: Nodes that each arc leaves and enters.
-            head: Nodes that each arc leaves and enters.
+            tail: The node that each arc leaves.
+            head: The node that each arc enters.
             cost: Cost per unit of flow.
         """
         return self._kept.add_arcs(

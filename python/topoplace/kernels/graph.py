@@ -108,7 +108,7 @@ class Graph(_core.Graph):
 
         Raises:
             SearchTimeoutError: If `timeout` seconds are too short.
-            ValueError: Above 4,096 vertices.
+            ValueError: If there are more than 4,096 vertices.
         """
         count = self.automorphisms_within(seconds(timeout))
         if count is None:

@@ -139,7 +139,7 @@ def enumerate_subgraphs(
         limit: Maximum number of rows; None for all.
 
     Raises:
-        SearchTimeoutError: With the rows so far if `timeout` seconds are too short.
+        SearchTimeoutError: If `timeout` seconds are too short; its `partial` has the rows so far.
         ValueError: On bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
@@ -163,8 +163,8 @@ def count_subgraphs(
     """Count the rows that `enumerate_subgraphs` would return for the same arguments, without creating them.
 
     Raises:
-        SearchTimeoutError: With the count so far if `timeout` seconds are too short.
-        OverflowError: Above 2**63 - 2.
+        SearchTimeoutError: If `timeout` seconds are too short; its `partial` has the count so far.
+        OverflowError: If there are more than 2**63 - 2 rows.
         ValueError: On bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
@@ -218,7 +218,7 @@ def best_subgraph(
 
     Raises:
         ValueError: On bad input.
-        SearchTimeoutError: If none was found by then.
+        SearchTimeoutError: If a limit ends the search before any embedding is found.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)

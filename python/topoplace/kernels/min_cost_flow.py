@@ -63,7 +63,7 @@ class FlowSolution:
     __slots__ = ("_answer", "_network")
 
     def __init__(self, answer: _core.FlowAnswer, network: Origin | tuple[Any, ...]) -> None:
-        """`network`: the arguments of the kernel as a tuple, or where they come from.
+        """Keep the answer, and the network: the arguments of the kernel as a tuple, or where they come from.
 
         Columns(...) takes a tenth of the time in which a small network is solved.
         """
@@ -83,7 +83,7 @@ class FlowSolution:
     def potential(self) -> Units:
         """Return the dual price of each node, shape (n,).
 
-        Adding a constant to all changes nothing, unless demands exceed supplies.
+        Adding a constant to all prices changes nothing, unless demands exceed supplies.
         """
         return self._answer.potential
 
@@ -130,8 +130,8 @@ class FlowSolution:
         conversion are not copied, so the check reads their current values.
 
         Raises:
-            ValueError: If these no longer describe a network, or if the solution is of a `FlowNetwork` that has changed
-                since.
+            ValueError: If arrays that were not copied no longer describe a network, or if the solution is of a
+                `FlowNetwork` that has changed since.
         """
         origin = self._network
         network = Columns(*origin) if isinstance(origin, tuple) else origin.columns()
@@ -169,7 +169,7 @@ def min_cost_flow(
     the network is infeasible.
 
     All methods find the same cost. If several flows are optimal, each method is deterministic, but methods may return
-    different flows. At either limit the status is "timeout".
+    different flows. At the limit `timeout` or `max_nodes`, the status is "timeout".
 
     Do not change the arrays during the call.
 

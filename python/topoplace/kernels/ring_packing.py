@@ -42,8 +42,8 @@ class RingNetwork(_core.RingNetwork):
         """Build the network; ValueError names what is out of range.
 
         Args:
-            capacities: Of each link, integers in 0..2**40.
-            routes: Of several for a pair, the first counts whose relay is chosen.
+            capacities: The capacity of each link, integers in 0..2**40.
+            routes: Of several routes for a pair, the first counts whose relay is chosen.
             cuts: (terminals, links) such that every route from one of these terminals to any other uses one of the
                 links; they only make searches faster.
         """
@@ -113,7 +113,7 @@ class ChannelRules(_core.ChannelRules):
         """Store the rules; ValueError names what is out of range.
 
         Args:
-            rates: Those that a ring may have, descending.
+            rates: The rates that a ring may have, descending.
             slowest: Slower rates are tried as long as they are more than this share of the best one so far.
             split_rate: Rings of at least this rate become twice as many of half the rate, unless there are more than
                 `whole_count` of them at less than `whole_rate`.
@@ -155,7 +155,7 @@ def pack_rings(
     `max_nodes` steps the best packing so far is returned with a valid `bound`.
 
     Args:
-        level: Routes above it are not used.
+        level: Routes above this level are not used.
         equal: All rings must be the same one.
 
     Raises:
@@ -177,7 +177,8 @@ def pack_rings(
 def best_channels(network: RingNetwork, chosen: Iterable[int], rules: ChannelRules) -> Channels:
     """Return rings of the rate and level that carry the most together, as `rules` look for them.
 
-    From the fastest rate down, and for each from the nearest level up to the one at which anything was found.
+    The search goes from the fastest rate down, and for each rate from the nearest level up to the one at which anything
+    was found.
 
     Raises:
         ValueError: On bad input.

@@ -32,12 +32,12 @@ def torus(
 
     Args:
         shape: Chips along each dimension.
-        gb_per_s: Of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
+        gb_per_s: Bandwidth of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
         wrap: If True, each dimension of three or more chips closes to a ring.
         host: How many chips of one machine there are along each dimension; 2 x 2 x 1 for TPU v4.
 
     Raises:
-        TopologyError: Naming the argument.
+        TopologyError: Names a wrong argument.
     """
     sizes = _sizes(shape, "shape")
     count = math.prod(sizes)

@@ -14,10 +14,11 @@ from topoplace import _checks
 class MoveCosts:
     """The costs of moving and of pre-empting a job, in any unit: an amount per job and an amount per GPU it holds.
 
-    A fraction of a GPU counts as such. Infinite amounts forbid it: `MoveCosts(preempt=math.inf)` only moves jobs.
+    A fraction of a GPU counts as such. An infinite amount forbids what it is for: with `MoveCosts(preempt=math.inf)`,
+    jobs only move.
 
     Raises:
-        ValueError: Names a negative amount, or one that is no number.
+        ValueError: Names an amount that is negative or no number.
     """
 
     move: float = 0.0

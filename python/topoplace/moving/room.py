@@ -64,7 +64,7 @@ def make_room(
 
     Args:
         movable: Ids of the jobs that may be moved or pre-empted, None for all.
-        cost: What that costs, `MoveCosts()` by default.
+        cost: What moving and pre-empting a job costs, `MoveCosts()` by default.
         policy: Places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
             below the `min_utility` of the job, or of a job that moves.
         min_bandwidth: Least bandwidth in GB/s of the slowest link between two tasks of the job; the job is then placed
@@ -74,7 +74,8 @@ def make_room(
 
     Raises:
         ValueError: Names a wrong argument, such as a job that asks for a slice.
-        AllocationError: Names an id in `movable` that is no running job or stays, or a `job_id` that is a running job.
+        AllocationError: Names an id in `movable` that is no running job or is in MIG slices, or a `job_id` that is a
+            running job.
     """
     timeout = _checks.positive(timeout, "timeout", ValueError)
     start = time.monotonic()

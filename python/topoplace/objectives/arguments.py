@@ -12,9 +12,9 @@ from topoplace.topology.topology import Topology
 
 
 def edges_between(edges: Any, num_tasks: int) -> tuple[tuple[int, int, float], ...]:
-    """Return `edges` as a tuple if they are (a, b, weight) with different tasks and a weight above 0.
+    """Return `edges` as a tuple; ValueError unless each is (a, b, weight) with different tasks and a weight above 0.
 
-    Otherwise ValueError. num_tasks: tasks are 0..num_tasks - 1.
+    num_tasks: the tasks are 0..num_tasks - 1.
     """
     listed = _checks.sequence(edges, "edges", ValueError)
     for i, edge in enumerate(listed):

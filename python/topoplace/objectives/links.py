@@ -354,12 +354,12 @@ def scores_from(
 ) -> dict[str, float]:
     """Return the same scores as `link_scores`, computed from tables instead of a topology.
 
-    Both must contain every pair that an edge uses.
+    `bandwidth` and `classes` must contain every pair that an edge uses.
 
     Args:
         bandwidth: GB/s of GPU pairs.
         classes: Link classes 0..2 of GPU pairs.
-        model: By default that with MAPA's coefficients.
+        model: The model of effective bandwidth, by default that with MAPA's coefficients.
 
     Raises:
         ValueError: Names an argument of another form, or the pair of GPUs without an entry.

@@ -91,7 +91,7 @@ class Costs(NamedTuple):
         The result is always 0 if `worst` is 1.
 
         Args:
-            ratio: `suffered` or `shared`.
+            ratio: The ratio to scale, `suffered` or `shared`.
         """
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 

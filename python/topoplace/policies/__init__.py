@@ -186,8 +186,8 @@ def names(*, sharing: bool | None = None) -> tuple[str, ...]:
     """Return the names of all built-in policies, as accepted by `get`.
 
     Args:
-        sharing: True for those that let jobs share GPUs, which fill clusters and look at no links; False for the
-            others.
+        sharing: True for the policies that let jobs share GPUs, which fill clusters and look at no links; False for
+            the other policies; None for all.
     """
     wanted = (True, False) if sharing is None else (sharing,)
     return tuple(name for name in _POLICIES if (name in _SHARING) in wanted)
@@ -197,12 +197,12 @@ def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
     Args:
-        name: Of a built-in policy, of one that an installed package offers (`installed.names`), or
+        name: The name of a built-in policy, of one that an installed package offers (`installed.names`), or
             `package.module:Class` for a class of your own in a module that Python finds.
 
     Raises:
-        ValueError: For an unknown name suggests those that contain it or are similar, or lists all if there are none.
-        ValueError: Also for an unknown option or a value that the class does not accept.
+        ValueError: For an unknown name; the message suggests names that contain it or are similar, or else lists all.
+            Also for an unknown option, or a value that the class does not accept.
     """
     own = _checks.text(name, "name", ValueError) not in _POLICIES
     policy: Callable[..., Policy] | None = None if own else __getattr__(_POLICIES[name])

@@ -42,7 +42,7 @@ def check_placement(
         model: The model of the score effective_bandwidth, by default MAPA's.
 
     Raises:
-        AssertionError: Says what is wrong.
+        AssertionError: Says what is wrong with the placement.
     """
     if fault := gpu_fault(placement, job, cluster):
         raise AssertionError(fault)

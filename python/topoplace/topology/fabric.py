@@ -157,11 +157,11 @@ class Fabric:
         network joins the 2 spines.
 
         Args:
-            machines: Their number, or their names. Machines are filled in order; the last domain of a level may be
-                smaller.
+            machines: The number of machines, or their names. They fill the domains in order; the last domain of a level
+                may be smaller.
 
         Raises:
-            TopologyError: For a wrong number or name.
+            TopologyError: Names a wrong number or name of machines, or a wrong size.
         """
         _checks.instance(sizes, Mapping, "sizes", TopologyError)
         if isinstance(machines, SupportsIndex):

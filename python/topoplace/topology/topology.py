@@ -170,14 +170,14 @@ class Topology:
                 direction, all lanes together; the kind defaults to `LinkKind.UNKNOWN`.
             default: GB/s of every other pair inside a machine.
             network: GB/s between machines. 0 means no path.
-            model: Of every GPU.
-            memory_gb: Of every GPU.
-            sockets: One entry per GPU.
-            machines: One entry per GPU.
-            names: One entry per GPU.
+            model: The model of every GPU.
+            memory_gb: The memory of every GPU.
+            sockets: The socket of each GPU.
+            machines: The machine of each GPU.
+            names: The name of each GPU.
 
         Raises:
-            TopologyError: Naming the argument, the index and the value.
+            TopologyError: Names the argument, the index and the value of a wrong one.
         """
         n = _checks.integer(n, "n", TopologyError, low=1, high=MAX_GPUS)
         name_of = _per_gpu(names, "names", n) if names is not None else [f"GPU{i}" for i in range(n)]
@@ -197,7 +197,7 @@ class Topology:
             options: Other arguments of `from_links`; `default` and `network` default to 0.
 
         Raises:
-            TopologyError: Naming the index and the value, as in `bandwidth[2, 5] = nan`.
+            TopologyError: Names the index and the value of a wrong entry, as in `bandwidth[2, 5] = nan`.
         """
         matrix = _checks.symmetric_matrix(bandwidth, "bandwidth", TopologyError)
         u, v = np.nonzero(np.triu(matrix))
@@ -230,7 +230,7 @@ class Topology:
                 every other path.
 
         Raises:
-            TopologyError: Naming the line and the cell.
+            TopologyError: Names the line and the cell that cannot be read.
         """
         from topoplace.discovery.nvidia import topo_matrix
 
@@ -244,7 +244,7 @@ class Topology:
             options: Arguments of `topoplace.discovery.nccl.system_xml.parse`.
 
         Raises:
-            TopologyError: Naming the line.
+            TopologyError: Names the line that cannot be read.
         """
         from topoplace.discovery.nccl import system_xml
 
@@ -350,8 +350,8 @@ class Topology:
     def machine(self, name: str) -> Topology:
         """Return the machine called `name` as its own topology; TopologyError if there is none.
 
-        If it is joined to other machines without a fabric, the result has the links of its pairs but no components, and
-        the partitions inside the machine; TopologyError if all partitions lie elsewhere.
+        If the machine is joined to others without a fabric, the result has the links of its pairs but no components,
+        and the partitions inside the machine; TopologyError if all partitions lie elsewhere.
         """
         if _checks.text(name, "name", TopologyError) not in self.gpus_of:
             raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")

@@ -130,7 +130,7 @@ def parse(
 def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
     """Return the use of the GPUs, by node and place on the node; of those that jobs hold, if Gres is not given.
 
-    Raises TopologyError naming the node if the text tells only how many they are.
+    Raises TopologyError naming the node if the text tells only how many GPUs are in use.
     """
     text = decode.decoded(data, "Slurm's nodes")
     if "jobs" in (document := _document(text)):

@@ -45,8 +45,8 @@ class MachineOffer(NamedTuple):
     def gpus_for(self, count: int) -> Mask:
         """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
 
-        If the machine's GPUs are only allocated in fixed partitions, it is the largest partition of at most `count`
-        GPUs, or 0 if all are larger.
+        If the machine's GPUs are only allocated in fixed partitions, the result is the largest partition of at most
+        `count` GPUs, or 0 if all are larger.
         """
         if self.partitions:
             fitting = (part for part in self.partitions if part.bit_count() <= min(count, self.max_tasks))

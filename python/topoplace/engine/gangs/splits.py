@@ -88,9 +88,10 @@ def nearest(
 
 
 def adding_up(offers: Sequence[MachineOffer], size: int) -> MachineSplit | None:
-    """Return the split over the fewest machines, one partition of each, that has exactly `size` GPUs; None without one.
+    """Return the split over the fewest machines whose numbers of tasks add up to `size`; None without one.
 
-    A machine without partitions gives any number of GPUs. Of many offers to a large job, only the first are looked at.
+    The number of tasks of a machine with partitions is the size of one of them. A machine without partitions may take
+    any number of tasks, and may offer more GPUs than that. Of many offers to a large job, only the first are looked at.
     """
     fewest: dict[int, list[tuple[MachineOffer, int]]] = {0: []}
     for offer in offers[: max(_MAX_ADDED // size, 1)]:

@@ -50,7 +50,7 @@ class RankedForJob:
         needs: thousandths of CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none.
         keys: returns an array (n, k): the sort key of the best placement in each of these conditions, smaller is
         better; infinite if none fits.
-        choose: returns that placement for a condition and its key, which is finite.
+        choose: returns the best placement for a condition and its key, which is finite.
         keeps_choices: True if `choose` is asked once for each condition, False if its answers depend on more than that.
         """
         self._conditions = conditions
@@ -74,7 +74,10 @@ class RankedForJob:
         return self.choice(self._conditions.native.condition_of(machine))
 
     def able(self) -> NDArray[np.int32]:
-        """Return (n,) the machines with room in the first tier of the keys that any has room in, ascending."""
+        """Return (n,) the machines with room in the best tier, ascending.
+
+        A tier is all machines whose sort keys begin with the same number; the smallest number is the best tier.
+        """
         ranking = self._now()
         _, condition = ranking.best(*self._needs)
         key = ranking.key(condition) if condition >= 0 else None

@@ -91,11 +91,11 @@ class JobRecord:
 class Result:
     """The result of a simulation. policy: the policy's name. records: one per job, in the order of the workload.
 
-    Neither counts when results are compared.
+    `seed` and `options` do not count when results are compared.
 
     Args:
-        seed: That of `simulate`; None if it is not known.
-        options: What else was chosen, by name, such as the options of `topoplace simulate`; None if it is not known.
+        seed: The seed of `simulate`; None if it is not known.
+        options: What else was chosen, by name, such as the options of `topoplace simulate`; None if nothing is known.
     """
 
     topology: Topology
@@ -249,7 +249,7 @@ class Result:
         skiprows=1)` reads the rest. The file is replaced as a whole, or not at all.
 
         Raises:
-            ValueError: For another ending.
+            ValueError: For a path with another ending.
         """
         from topoplace.experiments.simulate.storage import results
 

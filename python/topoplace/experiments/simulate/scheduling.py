@@ -79,8 +79,8 @@ class PlannedQueue:
     def decide(self, now: float) -> Decided[JobRecord]:
         """Follow the policy's plan for all jobs at time `now`, in seconds.
 
-        PolicyError if it is no `Plan`. ValueError if it names a job that is not waiting, or gives a job a wrong number
-        of GPUs.
+        PolicyError if the policy answers with no `Plan`. ValueError if the plan names a job that is not waiting, or
+        gives a job a wrong number of GPUs.
         """
         plan = _planned(self._policy, tuple(self._jobs.values()), self._cluster, now)
         decided = self._follow(plan)

@@ -31,8 +31,8 @@ def library_digest() -> str:
 def code_of(name: str, **options: Any) -> str:
     """Return a digest of the code of the policy called `name`, made with `options` as by `policies.get`.
 
-    It is "" for a policy of this library. Code of others is the whole package of the policy; for a module that is in no
-    package, the module and what it imports from the same folder; and the modules of base classes.
+    The digest is "" for a policy of this library. The code of other policies is the whole package of the policy; for a
+    module that is in no package, the module and what it imports from the same folder; and the modules of base classes.
     ValueError as for `policies.get`.
     """
     policy = policies.get(name, **options)

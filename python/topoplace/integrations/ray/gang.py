@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Gang:
     """A job's GPUs, which nothing else gets in Ray; task i runs on the GPU that the policy chose for it.
 
-    They are released at the end of a `with` block, by `release`, if all actors that `start` made are dead, if nothing
-    refers to the gang any more, and when the driver ends. Ray then kills what still runs on them.
+    The GPUs are released at the end of a `with` block, by `release`, if all actors that `start` made are dead, if
+    nothing refers to the gang any more, and when the driver ends. Ray then kills what still runs on them.
     """
 
     def __init__(self, job: JobGraph, placement: Placement, resources: list[str], group: Any) -> None:

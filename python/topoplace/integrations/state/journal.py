@@ -42,7 +42,7 @@ class Journal:
     Use a journal from one thread, and close it, best in a `with` block.
 
     Raises:
-        JournalError: Says what is wrong with a file, and that another program writes it.
+        JournalError: Says what is wrong with the file, or that another program writes it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:

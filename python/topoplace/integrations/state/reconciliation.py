@@ -58,8 +58,8 @@ def reconcile(
 ) -> tuple[Difference, ...]:
     """Make the jobs of `cluster`, and the last entries of `journal`, those that the scheduler has.
 
-    What these do not say of a job is as the journal has it: its graph and its share of GPUs, and, if it is still on the
-    same GPUs, its slices, CPUs, memory and drives.
+    What the arguments do not say of a job is as the journal has it: its graph and its share of GPUs, and, if it is
+    still on the same GPUs, its slices, CPUs, memory and drives.
 
     A cluster of a restarted program is rebuilt by calling this function with an empty one; see also `recall`. Whatever
     runs is recorded, also on GPUs out of service and on those that are no partition. Of jobs that overlap, those that
@@ -69,15 +69,15 @@ def reconcile(
     Args:
         running: The GPUs of each job that runs, by job id, as the scheduler says; a `Placement` also says slices and
             what is held of hosts.
-        pending: The same for jobs that have their orders and have not started; of a job in both, `running` counts.
-        graphs: The job graphs of some of them, which `cluster` keeps.
+        pending: As `running`, for jobs that have their orders and have not started; of a job in both, `running` counts.
+        graphs: The job graphs of some of these jobs, by job id, which `cluster` keeps.
 
     Returns:
         The differences, by job in the order of the scheduler's list; normal progress is none: a decision that started
         (confirmed), and a confirmed job that has ended, appear as entries only.
 
     Raises:
-        JournalError: Before anything changes, names a job id or GPU that cannot be one.
+        JournalError: Names what cannot be a job id or a GPU, before anything changes.
     """
     _checks.instance(cluster, Cluster, "cluster", JournalError)
     runs, waits = _checked(running, "running", cluster), _checked(pending, "pending", cluster)

@@ -30,8 +30,8 @@ class Collective(MapaPolicy):
     Args:
         min_ring_bandwidth: GB/s below which a job with edges waits; None is no limit.
         rates: As in `topoplace.collective`.
-        timeout: Limits on putting the tasks on the chosen GPUs, as for MAPA's policies.
-        max_nodes: See `timeout`.
+        timeout: Limit in seconds on putting the tasks on the chosen GPUs, as for MAPA's policies.
+        max_nodes: Limit in search tree nodes on the same, as for MAPA's policies.
     """
 
     name = "collective"

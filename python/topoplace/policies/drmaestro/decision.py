@@ -60,7 +60,10 @@ Places = list[list[int]]
 
 
 class Decision:
-    """Decides one batch of jobs: which of them start and where; takes resources from `free`, adds load to `network`."""
+    """The decision about one batch of jobs: which of them start, and where.
+
+    `run` takes what these jobs get from the free resources, and adds their traffic to the network load.
+    """
 
     def __init__(
         self,

@@ -75,8 +75,8 @@ class InferenceEngine:
 
     Args:
         models: Network profiles known beforehand, by the name in `JobGraph.profile`.
-        min_runs: Runs of an application after which what was observed replaces its model, 1 or more. It is renewed
-            whenever the number of runs has doubled, so that costs do not change with every run.
+        min_runs: Runs of an application after which what was observed replaces its model, 1 or more. The model is
+            renewed whenever the number of runs has doubled, so that costs do not change with every run.
 
     Raises:
         ValueError: Names a wrong argument.

@@ -47,12 +47,12 @@ class DRMaestroService(DRMaestro):
 
     Args:
         engine: What infers models, by default one without models beforehand.
-        options: Those of `DRMaestro` but `network_aware`, which it is, and `profiles`, which it infers. `retry` is
-            False by default: Algorithms 4 and 5 as printed.
+        options: The options of `DRMaestro` but `network_aware`, which is True here, and `profiles`, which the engine
+            infers. `retry` is False by default: Algorithms 4 and 5 as printed.
 
     Raises:
         ValueError: For an argument out of range.
-        TypeError: For an option that it does not have.
+        TypeError: For any other option.
     """
 
     name = "drmaestro-service"

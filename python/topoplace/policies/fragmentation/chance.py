@@ -25,7 +25,7 @@ class RandomFit(SharingPolicy):
     """A machine drawn from those with room, each equally likely, and a random GPU of it for a job that shares one.
 
     Args:
-        seed: Of the draws. Equal clusters give equal draws: what is drawn depends on the seed, and on the number of
+        seed: The seed of the draws. Equal clusters give equal draws: a draw depends on the seed, and on the number of
             running jobs and what is free. If a cluster comes back to the same numbers, as when jobs run one by one, so
             does the draw.
     """

@@ -94,7 +94,8 @@ class LeastStranded(FragmentationGradientDescent):
     fragment.
 
     Args:
-        typical: As for FGD. Scores are exact, not rounded, by default.
+        typical: As for FGD.
+        rounded: As for FGD, but False by default.
     """
 
     name = "least-stranded"

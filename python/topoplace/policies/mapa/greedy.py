@@ -25,7 +25,7 @@ class Greedy(MapaPolicy):
     ) -> Placement | None:
         """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths.
 
-        None if there is none.
+        Return None if there is no such placement.
         """
         return self.embed(job, cluster, free, required, budget)
 

@@ -33,8 +33,8 @@ class Preserve(MapaPolicy):
     edges, gets the placement that leaves the largest preserved bandwidth (eq. 3), ties broken by the largest aggregated
     bandwidth.
 
-    The paper's claim that the minimum of Preserve equals the 25th percentile of the other policies depends on this
-    limit.
+    The paper's claim that the minimum of Preserve equals the 25th percentile of the other policies depends on the limit
+    `min_effective_bandwidth`.
 
     Args:
         min_effective_bandwidth: Predicted GB/s below which a job that is placed by eq. 2 waits. None, the default, is
@@ -80,7 +80,7 @@ class Preserve(MapaPolicy):
     ) -> Placement | None:
         """Return the placement that MAPA's Algorithm 1 prefers, inside `free` and using all of `required`.
 
-        None if there is none.
+        Return None if there is no such placement.
         """
         if not _wants_bandwidth(job):
             return self._leave_most(job, cluster, free, required, budget)

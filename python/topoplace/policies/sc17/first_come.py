@@ -49,7 +49,8 @@ class FirstComeFirstServed(UtilityPolicy):
     ) -> Iterable[MachineSplit]:
         """Return at most one split of the job, over the first machines with free GPUs.
 
-        If these do not add up to the job's size, because of fixed partitions, machines with the most GPUs come first.
+        If their GPUs do not add up to the job's size, because of fixed partitions, machines with the most GPUs come
+        first.
         """
         return in_order(offers, request.size, anti_affine=request.job.anti_affinity)
 

@@ -128,7 +128,7 @@ class TopoAwareP(TopoAware):
             waits rather than slowing another job more than that; None for no limit, as in the paper.
 
     Raises:
-        ValueError: Unless it is at least 1 and there is a `profile`, by which slowdowns are known.
+        ValueError: If `protect_running` is below 1, or is given without a `profile`, by which slowdowns are known.
     """
 
     name = "topo-aware-p"

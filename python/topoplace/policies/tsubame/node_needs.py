@@ -110,7 +110,7 @@ class Refused(Failures):
             self._known, self._least, self._version = set(), {}, version
 
     def find(self, need: Hashable, least_utility: float) -> Failure | None:
-        """Return that the need failed before; None if it was not tried."""
+        """Return the failure that is recorded for a need; None if there is none."""
         return _NO_ROOM if need in self._known else None
 
     def cover(self, need: Hashable) -> bool:

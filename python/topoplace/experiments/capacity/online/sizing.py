@@ -28,10 +28,12 @@ def fewest_controllers(
 ) -> int | None:
     """Return the fewest controllers for `num_nodes` nodes whose mean response is at most `most_seconds`.
 
+    The result is None if no number of controllers is fast enough.
+
     Args:
         moments: Mean and mean square of the seconds of one decision, by the number of nodes that a controller plans.
             Only numbers that divide `num_nodes` count.
-        rate: Decisions per second of the whole cluster, about two per submitted job. None if no size is fast enough.
+        rate: Decisions per second of the whole cluster, about two per submitted job.
 
     Raises:
         ValueError: For an argument out of range.

@@ -31,12 +31,14 @@ _WAIT_MARGIN = 1e-6
 class SharePlanner:
     """A planner by C++ search in which every job pays for its GPUs until its own end, plus its tardiness.
 
+    The `cost` of a plan is still that of the paper (P1a), which this planner does not minimise, and its `bound` is 0.
+    So compare plans by the cost of whole simulations.
+
     Args:
         idle: As in `Problem`, which has its own value for other planners.
-        rounds: As for `SearchPlanner`. The `cost` of its plans is still that of the paper (P1a), which it does not
-            minimise, and their bound is 0. So compare its plans by the cost of whole simulations.
-        seed: See `rounds`.
-        timeout: See `rounds`.
+        rounds: As for `SearchPlanner`.
+        seed: As for `SearchPlanner`.
+        timeout: As for `SearchPlanner`.
     """
 
     name = "shares"

@@ -33,12 +33,14 @@ OBJECTIVES: Final = ("linear", "earliness", "convex")
 class VariantPlanner:
     """A planner by C++ search that minimises one of `OBJECTIVES` instead of the paper's (P1a).
 
+    The `cost` of a plan is still that of (P1a), which this planner does not minimise, and its `bound` is 0. So compare
+    plans by the cost of whole simulations.
+
     Args:
         share: Weight of (P2) in the objective `convex`, 0 to 1.
-        rounds: As for `SearchPlanner`. The `cost` of its plans is that of (P1a), which it does not minimise, and their
-            bound is 0. So compare its plans by the cost of whole simulations.
-        seed: See `rounds`.
-        timeout: See `rounds`.
+        rounds: As for `SearchPlanner`.
+        seed: As for `SearchPlanner`.
+        timeout: As for `SearchPlanner`.
 
     Raises:
         ValueError: For an argument out of range.

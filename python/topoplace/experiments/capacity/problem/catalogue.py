@@ -92,7 +92,7 @@ class Catalogue(Sequence[VMType]):
         """Read a catalogue from CSV with the columns name, gpu_model, gpus, cost_per_hour ($/h), in any order.
 
         Raises:
-            ValueError: That names the line of a bad value, or a repeated name.
+            ValueError: Names the line of a bad value, or a repeated name.
         """
         types: list[VMType] = []
         for line, row in records(text, _COLUMNS):

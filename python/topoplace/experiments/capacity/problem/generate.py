@@ -117,7 +117,7 @@ def generate_jobs(
     Run times are for the VM types in `catalogue`.
 
     Args:
-        gpu_speeds: Speeds of their GPU models.
+        gpu_speeds: Speeds of the GPU models of these VM types.
         tables: Measured run times to draw from instead, each like `CapacityJob.hours`; `catalogue` and `gpu_speeds` are
             then not used.
         mean_arrival_seconds: Mean time between two jobs for one node; it is divided by `num_nodes`.

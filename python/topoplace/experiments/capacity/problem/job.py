@@ -84,7 +84,7 @@ def time_table(
         what: Name of `times` in messages.
 
     Raises:
-        ValueError: That names an invalid key or time.
+        ValueError: Names an invalid key or time.
     """
     _checks.instance(times, Mapping, what, ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
@@ -110,7 +110,7 @@ def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[Capacity
             can run.
 
     Raises:
-        ValueError: That names the line of a time not above 0, an unknown type, too many GPUs, a job in only one text,
+        ValueError: Names the line of a time not above 0, an unknown type, too many GPUs, a job in only one text,
             or a repeated entry.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)

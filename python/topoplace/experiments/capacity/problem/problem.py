@@ -22,9 +22,8 @@ MAX_NODES = 1 << 16
 class Problem:
     """The input of one planning decision: VM types, the number of nodes (VMs) to rent at most, and jobs.
 
-    Jobs are in order of submission.
-
-    Filippini et al.
+    Jobs are in order of submission. Filippini et al. (Table I) call `weight`, `interval`, `postponement` and `idle` ω,
+    H, ρ and μ.
 
     The cost of a plan is the paper's objective (P1a) without a constant: tardiness that a job already has costs the
     same in every plan, so it is not counted, and a past due date is equivalent to one now. As printed, the paper
@@ -37,8 +36,7 @@ class Problem:
         hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`.
         interval: Longest time in hours until the next decision.
         postponement: Factor on the worst-case tardiness cost of a waiting job.
-        idle: $ per rented but unused GPU, once a plan. (Table I) call weight, interval, postponement and idle ω, H, ρ
-            and μ.
+        idle: $ per rented but unused GPU, once a plan.
     """
 
     catalogue: Catalogue

@@ -76,7 +76,8 @@ def measure(machines: Sequence[int], seed: int) -> list[ScaleCost]:
 def rows(costs: Sequence[ScaleCost]) -> Iterator[PaperClaim]:
     """Yield the measured decision times as rows, five per cluster size.
 
-    They are one plan of the policy, and two full flow networks, each solved from scratch and re-solved after changes.
+    The times are for one plan of the policy, and for two full flow networks, each solved from scratch and re-solved
+    after changes.
     """
     for cost in costs:
         yield _row(

@@ -98,7 +98,7 @@ class GpuaasStudy:
 
     @property
     def centralised_sizes(self) -> tuple[int, ...]:
-        """Return the cluster sizes for which runs with one controller for all nodes are also simulated."""
+        """Return those of `large_sizes` that are simulated with one controller for all nodes, too."""
         return tuple(size for size in self.large_sizes if size <= MOST_CENTRALISED)
 
     def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:

@@ -43,14 +43,14 @@ class QueueJob:
     placement: Placement | None = None
 
     def ghost(self) -> QueueJob:
-        """Return what is left of the job where it was before it moved."""
+        """Return the copy of this job that stays in its slot of the list after the job ended or moved one slot down."""
         return replace(self, is_ghost=True)
 
 
 class PublishedQueue:
     """Runs a list of jobs as the published simulator does.
 
-    policy: with `tie_break="artifact"`; Preserve must have the published threshold.
+    policy: one with `tie_break="artifact"`; Preserve must have the published threshold.
     """
 
     def __init__(self, workload: Workload, topology: Topology, policy: MapaPolicy) -> None:

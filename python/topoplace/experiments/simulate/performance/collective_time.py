@@ -32,7 +32,7 @@ class CollectiveTime:
     Args:
         steps: (compute_s, gigabytes) of a step by the neural network that a job trains (its `profile`), both at least
             0, and one of them above.
-        default_step: Of other jobs; None for none.
+        default_step: The step of jobs that `steps` does not know; None if they take their base time.
         rates: As in `topoplace.collective`.
     """
 

@@ -30,7 +30,7 @@ class Environment:
     Args:
         computing: Time to compute over that on bare metal.
         network: Time to send over that on bare metal.
-        start: Time to create and leave it, over that of a container.
+        start: Time to create and leave the environment, over that of a container.
 
     Raises:
         ValueError: If `computing` or `network` is below 1, or `start` is negative.

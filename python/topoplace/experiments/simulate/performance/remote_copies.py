@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class TransferSpeeds:
     """Bandwidths and latencies of data transfers within and between machines, with the paper's values as defaults.
 
-    They are from the TSUBAME paper's Table 2 and its fit of eq. 1.
+    These values are from the TSUBAME paper's Table 2 and its fit of eq. 1.
 
     Raises:
         ValueError: For a negative value, or a bandwidth of 0.

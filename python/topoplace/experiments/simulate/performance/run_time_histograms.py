@@ -27,10 +27,10 @@ class RunTimeHistogram:
 
     Args:
         edges: K + 1 run times in seconds, not below 0, ascending; equal ones bound runs that took equally long.
-        counts: The runs between each two of them.
+        counts: The number of runs between each edge and the next.
 
     Raises:
-        ValueError: Names what is wrong.
+        ValueError: Names a wrong edge or count.
     """
 
     edges: tuple[float, ...]
@@ -51,7 +51,7 @@ class RunTimeHistogram:
         """Count run times in seconds, in bins of equal width from the shortest to the longest.
 
         Raises:
-            ValueError: If there are none, if one is negative, or if `bins` is below 1.
+            ValueError: If there are no run times, if a run time is negative, or if `bins` is below 1.
         """
         given = [_checks.real(value, f"seconds[{i}]", ValueError) for i, value in enumerate(seconds)]
         bins = _checks.integer(bins, "bins", ValueError, low=1, high=1 << 20)
@@ -77,11 +77,11 @@ class RunTimeHistograms(AroundModel):
     takes on its placement, and next to other jobs, is up to `base`.
 
     Args:
-        histograms: By application.
+        histograms: The histogram of each application, by its name.
         base: As of `AroundModel`.
 
     Raises:
-        ValueError: For what is no `RunTimeHistogram`.
+        ValueError: If a value in `histograms` is no `RunTimeHistogram`.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class RunTimeHistograms(AroundModel):
         """Build the histograms from recorded runs, such as those of a `TelemetryLog`; runs without a name are left out.
 
         Args:
-            bins: Of each histogram.
+            bins: The number of bins of each histogram.
         """
         seconds: defaultdict[str, list[float]] = defaultdict(list)
         for run in runs:

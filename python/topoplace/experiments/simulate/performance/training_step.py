@@ -29,7 +29,7 @@ class TrainingStep:
         gigabytes: Data sent over the link in each step.
 
     Raises:
-        ValueError: For one that is negative or not finite.
+        ValueError: For an argument that is negative or not finite.
     """
 
     fixed_s: float
@@ -45,7 +45,7 @@ class TrainingStep:
         """Return the model with the least squares of relative errors over measured steps.
 
         Args:
-            steps: (batch, gb_per_s, seconds per step) of each.
+            steps: (batch, gb_per_s, seconds per step) of each measured step.
 
         Raises:
             ValueError: If a number is not above 0, if the steps do not determine the model, and if it needs a negative
@@ -93,7 +93,7 @@ class TrainingStep:
         """Return the speed of the link (GB/s) on which a step takes that many seconds.
 
         Raises:
-            ValueError: If computing alone takes as long.
+            ValueError: If computing alone takes that many seconds or more.
         """
         left = _checks.positive(seconds, "seconds", ValueError) - self.compute_s(batch)
         if left <= 0:

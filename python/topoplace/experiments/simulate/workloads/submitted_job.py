@@ -14,8 +14,8 @@ class SubmittedJob:
     """One job of a workload, with times in seconds.
 
     Args:
-        index: Its row in the workload.
-        base_time: Its run time on the best GPUs that it could get, alone there.
+        index: The job's row in the workload.
+        base_time: The job's run time on the best GPUs that it could get, alone there.
     """
 
     index: int

@@ -36,15 +36,14 @@ class Workload:
     Two columns are optional: `transfers` is the data that each job sends, None if unknown. `requested_time` is the run
     time limit that the user requested, NaN if unknown.
 
-    The message names column, row and value.
-
     Args:
         jobs: What each job needs.
         base_time: Run time at full speed.
         job_ids: Unique; row numbers by default.
 
     Raises:
-        ValueError: If columns differ in length, a time is negative or not finite, or a job id occurs twice.
+        ValueError: If columns differ in length, a time is negative or not finite, or a job id occurs twice. The message
+            names column, row and value.
     """
 
     jobs: tuple[JobGraph, ...]
@@ -118,7 +117,7 @@ class Workload:
         """Return the same jobs without some of their requirements, given by name, such as "cpus" or "min_utility".
 
         Raises:
-            ValueError: Names one that is not a requirement (`jobs.requirements`).
+            ValueError: Names an argument that is not a requirement (`jobs.requirements`).
         """
         for name in requirements:
             if name not in REQUIREMENTS:
@@ -189,8 +188,8 @@ class Workload:
         Numbers of tasks are drawn uniformly from `sizes`. Each job is bandwidth sensitive with probability 1/2.
 
         Args:
-            mean_gap: Mean seconds between arrivals, and mean run time in seconds.
-            mean_time: Mean seconds between arrivals, and mean run time in seconds.
+            mean_gap: Mean seconds between arrivals.
+            mean_time: Mean run time in seconds.
         """
         return cls(*generators.poisson(num_jobs, mean_gap, mean_time, sizes, seed, pattern))
 
@@ -370,7 +369,7 @@ class Workload:
         process of the job graph, see `simulate.workloads.pbs`. A restarted job has several E records; the last run
         counts, as earlier work is lost.
 
-        Jobs that never started are skipped; `report` counts what was.
+        Jobs that never started are skipped; `report` counts what was skipped.
 
         Args:
             queues: Jobs of other queues are skipped; None keeps all.
@@ -405,7 +404,7 @@ class Workload:
         `report` counts them.
 
         Args:
-            partitions: Jobs of others are skipped; None keeps all.
+            partitions: Jobs of other partitions are skipped; None keeps all.
         """
         unsaid = Unsaid(pattern, bandwidth_sensitive)
         columns = sacct.read_sacct(

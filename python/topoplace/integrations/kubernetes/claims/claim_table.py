@@ -134,7 +134,8 @@ class ClaimTable:
     def matching(self, node: str, request: Request) -> Matches:
         """Return the devices of a node that match a request, free or not, in the order of their names.
 
-        KubernetesError if its class is not there, or an expression has no answer; NotYetError if it has none yet.
+        KubernetesError if the class of the request is not there, or an expression has no answer; NotYetError if an
+        expression has no answer yet.
         """
         self.check_time()
         known = self.classes.get(request.device_class)
@@ -220,7 +221,7 @@ class ClaimTable:
         self._replace(claim, seen)
 
     def assumed_for(self, pod_uid: str) -> list[Claim]:
-        """Return the claims of which something is assumed for a pod."""
+        """Return the claims to which `assume` gave an allocation for a pod, and which are not settled."""
         return [self.claims[claim.key] for whose, claim in self._assumed.values() if whose == pod_uid]
 
     def is_assumed(self, claim: Claim) -> bool:

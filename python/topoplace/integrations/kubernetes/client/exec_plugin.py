@@ -38,8 +38,10 @@ class ExecPlugin:
     """A program that prints an ExecCredential. It is run when there is none yet, and before the last one ends."""
 
     def __init__(self, given: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> None:
-        """given: the entry `exec`. cluster: what the program is told of the cluster if it wants to know. folder: where
-        relative paths begin. KubernetesError names what cannot be used.
+        """Read which program to run, and how; KubernetesError names what cannot be used.
+
+        given: the entry `exec`. cluster: what the program learns of the cluster if it wants to. folder: where relative
+        paths begin.
         """
         self._version = text(given.get("apiVersion"), "exec.apiVersion")
         if self._version not in _VERSIONS:

@@ -49,7 +49,7 @@ class DeviceList:
     def watch(self, is_heard: Callable[[], bool]) -> Iterator[Any]:
         """Yield the list as a ListAndWatchResponse, at once and after each change.
 
-        It ends when the list is closed or, at the next change or `wake`, when `is_heard` is false.
+        The lists end when this one is closed or, at the next change or `wake`, when `is_heard` is false.
         """
         seen = -1
         while True:

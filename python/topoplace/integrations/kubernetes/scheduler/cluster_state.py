@@ -237,7 +237,7 @@ class ClusterState:
     def assume(self, pod: Pod, node: str, gpus: Sequence[int], claims: Sequence[Planned] = ()) -> Pod:
         """Hold a node, GPUs and devices for a pod that is about to be bound; return the pod as it will be.
 
-        gpus: of the topology; what claims have of them is held for these.
+        gpus: numbers in the topology. Those that a claim has are held for the claim, not for the pod.
         """
         annotations = {}
         if pod.requests.gpus:
