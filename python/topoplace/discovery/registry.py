@@ -232,7 +232,7 @@ def read(
     Args:
         data: The text; or a path, or the name of a file that ends as those of texts do, such as "topo.txt".
         format: The name of a format; None recognises the format by content.
-        options: Such as gpu_model="A100"; formats ignore the options they do not need.
+        options: Options of formats, such as gpu_model="A100"; a format ignores the options that it does not need.
 
     Returns:
         A Topology.

@@ -24,9 +24,9 @@ _INTERVAL: Final = re.compile(r" \[[^\]]*\]")
 class Paper:
     """What a page says besides the rows.
 
-    name: of the subcommand of `topoplace papers`. title: of the paper. introduction: what the paper asks and finds,
+    name: that of the subcommand of `topoplace papers`. title: the paper's. introduction: what the paper asks and finds,
     what is compared, and what comes out; `{ID}` stands for our values in the row of that id,
-    without their intervals. parts: of the paper.
+    without their intervals. parts: the paper's parts, with what implements and compares each.
     """
 
     name: str

@@ -72,8 +72,7 @@ def simulate(
         observer: Gets each run that ends (`finished`), and the network load of each running job at multiples of
             `measure_every` seconds while jobs run (`measured`). It may be the policy itself, such as
             `DRMaestroService`.
-        move_times: How long moves and pre-emptions take, and whether pre-empted jobs keep their work; `MoveTimes()` by
-            default.
+        move_times: How long a move or a pre-emption takes, and whether work is kept; `MoveTimes()` by default.
         discipline: Who is next and who may overtake; the policy is then only asked where a job goes, not for plans, so
             that nothing moves. None for the policy's own order.
 

@@ -50,7 +50,7 @@ class SensitiveCollectives:
 class RingStudy(MapaStudy):
     """Simulations of MAPA's job mix on its DGX-1V, with policies by rings next to the paper's.
 
-    step: of a sensitive job, as in `CollectiveTime`; None takes eq. 2's run times.
+    step: the training step of a sensitive job, as in `CollectiveTime`; None takes eq. 2's run times.
     """
 
     def __init__(self, seeds: Sequence[int], step: tuple[float, float] | None, num_jobs: int = 300) -> None:
