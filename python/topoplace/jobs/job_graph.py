@@ -242,7 +242,8 @@ class JobGraph:
         """Build a job graph from what NCCL prints about a communicator with NCCL_DEBUG=INFO; task i is rank i.
 
         Rings of more than 20 ranks are complete only with NCCL_DEBUG_SUBSYS=INIT,GRAPH. An edge's weight is the number
-        of channels that join the two ranks.
+        of channels that join the two ranks. With COLL in that list, `collectives` has the GB of all operations in the
+        log, by kind.
 
         The source is MAPA (SC'21), section 3.1.
 
@@ -256,7 +257,8 @@ class JobGraph:
         from topoplace.jobs import nccl_log
 
         ranks, counts = nccl_log.edges_of(text, pattern)
-        return cls(ranks, tuple((a, b, float(count)) for (a, b), count in sorted(counts.items())), name)
+        edges = tuple((a, b, float(count)) for (a, b), count in sorted(counts.items()))
+        return cls(ranks, edges, name, stated_collectives=nccl_log.collectives_of(text, ranks))
 
     @classmethod
     def from_collectives(

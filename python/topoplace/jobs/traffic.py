@@ -228,7 +228,7 @@ class Traffic:
     @property
     def wrapped_share(self) -> float:
         """Return what the last stage of an interleaved pipeline sends to the first, of what successive stages do."""
-        return 1 - 1 / self.virtual_stages
+        return (self.virtual_stages - 1) / self.virtual_stages
 
     def _divided(self, dimension: str, parts: float) -> dict[str, float]:
         volume = cast("tuple[tuple[str, float], ...]", getattr(self, dimension))
@@ -368,10 +368,11 @@ def _checked_volume(value: Volume, dimension: str) -> tuple[tuple[str, float], .
         usual = DEFAULT_KINDS.get(dimension, "all_reduce")
         return ((usual, _checks.positive(value, dimension, JobGraphError, high=MAX_GIGABYTES)),)
     checked: dict[str, float] = {}
-    for pair in cast("tuple[Any, ...]", value if isinstance(value, tuple) else tuple(value.items())):
-        if not isinstance(pair, tuple) or len(cast("tuple[Any, ...]", pair)) != 2:
-            raise JobGraphError(f"{dimension} has {_checks.shown(pair)}, which is not (kind, gigabytes)")
-        kind, gigabytes = cast("tuple[Any, Any]", pair)
+    for pair in value if isinstance(value, tuple) else value.items():
+        parts = _checks.sequence(pair, f"an item of {dimension}", JobGraphError)
+        if len(parts) != 2:
+            raise JobGraphError(f"{dimension} has {_checks.shown(parts)}, which is not (kind, gigabytes)")
+        kind, gigabytes = parts
         _checks.one_of(kind, f"kind of {dimension}", _KINDS.get(dimension, KINDS), JobGraphError)
         if kind in checked:
             raise JobGraphError(f"{dimension} has the kind {kind!r} twice")
