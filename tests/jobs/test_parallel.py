@@ -170,7 +170,7 @@ def test_active_parameters_are_as_stated(name: str, billions: int) -> None:
 
 def test_experts_of_deepseek_v3_get_what_its_report_says() -> None:
     """arXiv 2412.19437: 8 of 256 experts for each token of 7168 numbers in 58 of 61 layers; sent in one byte (FP8) and
-    combined in two (BF16), section 3.3.2."""
+    combined in two (BF16), section 3.3.3."""
     traffic = Traffic.of("deepseek-v3", dispatch_bytes=1, micro_batches=3)
     volume = traffic.per_group(data=64, expert=64)["expert"]["all_to_all"]
     assert volume == pytest.approx(3 * 4096 * 58 * 2 * 8 * 7168 * (1 + 2) / 1e9)

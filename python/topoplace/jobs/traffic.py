@@ -118,7 +118,7 @@ class Traffic:
         top_k: int = 0,
         **training: Unpack[Training],
     ) -> Self:
-        """Compute what a transformer moves in a training step, by the formulas of [parallel jobs](../parallel.md).
+        """Compute what a transformer moves in a training step, by the formulas listed in docs/concepts.md.
 
         The sources are Megatron-LM (Narayanan et al., SC'21, arXiv 2104.04473; Korthikanti et al. 2022, arXiv
         2205.05198), ZeRO (Rajbhandari et al., SC'20, arXiv 1910.02054), GShard (Lepikhin et al. 2020, arXiv 2006.16668)
