@@ -39,9 +39,11 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.experiments import capacity as capacity
     from topoplace.experiments.simulate import simulate as simulate
     from topoplace.integrations import state as state
+    from topoplace.jobs.collectives import Collective as Collective
     from topoplace.jobs.job_graph import JobGraph as JobGraph
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
+    from topoplace.jobs.traffic import Traffic as Traffic
     from topoplace.moving import MoveCosts as MoveCosts
     from topoplace.moving import defragment as defragment
     from topoplace.moving import make_room as make_room
@@ -67,6 +69,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AllocationError": "errors",
     "Cluster": "cluster.cluster",
+    "Collective": "jobs.collectives",
     "Component": "topology.devices",
     "ComponentKind": "topology.devices",
     "DistanceWeights": "topology.links.distance",
@@ -92,6 +95,7 @@ _HOME = {
     "Topology": "topology.topology",
     "TopologyError": "errors",
     "TopoplaceError": "errors",
+    "Traffic": "jobs.traffic",
     "defragment": "moving",
     "make_room": "moving",
     "read": "discovery.registry",

@@ -170,3 +170,61 @@ def test_a_cut_ring_is_refused_by_channel_and_rank() -> None:
         tp.JobGraphError, match="channel 0 shows 3 ranks of 4 and ends at rank 2: it is cut off"
     ):
         tp.JobGraph.from_nccl_log("NCCL INFO comm rank 0 nranks 4\nNCCL INFO Channel 00/01 : 0 1 2\n")
+
+
+def operation(rank: int, name: str, count: int, datatype: int, *, ranks: int = 3, root: int = 0) -> str:
+    """What a rank prints about an operation, with NCCL_DEBUG_SUBSYS=COLL."""
+    return (
+        f"host:{rank}:9 [{rank}] NCCL INFO {name}: opCount 1a sendbuff 0x7f00 recvbuff (nil) count {count} datatype "
+        f"{datatype} op 0 root {root} comm 0x55{rank} [nranks={ranks}] stream 0x1"
+    )
+
+
+def test_operations_of_a_log_are_collectives() -> None:
+    rings = by_rank([[0, 1, 2]])
+    everyone = (0, 1, 2)
+    lines = [
+        *(operation(rank, "AllReduce", 10**9, 7) for rank in everyone for _ in range(2)),  # float
+        *(operation(rank, "AllGather", 10**8, 9) for rank in everyone),  # bfloat16, of each rank's part
+        *(operation(rank, "ReduceScatter", 10**8, 6) for rank in everyone),
+        *(operation(rank, "AlltoAll", 10**8, 0) for rank in everyone),
+        *(operation(rank, "Broadcast", 10**9, 8, root=2) for rank in everyone),
+        operation(1, "AllReduce", 10**9, 7),  # only one rank's log goes so far
+        operation(1, "Broadcast", 0, 8),
+    ]
+    job = tp.JobGraph.from_nccl_log("\n".join([rings, *lines]))
+    assert job.edges == tp.JobGraph.from_nccl_log(rings).edges
+    assert set(job.collectives) == {
+        tp.Collective("all_reduce", everyone, 12.0),
+        tp.Collective("all_gather", everyone, 0.6),
+        tp.Collective("reduce_scatter", everyone, 0.6),
+        tp.Collective("all_to_all", everyone, 0.3),
+        tp.Collective("broadcast", (2, 0, 1), 8.0),
+    }
+    assert tp.JobGraph.from_json(job.to_json()) == job
+
+
+def test_operations_that_are_not_read_are_noted() -> None:
+    lines = [by_rank([[0, 1, 2]]), operation(0, "Send", 8, 0, root=1), operation(1, "Recv", 8, 0)]
+    lines.append("host:0:9 [0] NCCL INFO AllReduce: opCount 3 in another form")
+    with pytest.warns(
+        UserWarning, match="operations of the log that are not read: 1 AllReduce, 1 Recv, 1 Send"
+    ):
+        job = tp.JobGraph.from_nccl_log("\n".join(lines))
+    assert {one.kind for one in job.collectives} == {"send"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (operation(0, "AllReduce", 8, 12), r"line 4: datatype 12 is none of NCCL's 0\.\.11"),
+        (
+            operation(0, "AllReduce", 8, 7, ranks=2),
+            "line 4: a communicator of 2 ranks, not 3; the text must be",
+        ),
+        (operation(0, "Broadcast", 8, 7, root=3), r"line 4: root 3 is not in 0\.\.2"),
+    ],
+)
+def test_operations_that_make_no_sense_are_refused_by_line(line: str, message: str) -> None:
+    with pytest.raises(tp.JobGraphError, match=message):
+        tp.JobGraph.from_nccl_log(f"{by_rank([[0, 1, 2]])}\n{line}")

@@ -67,8 +67,12 @@ def request_key(job: JobGraph) -> Hashable:
 
 
 def exact_request_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest."""
-    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility)
+    """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest.
+
+    Jobs that share one graph object also share their collectives.
+    """
+    stated = job.stated_collectives if len(job.edges) <= _MAX_COMPARED_EDGES else ()
+    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, stated)
 
 
 def _most_thousandths(mig: str, topology: Topology) -> int:

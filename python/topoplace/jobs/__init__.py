@@ -8,5 +8,8 @@ To change:
   and test cases: `testing/placements.py`, `testing/strategies.py`, `testing/default_cases.py`.
 - Slowdowns of pairs of jobs: measured `performance_profile.py` (as text `profile_text.py`), predicted
   `interference_model.py`.
-- A job's graph from NCCL's log: `nccl_log.py`.
+- A job's graph and collectives from NCCL's log: `nccl_log.py`.
+- Kinds of collectives, and what each pair of tasks carries: `collectives.py`.
+- Ranks and groups of parallel training jobs: `parallel.py`; the bytes of each dimension: `traffic.py`; published
+  models: `models.py`.
 """

@@ -14,18 +14,18 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.jobs import collectives
+from topoplace.jobs.collectives import PATTERN_KINDS, Collective
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
-from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
+from topoplace.jobs.requirements import FIELDS, MAX_EDGES, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
 from topoplace.mig.profiles import compute_share
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, NDArray
 
+    from topoplace.jobs.traffic import Traffic
     from topoplace.kernels import Graph
-
-MAX_EDGES = 1 << 23
-"""Maximum number of edges of a job; a larger number is refused as a mistake."""
 
 EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
@@ -36,9 +36,9 @@ class JobGraph:
     """A job: its tasks, each of which needs one GPU, and how much each pair of tasks communicates.
 
     Build a job graph from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
-    `independent`), in which every edge has weight 1, with `from_edges`, `from_matrix` or `from_networkx`, or from what
-    a job did, with `from_traffic` or `from_nccl_log`. Add requirements with `with_`. Job graphs are immutable, hashable
-    and picklable.
+    `independent`), in which every edge has weight 1, from how a training job is divided, with `parallel` or
+    `from_collectives`, with `from_edges`, `from_matrix` or `from_networkx`, or from what a job did, with `from_traffic`
+    or `from_nccl_log`. Add requirements with `with_`. Job graphs are immutable, hashable and picklable.
 
     Raises:
         JobGraphError: Names the invalid argument, index and value.
@@ -92,6 +92,9 @@ class JobGraph:
     mig: str | None = None
     """MIG profile, such as "1g.10gb": each task gets a slice of it, on its own GPU. Links between slices count as
     those between their GPUs."""
+    stated_collectives: tuple[Collective, ...] = ()
+    """The collectives, if they are not those that the name and the edges imply; read `collectives`, which has both. The
+    edges are the sums of what they carry, unless other ones are given."""
 
     @property
     def gpu_thousandths(self) -> int:
@@ -116,6 +119,8 @@ class JobGraph:
         keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
         for field, check in FIELDS.items():
             keep(self, field, check(getattr(self, field), field))
+        if self.stated_collectives != ():
+            self._keep_collectives(self.stated_collectives)
         self._refuse_contradiction()
 
     # ---- patterns ------------------------------------------------------------------------------------------
@@ -237,7 +242,8 @@ class JobGraph:
         """Build a job graph from what NCCL prints about a communicator with NCCL_DEBUG=INFO; task i is rank i.
 
         Rings of more than 20 ranks are complete only with NCCL_DEBUG_SUBSYS=INIT,GRAPH. An edge's weight is the number
-        of channels that join the two ranks.
+        of channels that join the two ranks. With COLL in that list, `collectives` has the GB of all operations in the
+        log, by kind.
 
         The source is MAPA (SC'21), section 3.1.
 
@@ -251,7 +257,55 @@ class JobGraph:
         from topoplace.jobs import nccl_log
 
         ranks, counts = nccl_log.edges_of(text, pattern)
-        return cls(ranks, tuple((a, b, float(count)) for (a, b), count in sorted(counts.items())), name)
+        edges = tuple((a, b, float(count)) for (a, b), count in sorted(counts.items()))
+        return cls(ranks, edges, name, stated_collectives=nccl_log.collectives_of(text, ranks))
+
+    @classmethod
+    def from_collectives(
+        cls, num_tasks: int, collectives: Iterable[Collective], *, name: str = "custom"
+    ) -> Self:
+        """Build a job graph from groups of tasks that communicate; an edge's weight is the GB that its tasks exchange.
+
+        Raises:
+            JobGraphError: Names a wrong collective, or a task that is not below `num_tasks`.
+        """
+        return cls(
+            num_tasks, (), name, stated_collectives=_checks.ordered(collectives, "collectives", JobGraphError)
+        )
+
+    @classmethod
+    def parallel(
+        cls,
+        *,
+        tensor: int = 1,
+        pipeline: int = 1,
+        data: int = 1,
+        context: int = 1,
+        expert: int = 1,
+        traffic: Traffic | None = None,
+        order: str = "tensor-context-data-pipeline",
+        name: str = "parallel",
+    ) -> Self:
+        """Build a training job of tensor x context x data x pipeline tasks; task i is rank i, as Megatron-LM counts.
+
+        Args:
+            tensor: Number of tasks among which each layer is divided.
+            pipeline: Number of stages into which the layers are divided.
+            data: Number of tasks that do the same with other data.
+            context: Number of tasks among which each sequence is divided.
+            expert: Number of consecutive data ranks among which the experts are divided; a divisor of `data`.
+            traffic: What the model moves in a step; None counts 1 GB for each collective.
+            order: The dimensions, the one whose ranks are neighbours first.
+
+        Raises:
+            JobGraphError: Names a wrong argument, or a dimension for which `traffic` says nothing.
+        """
+        from topoplace.jobs import parallel
+
+        degrees = parallel.Degrees(
+            tensor=tensor, pipeline=pipeline, data=data, context=context, expert=expert
+        )
+        return cls.from_collectives(degrees.num_tasks, degrees.collectives(traffic, order), name=name)
 
     @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
@@ -282,7 +336,8 @@ class JobGraph:
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
-        """Return a copy with some fields changed, given by name: any field of this class after `edges`.
+        """Return a copy with some fields changed, given by name: any field of this class after `edges` but
+        `stated_collectives`.
 
         Raises:
             JobGraphError: Names an unknown field, an invalid value, or requirements that exclude each other.
@@ -295,6 +350,8 @@ class JobGraph:
         copy = object.__new__(type(self))
         vars(copy).update(vars(self) | requirements)
         vars(copy).pop("requirements", None)
+        if copy.name != self.name and not PATTERN_KINDS.keys().isdisjoint((copy.name, self.name)):
+            copy._keep_collectives(self.collectives)  # another name does not change what the tasks do
         copy._refuse_contradiction()
         return copy
 
@@ -317,6 +374,23 @@ class JobGraph:
     def gpu_models(self) -> tuple[str, ...]:
         """Return the models of GPU that the job accepts; () for any."""
         return (self.gpu_model,) if isinstance(self.gpu_model, str) else self.gpu_model or ()
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """Return the groups of tasks that communicate, and how: as stated, or as the name and the edges imply.
+
+        The patterns `ring`, `tree` and `allreduce` mean an all-reduce of 1 GB among all tasks, `clique` an all-to-all;
+        other jobs that state none send along their edges.
+        """
+        return self.stated_collectives or collectives.implied(self.name, self.num_tasks, self.edges)
+
+    @cached_property
+    def dimensions(self) -> Mapping[str, tuple[tuple[int, ...], ...]]:
+        """Return the groups of each dimension of parallelism, as tuples of tasks; read-only.
+
+        Jobs that name none have the dimension "all".
+        """
+        return collectives.dimensions(self.collectives)
 
     @cached_property
     def graph(self) -> Graph:
@@ -347,6 +421,15 @@ class JobGraph:
         job = cls(num_tasks, (), name)
         vars(job)["edges"] = edges
         return job
+
+    def _keep_collectives(self, given: Iterable[Collective]) -> None:
+        """Write the collectives, as () if they are implied, and without edges also what they carry."""
+        stated = collectives.checked(given, self.num_tasks)
+        edges = self.edges or collectives.summed_edges(stated)
+        may_be_implied = len(stated) in (1, len(edges))
+        if may_be_implied and stated == collectives.implied(self.name, self.num_tasks, edges):
+            stated = ()
+        vars(self).update(edges=edges, stated_collectives=stated)
 
     def _refuse_contradiction(self) -> None:
         if self.single_machine and self.anti_affinity and self.num_tasks > 1:

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, fields
 from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.jobs.collectives import Collective, summed_edges
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.jobs.requirements import FIELDS
 
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _FIELDS = {field.name: field.default for field in fields(JobGraph)}
-"""Name, which is the JSON key, and default of each field."""
+"""Name and default of each field. The name is the JSON key, but that of `_STATED` is "collectives"."""
+_STATED: Final = "stated_collectives"
+_COLLECTIVE = {field.name: field.default for field in fields(Collective)}
+"""Name, which is the JSON key, and default of each field of a collective."""
 
 _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh, "torus": JobGraph.torus}
 
 
 def written(job: JobGraph) -> str:
-    """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out."""
+    """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out.
+
+    Edges that are what the stated collectives carry are left out, too.
+    """
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for name, default in _FIELDS.items():
         if (value := getattr(job, name)) != default:
             record[name] = value
+    if stated := record.pop(_STATED, ()):
+        record["collectives"] = [asdict(one) for one in stated]
+        if job.edges == summed_edges(stated):
+            record.pop("edges", None)
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
@@ -50,9 +61,26 @@ def parsed(text: str | bytes) -> JobGraph:
 
 
 def _with_edges(record: dict[str, Any]) -> JobGraph:
-    _refuse_unknown(record, _FIELDS, "num_tasks")
+    _refuse_unknown(record, {*_FIELDS, "collectives"} - {_STATED}, "num_tasks")
+    record[_STATED] = tuple(_collectives(record.pop("collectives", ())))
     record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
     return JobGraph(**record)
+
+
+def _collectives(listed: Any) -> Iterator[Collective]:
+    for i, entry in enumerate(_checks.sequence(listed, "collectives", JobGraphError)):
+        place = f"collectives[{i}]"
+        _checks.instance(entry, dict, place, JobGraphError)
+        for key in entry:
+            if key not in _COLLECTIVE:
+                raise JobGraphError(f"{place} has the unknown key {_checks.shown(key)}")
+        for key in ("kind", "tasks", "gigabytes"):
+            if key not in entry:
+                raise JobGraphError(f"{place} has no {key}")
+        try:
+            yield Collective(**entry)
+        except JobGraphError as error:
+            raise JobGraphError(f"{place}: {error}") from None
 
 
 def _with_pattern(record: dict[str, Any]) -> JobGraph:

@@ -1,17 +1,20 @@
-"""Reader of the rings and trees that NCCL prints with NCCL_DEBUG=INFO (MAPA, section 3.1, fig. 9).
+"""Reader of the rings, trees and operations that NCCL prints with NCCL_DEBUG=INFO (MAPA, section 3.1, fig. 9).
 
-NCCL_DEBUG_SUBSYS=INIT,GRAPH adds each rank's neighbours, without which rings of more than 20 ranks are not complete.
+NCCL_DEBUG_SUBSYS=INIT,GRAPH adds each rank's neighbours, without which rings of more than 20 ranks are not complete;
+COLL adds each operation.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.jobs.collectives import Collective
 from topoplace.jobs.requirements import MAX_TASKS
 
 PATTERNS: Final = ("ring", "tree")
@@ -22,6 +25,20 @@ _TREES: Final = re.compile(r"NCCL INFO Trees( \[\d{1,9}\] [-\d/>|\[\] ]+)$")
 _TREE: Final = re.compile(
     r"\[(\d{1,9})\] (-?\d{1,9}(?:/-?\d{1,9}){0,7})->(-?\d{1,9})->(-?\d{1,9}(?:/-?\d{1,9}){0,7})"
 )
+_OPERATION: Final = re.compile(r"^(.{0,1000}?)NCCL INFO (\w{1,40}): opCount ")
+_DETAILS: Final = re.compile(
+    r" count (\d{1,18}) datatype (\d{1,3}) op \d{1,3} root (\d{1,9}) comm (\S{1,40}) \[nranks=(\d{1,9})\]"
+)
+_OPERATIONS: Final = {
+    "allreduce": ("all_reduce", False),
+    "allgather": ("all_gather", True),
+    "reducescatter": ("reduce_scatter", True),
+    "alltoall": ("all_to_all", True),
+    "broadcast": ("broadcast", False),
+}
+"""The kind of collective of each operation, and whether its count is that of one rank's part, not of the whole."""
+_DATATYPE_BYTES: Final = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
+"""The size of each ncclDataType_t: of integers with 8 to 64 bits, half, float, double, bfloat16, and two of 8 bits."""
 _LONGEST_TREES: Final = 1000
 """NCCL cuts the list of a rank's trees a little above this number of characters."""
 _MOST_CHANNELS: Final = 1 << 30
@@ -49,6 +66,55 @@ def edges_of(text: str | bytes, pattern: str) -> tuple[int, Mapping[Pair, int]]:
     for joined in found.values():
         counts.update({(min(a, b), max(a, b)) for a, b in joined})
     return ranks, counts
+
+
+def collectives_of(text: str | bytes, ranks: int) -> tuple[Collective, ...]:
+    """Return the collectives of all ranks with the GB of all operations that the log shows; () if it shows none.
+
+    text: as for `edges_of`. ranks: their number. If the logs of ranks differ, as when some end earlier, the one with
+    the most bytes counts. A warning names operations that no collective says, such as a send from one rank to another.
+    JobGraphError names a line that cannot be read, or of another communicator.
+    """
+    totals: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
+    unread: Counter[str] = Counter()
+    for number, line in enumerate(_lines(text), 1):
+        if not (match := _OPERATION.match(line)):
+            continue
+        process, operation = match[1].split(" ")[0].rpartition(":")[0], match[2]
+        details = _DETAILS.search(line)
+        if operation.lower() not in _OPERATIONS or not details:
+            unread[operation] += 1
+            continue
+        count, datatype, root, size = (int(details[group]) for group in (1, 2, 3, 5))
+        _check_operation(number, datatype, root, size, ranks)
+        kind, is_part = _OPERATIONS[operation.lower()]
+        key = kind, root if kind == "broadcast" else 0
+        size_bytes = count * _DATATYPE_BYTES[datatype] * (ranks if is_part else 1)
+        totals.setdefault(key, Counter())[process, details[4]] += size_bytes
+    if unread:
+        listed = ", ".join(f"{times} {operation}" for operation, times in sorted(unread.items()))
+        warnings.warn(f"operations of the log that are not read: {listed}", stacklevel=3)
+    return tuple(_collectives(totals, ranks))
+
+
+def _check_operation(number: int, datatype: int, root: int, size: int, ranks: int) -> None:
+    if size != ranks:
+        raise JobGraphError(f"line {number}: a communicator of {size} ranks, not {ranks}; {_ONE_LOG}")
+    if datatype >= len(_DATATYPE_BYTES):
+        raise JobGraphError(
+            f"line {number}: datatype {datatype} is none of NCCL's 0..{len(_DATATYPE_BYTES) - 1}"
+        )
+    if root >= ranks:
+        raise JobGraphError(f"line {number}: root {root} is not in 0..{ranks - 1}")
+
+
+def _collectives(
+    totals: Mapping[tuple[str, int], Mapping[tuple[str, str], int]], ranks: int
+) -> Iterator[Collective]:
+    for (kind, root), by_rank in sorted(totals.items()):
+        if ranks > 1 and (most := max(by_rank.values())):
+            tasks = (*range(root, ranks), *range(root))
+            yield Collective(kind, tasks, most / 1e9)
 
 
 def _lines(text: str | bytes) -> list[str]:

@@ -13,6 +13,9 @@ from topoplace.mig.profiles import PROFILE_NAME
 MAX_TASKS: Final = 1 << 20
 """Limit on tasks; more are refused as a mistake."""
 
+MAX_EDGES: Final = 1 << 23
+"""Maximum number of edges of a job; a larger number is refused as a mistake."""
+
 WHOLE_GPU: Final = 1000
 """The thousandths of a GPU. Shares are counted in them, so that allocating and releasing is exact."""
 

@@ -1,0 +1,188 @@
+"""Collectives: which tasks of a job communicate as a group, in which operation, and what each pair carries for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError
+from topoplace.jobs.patterns import Edges, edge_tuples, edges_of
+from topoplace.jobs.requirements import MAX_EDGES, MAX_TASKS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Shape = Literal["ring", "chain", "all"]
+
+KINDS: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")
+MAX_GIGABYTES: Final = 1e12
+"""Maximum GB of a collective; more are refused as a mistake, such as bytes for GB."""
+
+PATTERN_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"ring": "all_reduce", "tree": "all_reduce", "allreduce": "all_reduce", "clique": "all_to_all"}
+)
+"""The patterns whose edges are those of one collective of 1 GB among all tasks, and its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An operation in which a group of tasks exchanges data in each step of a job.
+
+    What `gigabytes` counts, and what each pair of neighbours carries for b of them among n tasks, both directions
+    together:
+
+    | kind | `gigabytes` | carried |
+    |---|---|---|
+    | `all_reduce` | the buffer that each task has and that is summed | ring: 2 b (n - 1) / n |
+    | `all_gather` | the result, to which each task gives 1 / n | ring: b (n - 1) / n |
+    | `reduce_scatter` | the buffer that each task has, of whose sum it keeps 1 / n | ring: b (n - 1) / n |
+    | `all_to_all` | what each task gives: 1 / n to each task, itself included | every pair: 2 b / n |
+    | `broadcast` | what the first task gives to all others | chain: b |
+    | `send` | what two tasks in sequence exchange, half of it each way | chain: b |
+
+    In a ring, each task communicates with the next one, and the last with the first; so two tasks have both halves of
+    it between them, twice as much. A chain has no way back.
+
+    Raises:
+        JobGraphError: Names the invalid argument and its value.
+    """
+
+    kind: str
+    """all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send."""
+    tasks: tuple[int, ...]
+    """At least two tasks, in the order of their ring or chain."""
+    gigabytes: float
+    """GB in each step of the job, above 0; several operations of one kind in a step count as one."""
+    dimension: str = "all"
+    """The dimension of parallelism, such as "tensor", whose collectives all run at the same time."""
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
+        _checks.one_of(self.kind, "kind", KINDS, JobGraphError)
+        keep(self, "tasks", _checked_tasks(self.tasks))
+        most = MAX_GIGABYTES
+        keep(self, "gigabytes", _checks.positive(self.gigabytes, "gigabytes", JobGraphError, high=most))
+        _checks.text(self.dimension, "dimension", JobGraphError)
+
+
+def _checked_tasks(tasks: Iterable[Any]) -> tuple[int, ...]:
+    given = _checks.ordered(tasks, "tasks", JobGraphError)
+    numbers = tuple(
+        _checks.integer(task, f"tasks[{i}]", JobGraphError, low=0, high=MAX_TASKS - 1)
+        for i, task in enumerate(given)
+    )
+    if len(numbers) < 2:
+        raise JobGraphError(f"tasks = {_checks.shown(numbers)}: a collective has at least two tasks")
+    if len(set(numbers)) < len(numbers):
+        first: dict[int, int] = {}
+        i, task = next((i, task) for i, task in enumerate(numbers) if first.setdefault(task, i) != i)
+        raise JobGraphError(f"tasks[{i}] = {task} repeats tasks[{first[task]}]")
+    return numbers
+
+
+def checked(collectives: Iterable[Any], num_tasks: int) -> tuple[Collective, ...]:
+    """Return the collectives of a job as a tuple; JobGraphError names one that is none, or has other tasks."""
+    given = _checks.ordered(collectives, "collectives", JobGraphError)
+    for i, one in enumerate(given):
+        _checks.instance(one, Collective, f"collectives[{i}]", JobGraphError)
+        if (last := max(one.tasks)) >= num_tasks:
+            place = f"collectives[{i}].tasks[{one.tasks.index(last)}]"
+            raise JobGraphError(f"{place} = {last} is not in 0..{num_tasks - 1}")
+    return given
+
+
+def implied(name: str, num_tasks: int, edges: Edges) -> tuple[Collective, ...]:
+    """Return the collectives of a job that states none.
+
+    A job with the name and the edges of a pattern in `PATTERN_KINDS` means its collective; any other sends along its
+    edges.
+    """
+    if (kind := PATTERN_KINDS.get(name)) and edges and edges == edges_of(name, (num_tasks,)):
+        return (Collective(kind, tuple(range(num_tasks)), 1.0),)
+    return tuple([Collective("send", (a, b), weight) for a, b, weight in edges])
+
+
+def dimensions(collectives: Iterable[Collective]) -> Mapping[str, tuple[tuple[int, ...], ...]]:
+    """Return the groups of each dimension, both in the order of their first collective.
+
+    A group that is within another one of its dimension, such as the first and the last stage of a pipeline, is left
+    out.
+    """
+    found: dict[str, dict[frozenset[int], tuple[int, ...]]] = {}
+    for one in collectives:
+        found.setdefault(one.dimension, {}).setdefault(frozenset(one.tasks), one.tasks)
+    return MappingProxyType({name: _not_within_others(groups) for name, groups in found.items()})
+
+
+def _not_within_others(groups: Mapping[frozenset[int], tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    larger: dict[int, list[frozenset[int]]] = {}
+    kept: set[frozenset[int]] = set()
+    for group in sorted(groups, key=len, reverse=True):
+        if not any(group < other for other in larger.get(groups[group][0], ())):
+            kept.add(group)
+            for task in group:
+                larger.setdefault(task, []).append(group)
+    return tuple([tasks for group, tasks in groups.items() if group in kept])
+
+
+# ---- what each pair of tasks carries --------------------------------------------------------------------------
+
+
+def summed_edges(collectives: Sequence[Collective]) -> Edges:
+    """Return the GB that each pair of tasks carries for all collectives, sorted: (a, b, GB) with a < b.
+
+    JobGraphError if the collectives have more than `MAX_EDGES` pairs.
+    """
+    alike: dict[tuple[str, int], list[Collective]] = {}
+    for one in collectives:
+        alike.setdefault((one.kind, len(one.tasks)), []).append(one)
+    total = sum(len(same) * _number_of_pairs(kind, n) for (kind, n), same in alike.items())
+    if total > MAX_EDGES:
+        raise JobGraphError(f"collectives have {total} pairs of tasks; at most {MAX_EDGES} are possible")
+    if not total:
+        return ()
+    keys, gigabytes = zip(*(_carried(kind, n, same) for (kind, n), same in alike.items()), strict=True)
+    pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
+    sums: NDArray[np.float64] = np.bincount(place, np.concatenate(gigabytes)).astype(float)
+    some = sums > 0  # parts of the smallest floats are 0
+    a, b = np.divmod(pairs[some], MAX_TASKS)
+    return edge_tuples(a, b, sums[some])
+
+
+def _carried(kind: str, n: int, alike: Sequence[Collective]) -> tuple[Ints, NDArray[np.float64]]:
+    """Return a key of each pair of tasks that communicate, and the GB, for collectives of one kind among n tasks."""
+    shape, share = _CARRIED[kind]
+    tasks = np.array([one.tasks for one in alike])
+    here, there = (tasks[:, ends] for ends in _pairs(shape, n))
+    gigabytes = np.array([one.gigabytes for one in alike]) * share(n)
+    keys = np.minimum(here, there) * MAX_TASKS + np.maximum(here, there)
+    return keys.ravel(), np.repeat(gigabytes, here.shape[1])
+
+
+def _pairs(shape: Shape, n: int) -> tuple[Ints, Ints]:
+    """Return the places of both ends of each pair in the tasks of a collective."""
+    if shape == "all":
+        return np.triu_indices(n, 1)
+    here = np.arange(n if shape == "ring" else n - 1)
+    return here, (here + 1) % n
+
+
+def _number_of_pairs(kind: str, n: int) -> int:
+    return {"ring": n, "chain": n - 1, "all": n * (n - 1) // 2}[_CARRIED[kind][0]]
+
+
+_CARRIED: Final[Mapping[str, tuple[Shape, Callable[[int], float]]]] = {
+    "all_reduce": ("ring", lambda n: 2 * (n - 1) / n),
+    "all_gather": ("ring", lambda n: (n - 1) / n),
+    "reduce_scatter": ("ring", lambda n: (n - 1) / n),
+    "all_to_all": ("all", lambda n: 2 / n),
+    "broadcast": ("chain", lambda n: 1.0),
+    "send": ("chain", lambda n: 1.0),
+}
+"""Which pairs communicate in a collective among n tasks, and what each carries of its GB."""
