@@ -12,6 +12,7 @@ void register_flow(pybind11::module_& module);
 void register_flow_network(pybind11::module_& module);
 void register_fragmentation(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
+void register_groups(pybind11::module_& module);
 void register_machines(pybind11::module_& module);
 void register_mapping(pybind11::module_& module);
 void register_match(pybind11::module_& module);

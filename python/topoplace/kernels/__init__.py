@@ -24,6 +24,7 @@ from __future__ import annotations
 from topoplace.kernels.distribution import Distribution, distribute, verify_distribution
 from topoplace.kernels.flow_network import FlowNetwork
 from topoplace.kernels.graph import Graph
+from topoplace.kernels.group_packing import GroupPacking, pack_groups, verify_group_packing
 from topoplace.kernels.mapping import Mapping, TargetDistance, map_graph, verify_task_mapping
 from topoplace.kernels.matching import (
     Embedding,
@@ -73,6 +74,7 @@ __all__ = [
     "FlowNetwork",
     "FlowSolution",
     "Graph",
+    "GroupPacking",
     "LeastFlow",
     "LinkCountScore",
     "Mapping",
@@ -97,6 +99,7 @@ __all__ = [
     "least_max_flow",
     "map_graph",
     "min_cost_flow",
+    "pack_groups",
     "pack_rings",
     "pack_trees",
     "throughput_bound",
@@ -104,6 +107,7 @@ __all__ = [
     "verify_distribution",
     "verify_embedding",
     "verify_flow",
+    "verify_group_packing",
     "verify_least_flow",
     "verify_rings",
     "verify_task_mapping",

@@ -1,0 +1,70 @@
+// Binds the packing of groups into domains.
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include "convert.hpp"
+#include "register.hpp"
+#include "topoplace/group_packing.hpp"
+
+namespace py = pybind11;
+
+namespace topoplace::bindings {
+namespace {
+
+using groups::PackParams;
+using groups::PackResult;
+using groups::Share;
+using Ints = Array<std::int32_t>;
+using GroupShares = py::typing::Tuple<bool, py::array_t<std::int32_t>, bool, std::uint64_t>;
+
+PackParams to_params(const Ints& parent, const Ints& room, const Ints& group_parent, const Ints& group_depth,
+                     const Ints& own_tasks) {
+    for (const auto& [array, name] :
+         {std::pair(&parent, "parent"), std::pair(&room, "room"), std::pair(&group_parent, "group_parent"),
+          std::pair(&group_depth, "group_depth"), std::pair(&own_tasks, "own_tasks")}) {
+        check_shape(*array, name, {-1});
+    }
+    return {.parent = as_span(parent),
+            .room = as_span(room),
+            .group_parent = as_span(group_parent),
+            .group_depth = as_span(group_depth),
+            .own_tasks = as_span(own_tasks)};
+}
+
+GroupShares pack_groups(const Ints& parent, const Ints& room, const Ints& group_parent,
+                        const Ints& group_depth, const Ints& own_tasks, std::int32_t balanced,
+                        std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+    PackParams params = to_params(parent, room, group_parent, group_depth, own_tasks);
+    params.balanced = balanced;
+    params.stop = to_stop_condition(timeout, max_nodes);
+    const auto result = without_gil<PackResult>([&] { return groups::pack_groups(params); });
+    std::vector<std::int32_t> rows;
+    for (const Share& share : result.shares) rows.insert(rows.end(), {share.group, share.leaf, share.tasks});
+    const auto count = static_cast<py::ssize_t>(result.shares.size());
+    return py::make_tuple(result.found, to_array(std::move(rows), {count, 3}), result.complete, result.nodes);
+}
+
+Fault verify_group_packing(const Ints& parent, const Ints& room, const Ints& group_parent,
+                           const Ints& group_depth, const Ints& own_tasks, const Ints& shares) {
+    check_shape(shares, "shares", {-1, 3});
+    const auto rows = as_span(shares);
+    std::vector<Share> listed;
+    for (std::size_t i = 0; i < rows.size(); i += 3) listed.push_back({rows[i], rows[i + 1], rows[i + 2]});
+    return groups::verify_packing(to_params(parent, room, group_parent, group_depth, own_tasks), listed);
+}
+
+}  // namespace
+
+void register_groups(py::module_& module) {
+    module.def("pack_groups", &pack_groups, py::arg("parent").noconvert(), py::arg("room").noconvert(),
+               py::arg("group_parent").noconvert(), py::arg("group_depth").noconvert(),
+               py::arg("own_tasks").noconvert(), py::arg("balanced"), py::arg("timeout"),
+               py::arg("max_nodes"));
+    module.def("verify_group_packing", &verify_group_packing, py::arg("parent").noconvert(),
+               py::arg("room").noconvert(), py::arg("group_parent").noconvert(),
+               py::arg("group_depth").noconvert(), py::arg("own_tasks").noconvert(),
+               py::arg("shares").noconvert(),
+               "None where the packing is right, else the reason why it is not.");
+}
+
+}  // namespace topoplace::bindings

@@ -1,0 +1,59 @@
+// Group packing: put the tasks of a job into a tree of domains, such as pods of racks of machines, so that
+// each group of tasks is inside one domain of the depth that it requires.
+//
+// Domains: number 0 is the root, parents have smaller numbers, and all leaves have the same depth. A domain
+// takes at most `room` tasks, and no more than its children take together. Groups: number 0 is the job, of
+// depth 0; parents have smaller numbers and a smaller depth. A group's own tasks, those in no group inside
+// it, may be anywhere in its domain.
+//
+// Whether a packing exists is decided exactly, unless the search is stopped. Of all packings, one is returned
+// in which few domains are used, from the top down: at each domain the fewest of its children, where the
+// groups are of one kind proven so, and among as many the smallest that suffice. With `balanced`, no domain
+// of that depth has more tasks than necessary on as many domains.
+//
+// The entry point is `pack_groups`; cpp/src/groups/pack.cpp describes its method.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "topoplace/fault.hpp"
+#include "topoplace/stop_condition.hpp"
+
+namespace topoplace::groups {
+
+struct PackParams {
+    std::span<const std::int32_t> parent{};        // of each domain; that of the root is -1
+    std::span<const std::int32_t> room{};          // the most tasks of each domain
+    std::span<const std::int32_t> group_parent{};  // of each group; that of the job is -1
+    std::span<const std::int32_t> group_depth{};   // of the domain that holds the whole group
+    std::span<const std::int32_t> own_tasks{};     // of each group: its tasks in no group inside it
+    std::int32_t balanced = -1;                    // depth of domains with equal shares; -1 for none
+    StopCondition stop{};
+};
+
+// Tasks of a group, in no group inside it, on one leaf.
+struct Share {
+    std::int32_t group = 0;
+    std::int32_t leaf = 0;
+    std::int32_t tasks = 0;
+
+    bool operator==(const Share&) const = default;
+};
+
+struct PackResult {
+    bool found = false;
+    bool complete = true;         // false: the search was stopped, so a packing may exist all the same
+    std::vector<Share> shares{};  // by group, then by leaf
+    std::uint64_t nodes = 0;      // of the search
+};
+
+// Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+PackResult pack_groups(const PackParams& params);
+
+// Checks a packing by the definition alone: all tasks of each group, inside one domain of its depth, and no
+// domain over its room.
+Fault verify_packing(const PackParams& params, std::span<const Share> shares);
+
+}  // namespace topoplace::groups

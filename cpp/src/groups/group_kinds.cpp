@@ -1,0 +1,84 @@
+// Reads the groups, bottom up.
+#include "groups/group_kinds.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+
+#include "groups/refusal.hpp"
+
+namespace topoplace::groups {
+GroupKinds::GroupKinds(const PackParams& params, std::int32_t leaf_depth) {
+    read(params, leaf_depth);
+    sort_kinds(params);
+}
+
+void GroupKinds::read(const PackParams& params, std::int32_t leaf_depth) {
+    const auto& parent = params.group_parent;
+    const auto& depth = params.group_depth;
+    if (parent.empty()) throw std::invalid_argument("group_parent is empty: group 0 is the job");
+    if (depth.size() != parent.size())
+        throw std::invalid_argument("group_depth must have one for each group");
+    if (params.own_tasks.size() != parent.size()) {
+        throw std::invalid_argument("own_tasks must have a number for each group");
+    }
+    if (parent[0] != kAbsent) refuse("group_parent", 0, parent[0], "the job has none, -1");
+    if (depth[0] != 0) refuse("group_depth", 0, depth[0], "that of the job is 0");
+    first_.assign(parent.size() + 1, 0);
+    for (std::size_t i = 0; i < parent.size(); ++i) {
+        if (params.own_tasks[i] < 0) refuse("own_tasks", i, params.own_tasks[i], "must not be negative");
+        if (i == 0) continue;
+        if (parent[i] < 0 || index(parent[i]) >= i) {
+            refuse("group_parent", i, parent[i], "must be a smaller number");
+        }
+        if (depth[i] <= depth[index(parent[i])] || depth[i] > leaf_depth) {
+            refuse("group_depth", i, depth[i], "must be more than the parent's and at most the leaves'");
+        }
+        ++first_[index(parent[i]) + 1];
+    }
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    children_.resize(parent.size() - 1);
+    std::vector<std::size_t> next(first_);
+    for (std::size_t i = 1; i < parent.size(); ++i) {
+        children_[next[index(parent[i])]++] = static_cast<std::int32_t>(i);
+    }
+}
+
+void GroupKinds::sort_kinds(const PackParams& params) {
+    using Inside = std::vector<std::pair<std::int32_t, std::int32_t>>;
+    std::map<std::tuple<std::int32_t, std::int32_t, Inside>, std::int32_t> known;
+    of_.assign(params.group_parent.size(), 0);
+    for (std::size_t i = of_.size(); i-- > 0;) {
+        std::map<std::int32_t, std::int32_t> numbers;
+        std::int64_t size = params.own_tasks[i];
+        for (const std::int32_t child : children(static_cast<std::int32_t>(i))) {
+            ++numbers[of(child)];
+            size += (*this)[of(child)].size;
+        }
+        Inside inside(numbers.begin(), numbers.end());
+        const auto [found, is_new] = known.try_emplace({params.group_depth[i], params.own_tasks[i], inside},
+                                                       static_cast<std::int32_t>(kinds_.size()));
+        of_[i] = found->second;
+        if (is_new) kinds_.push_back({params.group_depth[i], size, std::move(inside)});
+    }
+    if (kinds_.back().size > std::numeric_limits<std::int32_t>::max()) {
+        throw std::invalid_argument("own_tasks has more than 2**31 - 1 tasks in all");
+    }
+}
+
+Counts GroupKinds::inside(std::int32_t group) const {
+    Counts counts(size(), 0);
+    for (const std::int32_t child : children(group)) ++counts[index(of(child))];
+    return counts;
+}
+
+std::int64_t GroupKinds::tasks(const Counts& counts) const {
+    std::int64_t sum = 0;
+    for (std::size_t kind = 0; kind < counts.size(); ++kind) sum += counts[kind] * kinds_[kind].size;
+    return sum;
+}
+
+}  // namespace topoplace::groups

@@ -1,0 +1,55 @@
+// The groups of a job, sorted into kinds: groups of one kind have equal sizes, depths and groups inside.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "graph/index.hpp"
+#include "topoplace/group_packing.hpp"
+
+namespace topoplace::groups {
+
+// How many groups of each kind.
+using Counts = std::vector<std::int32_t>;
+
+struct GroupKind {
+    std::int32_t depth = 0;
+    std::int64_t size = 0;  // tasks, those of the groups inside included
+    std::vector<std::pair<std::int32_t, std::int32_t>>
+        inside{};  // (kind, number) of the groups directly inside
+};
+
+class GroupKinds {
+  public:
+    // Throws std::invalid_argument for a wrong parent, depth or number of tasks.
+    GroupKinds(const PackParams& params, std::int32_t leaf_depth);
+
+    std::size_t size() const { return kinds_.size(); }
+    const GroupKind& operator[](std::int32_t kind) const { return kinds_[index(kind)]; }
+    std::int32_t of(std::int32_t group) const { return of_[index(group)]; }
+    // The groups directly inside a group.
+    std::span<const std::int32_t> children(std::int32_t group) const {
+        return std::span(children_).subspan(first_[index(group)],
+                                            first_[index(group) + 1] - first_[index(group)]);
+    }
+    // How many of each kind are directly inside a group.
+    Counts inside(std::int32_t group) const;
+    std::int64_t tasks(const Counts& counts) const;
+    static std::uint64_t number(const Counts& counts) {
+        return static_cast<std::uint64_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+    }
+
+  private:
+    void read(const PackParams& params, std::int32_t leaf_depth);
+    void sort_kinds(const PackParams& params);
+
+    std::vector<GroupKind> kinds_;
+    std::vector<std::int32_t> of_;
+    std::vector<std::int32_t> children_;
+    std::vector<std::size_t> first_;
+};
+
+}  // namespace topoplace::groups

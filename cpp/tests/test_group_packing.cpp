@@ -1,0 +1,230 @@
+// Group packing against brute force on small trees, and against its verifier on larger ones.
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "topoplace/group_packing.hpp"
+#include "topoplace/random.hpp"
+
+namespace groups = topoplace::groups;
+using groups::PackParams;
+using groups::Share;
+
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+struct Case {
+    Ints parent{-1};
+    Ints room{100};
+    Ints group_parent{-1};
+    Ints group_depth{0};
+    Ints own_tasks{0};
+    std::int32_t balanced = -1;
+
+    PackParams params() const {
+        return {.parent = parent,
+                .room = room,
+                .group_parent = group_parent,
+                .group_depth = group_depth,
+                .own_tasks = own_tasks,
+                .balanced = balanced};
+    }
+};
+
+void add_level(topoplace::Random& random, Case& c, std::size_t first, std::int32_t most, std::int32_t room,
+               bool is_leaf) {
+    const std::size_t end = c.parent.size();
+    for (std::size_t domain = first; domain < end; ++domain) {
+        const std::int32_t children = 1 + random.below(most);
+        for (std::int32_t i = 0; i < children; ++i) {
+            c.parent.push_back(static_cast<std::int32_t>(domain));
+            c.room.push_back(is_leaf || random.below(4) == 0 ? random.below(room + 1) : 100);
+        }
+    }
+}
+
+void add_groups(topoplace::Random& random, Case& c, std::int32_t depth, std::int32_t tasks) {
+    while (tasks > 0) {
+        const auto parent = random.below(static_cast<std::int32_t>(c.group_parent.size()));
+        const std::int32_t least = c.group_depth[std::size_t(parent)];
+        const std::int32_t own = 1 + random.below(std::min(tasks, 3));
+        tasks -= own;
+        if (least == depth || random.below(4) == 0) {
+            c.own_tasks[std::size_t(parent)] += own;
+            continue;
+        }
+        c.group_parent.push_back(parent);
+        c.group_depth.push_back(least + 1 + random.below(depth - least));
+        c.own_tasks.push_back(own);
+    }
+}
+
+Case random_case(topoplace::Random& random, std::int32_t depth, std::int32_t most, std::int32_t room,
+                 std::int32_t tasks) {
+    Case c;
+    std::size_t first = 0;
+    for (std::int32_t level = 1; level <= depth; ++level) {
+        const std::size_t next = c.parent.size();
+        add_level(random, c, first, most, room, level == depth);
+        first = next;
+    }
+    add_groups(random, c, depth, tasks);
+    return c;
+}
+
+std::vector<std::int32_t> leaves_of(const Case& c) {
+    std::vector<std::int32_t> leaves;
+    for (std::size_t i = 0; i < c.parent.size(); ++i) {
+        const auto domain = static_cast<std::int32_t>(i);
+        if (std::find(c.parent.begin(), c.parent.end(), domain) == c.parent.end()) leaves.push_back(domain);
+    }
+    return leaves;
+}
+
+// Tries every way to put the tasks, group after group, on the leaves; the tasks of a group are alike.
+bool is_possible(const Case& c, const Ints& leaves, std::size_t group, std::size_t leaf, std::int32_t left,
+                 std::vector<Share>& shares) {
+    if (group == c.own_tasks.size()) return !groups::verify_packing(c.params(), shares);
+    if (left < 0) left = c.own_tasks[group];
+    if (left == 0) return is_possible(c, leaves, group + 1, 0, -1, shares);
+    if (leaf == leaves.size()) return false;
+    for (std::int32_t tasks = std::min(left, c.room[std::size_t(leaves[leaf])]); tasks >= 0; --tasks) {
+        if (tasks > 0) shares.push_back({static_cast<std::int32_t>(group), leaves[leaf], tasks});
+        const bool found = is_possible(c, leaves, group, leaf + 1, left - tasks, shares);
+        if (tasks > 0) shares.pop_back();
+        if (found) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST(agrees_with_brute_force) {
+    topoplace::Random random(18);
+    std::int32_t found = 0;
+    for (std::int32_t i = 0; i < check::rounds(1500); ++i) {
+        const Case c = random_case(random, 1 + random.below(3), 3, 4, 1 + random.below(6));
+        const auto result = groups::pack_groups(c.params());
+        std::vector<Share> shares;
+        CHECK(result.complete);
+        CHECK(result.found == is_possible(c, leaves_of(c), 0, 0, -1, shares));
+        if (result.found) CHECK(!groups::verify_packing(c.params(), result.shares));
+        found += result.found ? 1 : 0;
+    }
+    CHECK(found > check::rounds(1500) / 6 && found < check::rounds(1500) * 5 / 6);
+}
+
+TEST(packs_large_trees) {
+    topoplace::Random random(19);
+    for (std::int32_t i = 0; i < 100; ++i) {
+        const Case c = random_case(random, 3, 8, 8, 200);
+        const auto result = groups::pack_groups(c.params());
+        if (result.found) CHECK(!groups::verify_packing(c.params(), result.shares));
+    }
+}
+
+static std::size_t domains_used(const Case& c, const std::vector<Share>& shares, std::int32_t up) {
+    Ints used;
+    for (const Share& share : shares) {
+        std::int32_t domain = share.leaf;
+        for (std::int32_t i = 0; i < up; ++i) domain = c.parent[std::size_t(domain)];
+        used.push_back(domain);
+    }
+    std::sort(used.begin(), used.end());
+    return static_cast<std::size_t>(std::unique(used.begin(), used.end()) - used.begin());
+}
+
+// Of equal groups, the fewest children of the root: as brute force over the sets of children says.
+TEST(uses_the_fewest_children) {
+    topoplace::Random random(20);
+    for (std::int32_t i = 0; i < 300; ++i) {
+        Case c = random_case(random, 2, 5, 9, 0);
+        const std::int32_t number = 1 + random.below(6);
+        for (std::int32_t group = 0; group < number; ++group) {
+            c.group_parent.push_back(0);
+            c.group_depth.push_back(2);
+            c.own_tasks.push_back(3);
+        }
+        const auto result = groups::pack_groups(c.params());
+        const auto racks = std::count(c.parent.begin(), c.parent.end(), 0);
+        std::size_t fewest = 99;
+        for (std::uint32_t set = 1; set < (1U << racks); ++set) {
+            Case part = c;
+            for (std::int32_t rack = 0; rack < racks; ++rack) {
+                if ((set >> rack & 1U) == 0) part.room[std::size_t(1 + rack)] = 0;
+            }
+            if (groups::pack_groups(part.params()).found) {
+                fewest = std::min(fewest, std::size_t(std::popcount(set)));
+            }
+        }
+        CHECK(result.found == (fewest != 99));
+        if (result.found) CHECK(domains_used(c, result.shares, 1) == fewest);
+    }
+}
+
+// Racks of 2 machines of 8: an empty one, and one with 8 left; a job of 8 goes where 8 are left.
+TEST(takes_the_fullest_that_suffices) {
+    const Case c{{-1, 0, 0, 1, 1, 2, 2}, {99, 99, 99, 8, 8, 0, 8}, {-1}, {0}, {8}};
+    CHECK((groups::pack_groups(c.params()).shares == std::vector<Share>{{0, 6, 8}}));
+}
+
+TEST(balances_shares) {
+    Case c{{-1, 0, 0, 0}, {99, 10, 10, 4}, {-1}, {0}, {13}, 1};
+    CHECK((groups::pack_groups(c.params()).shares == std::vector<Share>{{0, 1, 7}, {0, 2, 6}}));
+    c.balanced = -1;
+    CHECK((groups::pack_groups(c.params()).shares == std::vector<Share>{{0, 1, 10}, {0, 3, 3}}));
+}
+
+static void refuses(const Case& c, const std::string& what) {
+    try {
+        groups::pack_groups(c.params());
+        CHECK(false);
+    } catch (const std::invalid_argument& error) {
+        CHECK(std::string(error.what()).find(what) != std::string::npos);
+    }
+}
+
+TEST(refuses_bad_input) {
+    const Case good{{-1, 0, 0}, {9, 1, 2}, {-1, 0}, {0, 1}, {1, 2}};
+    CHECK(groups::pack_groups(good.params()).found);
+    Case c = good;
+    c.parent[2] = 2;
+    refuses(c, "parent[2] = 2: must be a smaller number");
+    c = good;
+    c.parent = {-1, 0, 1, 0};
+    c.room.push_back(1);
+    refuses(c, "parent[3] = 0: all leaves must have the same depth");
+    c = good;
+    c.room[1] = -1;
+    refuses(c, "room[1] = -1: must not be negative");
+    c = good;
+    c.group_depth[1] = 2;
+    refuses(c, "group_depth[1] = 2: must be more than the parent's and at most the leaves'");
+    c = good;
+    c.group_parent[1] = 1;
+    refuses(c, "group_parent[1] = 1: must be a smaller number");
+    c = good;
+    c.own_tasks[0] = -1;
+    refuses(c, "own_tasks[0] = -1: must not be negative");
+    c = good;
+    c.balanced = 2;
+    refuses(c, "balanced = 2: must be the depth of domains");
+}
+
+TEST(stops_in_time) {
+    topoplace::Random random(21);
+    Case c = random_case(random, 2, 12, 40, 0);
+    for (std::int32_t group = 0; group < 60; ++group) {
+        c.group_parent.push_back(0);
+        c.group_depth.push_back(2);
+        c.own_tasks.push_back(5 + group % 17);
+    }
+    auto params = c.params();
+    params.stop.max_nodes = 50;
+    const auto result = groups::pack_groups(params);
+    CHECK(result.nodes <= 50);
+}

@@ -1,0 +1,114 @@
+"""Pack groups of tasks into a tree of domains, such as racks of machines, each group inside one domain."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels.arguments import node_limit, seconds
+
+_MOST = 2**31 - 1
+Ints = NDArray[np.int32]
+
+
+class GroupPacking(NamedTuple):
+    """The result of `pack_groups`: how many tasks of each group are on each leaf."""
+
+    shares: Ints
+    """(s, 3): group, leaf and number of tasks, by group and then by leaf. Tasks of a group inside another one count
+    for the inner group alone."""
+    complete: bool
+    """False if a limit ended the search before the shares were balanced."""
+    nodes: int
+    """Number of nodes that the search visited."""
+
+
+def pack_groups(
+    parent: ArrayLike,
+    room: ArrayLike,
+    group_parent: ArrayLike,
+    group_depth: ArrayLike,
+    own_tasks: ArrayLike,
+    *,
+    balanced: int | None = None,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+) -> GroupPacking | None:
+    """Put the tasks of a job into a tree of domains, each group inside one domain; None if that is impossible.
+
+    Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth. Group 0 is the job, of depth
+    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly. The packing uses
+    few domains, from the top down: each domain the fewest of its children, and among as many the smallest that
+    suffice. If the groups inside a domain are of several kinds, or tasks outside all groups are to be placed with them,
+    the number of its children is not proven to be the smallest for domains below the root's children.
+
+    Args:
+        parent: (d,) the parent of each domain, -1 for the root.
+        room: (d,) the most tasks of each domain; an inner one also takes no more than its children.
+        group_parent: (g,) the group around each group, -1 for the job.
+        group_depth: (g,) the depth of domains, one of which has to hold the whole group.
+        own_tasks: (g,) the tasks of each group that are in no group inside it.
+        balanced: Depth of domains. As many of them are used as without it, and the most tasks of one are as few as
+            possible.
+
+    Raises:
+        SearchTimeoutError: If a limit ends the search before a packing is found.
+        ValueError: For an argument that is out of range.
+    """
+    found, shares, complete, nodes = _core.pack_groups(
+        *_problem(parent, room, group_parent, group_depth, own_tasks),
+        -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=_MOST),
+        seconds(timeout),
+        node_limit(max_nodes),
+    )
+    if found:
+        return GroupPacking(shares, complete, nodes)
+    if not complete:
+        raise SearchTimeoutError(f"no packing found; timeout = {timeout} s, max_nodes = {max_nodes}", None)
+    return None
+
+
+def verify_group_packing(
+    parent: ArrayLike,
+    room: ArrayLike,
+    group_parent: ArrayLike,
+    group_depth: ArrayLike,
+    own_tasks: ArrayLike,
+    shares: ArrayLike,
+) -> bool:
+    """Return True if `shares` (s, 3) places all tasks, each group in one domain, and no domain is over its room.
+
+    The check uses only the definition of `pack_groups` and shares no code with the search. It does not check that few
+    domains are used.
+
+    Raises:
+        ValueError: For an argument of the wrong shape, or of numbers that are no 32-bit integers.
+    """
+    rows = _checks.numbers_of(shares, "shares", ValueError)
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise ValueError(f"shares has shape {rows.shape}; expected (s, 3)")
+    problem = _problem(parent, room, group_parent, group_depth, own_tasks)
+    _core.pack_groups(*problem, -1, None, 1)  # refuses a problem that is none
+    listed = _integers(rows.reshape(-1), "shares").reshape(-1, 3)
+    return _core.verify_group_packing(*problem, listed) is None
+
+
+def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    names = ("parent", "room", "group_parent", "group_depth", "own_tasks")
+    parent, room, group_parent, group_depth, own_tasks = (
+        _integers(array, name) for array, name in zip(arrays, names, strict=True)
+    )
+    return parent, room, group_parent, group_depth, own_tasks
+
+
+def _integers(values: ArrayLike, name: str) -> Ints:
+    numbers = _checks.numbers_of(values, name, ValueError)
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} has shape {numbers.shape}; expected one dimension")
+    for i in np.flatnonzero(~((numbers >= -1) & (numbers <= _MOST) & (numbers == np.floor(numbers))))[:1]:
+        raise ValueError(f"{name}[{i}] = {numbers[i]:g} is not an integer in -1..{_MOST}")
+    return numbers.astype(np.int32)

@@ -1,0 +1,162 @@
+"""`pack_groups` against every assignment on small trees, and its arguments."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from topoplace import kernels
+from topoplace.errors import SearchTimeoutError
+
+
+class Problem(NamedTuple):
+    """The positional arguments of `pack_groups`."""
+
+    parent: list[int]
+    room: list[int]
+    group_parent: list[int]
+    group_depth: list[int]
+    own_tasks: list[int]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Racks of machines, and up to five tasks in groups on either level."""
+    racks = draw(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1, max_size=3))
+    parent = [-1] + [0] * len(racks)
+    room = [99] + [draw(st.sampled_from([99, 99, 2, 4])) for _ in racks]
+    for i, machines in enumerate(racks):
+        parent += [1 + i] * len(machines)
+        room += machines
+    found = Problem(parent, room, [-1], [0], [draw(st.integers(0, 2))])
+    left = draw(st.integers(1, 5)) - found.own_tasks[0]
+    while left > 0:
+        around = draw(st.integers(0, len(found.own_tasks) - 1))
+        own = draw(st.integers(1, left))
+        left -= own
+        if found.group_depth[around] == 2:
+            found.own_tasks[around] += own
+            continue
+        found.group_parent.append(around)
+        found.group_depth.append(draw(st.integers(found.group_depth[around] + 1, 2)))
+        found.own_tasks.append(own)
+    return found
+
+
+def is_possible(problem: Problem) -> bool:
+    """Try every leaf for every task."""
+    leaves = [i for i in range(len(problem.parent)) if i not in problem.parent]
+    group_of = [group for group, tasks in enumerate(problem.own_tasks) for _ in range(tasks)]
+    for assigned in product(leaves, repeat=len(group_of)):
+        load = [0] * len(problem.parent)
+        homes: dict[int, set[int]] = {}
+        for innermost, leaf in zip(group_of, assigned, strict=True):
+            way = [leaf]
+            while problem.parent[way[-1]] >= 0:
+                way.append(problem.parent[way[-1]])
+            for domain in way:
+                load[domain] += 1
+            group = innermost
+            while group >= 0:
+                homes.setdefault(group, set()).add(way[::-1][problem.group_depth[group]])
+                group = problem.group_parent[group]
+        fits = all(number <= room for number, room in zip(load, problem.room, strict=True))
+        if fits and all(len(home) == 1 for home in homes.values()):
+            return True
+    return False
+
+
+@given(problems())
+def test_a_packing_is_found_if_one_exists(problem: Problem) -> None:
+    found = kernels.pack_groups(*problem)
+    assert (found is not None) == is_possible(problem)
+    if found is not None:
+        assert kernels.verify_group_packing(*problem, found.shares)
+        again = kernels.pack_groups(*problem)
+        assert again is not None
+        assert np.array_equal(found.shares, again.shares)
+
+
+@given(problems(), st.integers(1, 2))
+def test_balanced_shares_use_as_many_domains_and_load_none_more(problem: Problem, depth: int) -> None:
+    plain, even = kernels.pack_groups(*problem), kernels.pack_groups(*problem, balanced=depth)
+    assert (plain is None) == (even is None)
+    if plain is not None and even is not None:
+        assert kernels.verify_group_packing(*problem, even.shares)
+        loads = [_loads(problem, one.shares, depth) for one in (plain, even)]
+        assert len(loads[1]) <= len(loads[0])
+        assert max(loads[1], default=0) <= max(loads[0], default=0)
+
+
+def _loads(problem: Problem, shares: np.ndarray, depth: int) -> list[int]:
+    loads: dict[int, int] = {}
+    for _, leaf, tasks in shares.tolist():
+        domain = leaf if depth == 2 else problem.parent[leaf]
+        loads[domain] = loads.get(domain, 0) + tasks
+    return list(loads.values())
+
+
+def test_groups_of_several_sizes_fill_the_machines_exactly() -> None:
+    machines = [8, 8, 8]
+    sizes = [5, 3, 4, 4, 6, 2]
+    problem = ([-1, 0, 0, 0], [24, *machines], [-1] + [0] * 6, [0] + [1] * 6, [0, *sizes])
+    found = kernels.pack_groups(*problem)
+    assert found is not None
+    assert kernels.verify_group_packing(*problem, found.shares)
+    assert kernels.pack_groups(problem[0], [23, *machines], *problem[2:]) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parent": [-1, 0, 5]}, r"parent\[2\] = 5: must be a smaller number"),
+        ({"parent": [[-1, 0, 0]]}, r"parent has shape \(1, 3\); expected one dimension"),
+        ({"room": [9, 1.5, 2]}, r"room\[1\] = 1.5 is not an integer"),
+        ({"room": [9, 2]}, "room must have a number for each domain"),
+        ({"group_depth": [0, 0]}, r"group_depth\[1\] = 0: must be more than the parent's"),
+        ({"own_tasks": [0, float("nan")]}, r"own_tasks"),
+        ({"balanced": 3}, "balanced = 3: must be the depth of domains"),
+        ({"balanced": -1}, "balanced = -1"),
+        ({"timeout": -1}, "timeout = -1"),
+        ({"max_nodes": 0}, "max_nodes = 0"),
+    ],
+)
+def test_a_wrong_argument_is_named(change: dict[str, object], message: str) -> None:
+    arguments = {
+        "parent": [-1, 0, 0],
+        "room": [9, 1, 2],
+        "group_parent": [-1, 0],
+        "group_depth": [0, 1],
+        "own_tasks": [1, 2],
+    }
+    with pytest.raises(ValueError, match=message):
+        kernels.pack_groups(**(arguments | change))  # type: ignore[arg-type]
+
+
+def test_a_search_out_of_time_says_so() -> None:
+    rng = np.random.default_rng(5)
+    rooms = rng.integers(3, 9, 400).tolist()
+    sizes = rng.integers(2, 8, 300).tolist()
+    with pytest.raises(SearchTimeoutError, match="max_nodes = 1"):
+        kernels.pack_groups(
+            [-1] + [0] * 400, [10**6, *rooms], [-1] + [0] * 300, [0] + [1] * 300, [0, *sizes], max_nodes=1
+        )
+
+
+def test_a_wrong_packing_is_not_verified() -> None:
+    problem = ([-1, 0, 0], [9, 1, 2], [-1, 0], [0, 1], [1, 2])
+    assert kernels.verify_group_packing(*problem, [[0, 1, 1], [1, 2, 2]])
+    for wrong in (
+        [[1, 2, 2]],
+        [[0, 2, 1], [1, 2, 2]],
+        [[0, 1, 1], [1, 1, 1], [1, 2, 1]],
+        [[0, 0, 1], [1, 2, 2]],
+    ):
+        assert not kernels.verify_group_packing(*problem, wrong)
+    with pytest.raises(ValueError, match=r"shares has shape \(1, 2\)"):
+        kernels.verify_group_packing(*problem, [[0, 1]])
