@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.experiments.simulate import simulate as simulate
     from topoplace.integrations import state as state
     from topoplace.jobs.collectives import Collective as Collective
+    from topoplace.jobs.groups import Group as Group
     from topoplace.jobs.job_graph import JobGraph as JobGraph
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
@@ -75,6 +76,7 @@ _HOME = {
     "DistanceWeights": "topology.links.distance",
     "Fabric": "topology.fabric",
     "Gpu": "topology.devices",
+    "Group": "jobs.groups",
     "HostResources": "cluster.hosts",
     "HostShare": "placement",
     "JobGraph": "jobs.job_graph",

@@ -20,6 +20,7 @@ from topoplace.engine import admission
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
 from topoplace.engine.effort import Effort
 from topoplace.engine.gangs import rules
+from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.gangs.rules import allowed_splits, nearest_of
 from topoplace.engine.gangs.splits import MAX_SPLITS, nearest
@@ -29,8 +30,10 @@ from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import check_answer
+from topoplace.engine.request import exact_request_key
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
+from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement
 
 if TYPE_CHECKING:
@@ -81,12 +84,14 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
     request = view.exact_request(job)
     if not request.size or (not request.takes_parts and request.size > cluster.num_free):
         return
-    found = None if request.anti_affine else _machine_options(rule, request, view).best()
+    found = _machine_options(rule, request, view).best() if request.fits_any_machine else None
     if found is not None:
         if isinstance(found[1].option.details, SearchTimeoutError):
             raise _again(found[1].option.details)
         yield _numbered(request, view, *found)
         yield from islice(_on_machines(rule, request, view, effort), 1, None)
+    elif request.is_divided:
+        yield from _in_parts(rule, request, view, effort)
     elif not job.single_machine:
         yield from _over_machines(rule, request, view, effort)
 
@@ -113,18 +118,19 @@ def why_never(job: JobGraph, cluster: Cluster) -> Refusal | None:
     """Return why a job could not run even on the idle cluster; None if no such reason is known."""
     if refusal := admission.why_never(job, cluster.topology, cluster.hosts):
         return refusal
-    if not is_split(cluster.topology):
-        return None
     view = cluster.view(ClusterView)
-    return rules.why_never(view.request(job), view, _all_tasks)
+    request = view.request(job)
+    if not (is_split(cluster.topology) or request.is_divided):
+        return None
+    return rules.why_never(request, view, _all_tasks)
 
 
 def why_not_now(job: JobGraph, cluster: Cluster) -> Refusal:
     """Return why a job, which could run on an idle cluster, cannot start now."""
-    if not is_split(cluster.topology):
-        return admission.why_not_now(job, cluster)
     view = cluster.view(ClusterView)
     request = view.request(job)
+    if not (is_split(cluster.topology) or request.is_divided):
+        return admission.why_not_now(job, cluster)
     offers = _offers(request, view)
     return rules.why_not_now(request, view, offers, _too_large(request, offers, view))
 
@@ -284,6 +290,47 @@ def _over_machines(
         yield placement
     if late and not used:
         raise late[0]
+
+
+def _in_parts(
+    rule: SearchRule, request: JobRequest, view: ClusterView, effort: Effort
+) -> Iterator[Placement]:
+    """Yield at most one placement of a job with groups: on each machine, the best one of the tasks that it gets."""
+    for most_memory_gb in request.memory_limits:
+        parts = divided(request, _offers(request, view, most_memory_gb), view)
+        if parts is None:
+            continue
+        effort.complete = False
+        gpus = [-1] * request.size
+        for part, job in zip(parts, part_jobs(request.job, parts), strict=True):
+            for task, gpu in zip(part.tasks, _gpus_of_part(rule, part, job, view), strict=False):
+                gpus[task] = gpu
+        if min(gpus) >= 0:
+            yield _whole_placement(gpus, request, view)
+            return
+
+
+def _gpus_of_part(rule: SearchRule, part: Part, job: JobGraph, view: ClusterView) -> Sequence[int]:
+    """Return the GPU of each task of a part; none if the rule finds no place there."""
+    machine_class = view.classes.of(part.machine)
+
+    def find() -> Sequence[int]:
+        machine = _with_free(machine_class.alone, set(members(part.usable)))
+        found = next(rule.ranked(job, machine, Effort(_machine_budget(rule, view))), None)
+        return () if found is None else found.gpus
+
+    key = (id(rule), "part", machine_class, part.usable, exact_request_key(job))
+    numbers = view.classes.gpus_of[part.machine]
+    kept, local = view.table(key, lambda: (rule, find()))  # holds the rule, so that no other gets its id
+    assert kept is rule
+    return [numbers[gpu] for gpu in local]
+
+
+def _whole_placement(gpus: Sequence[int], request: JobRequest, view: ClusterView) -> Placement:
+    topology, job = view.cluster.topology, request.job
+    preserved = _free_links(request, view).without(view.classes.by_machine(gpus))
+    scores = {**job_link_scores(job, gpus, topology), "preserved_bandwidth": preserved}
+    return Placement(tuple(gpus), topology=topology, scores=scores, job=job)
 
 
 def _searched_whole(request: JobRequest, offers: Offers) -> list[int]:

@@ -20,7 +20,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
 from topoplace.engine.machines.machine_conditions import MachineState, Sight
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
-from topoplace.engine.requirements import BY_LEVEL
+from topoplace.engine.requirements import BY_LEVEL, GROUPED
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.mig.slicing import Reslicing
@@ -156,7 +156,7 @@ class MachinePolicy(PolicyDriver):
         """
         seen: set[frozenset[int]] = set()
         request, chosen = view.request(job), self.find(job, view)
-        options = () if request.anti_affine else self._machine_options(request, view).ranked()
+        options = self._machine_options(request, view).ranked() if request.fits_any_machine else ()
         ranked = (self._placement(job, request, view, *found) for found in options)
         second = next(ranked, None)
         first = chosen or second or self.search(job, view, -math.inf)
@@ -206,7 +206,7 @@ class MachinePolicy(PolicyDriver):
     @cached_property
     def all_honoured(self) -> frozenset[str]:
         """What the policy honours, by its rules or by the engine, in addition to what every policy does."""
-        return self.honours | BY_LEVEL | {"same_gpus", "gpu_fraction", "mig"}
+        return self.honours | BY_LEVEL | GROUPED | {"same_gpus", "gpu_fraction", "mig"}
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:
         """Return False if too few GPUs are wholly free, `num_free`, for a job that needs such."""
@@ -258,13 +258,13 @@ class MachinePolicy(PolicyDriver):
             placement = plain.search_for(job, request, view, least_utility)
             if placement is not None:
                 return placement
-        if not request.anti_affine:
+        if request.fits_any_machine:
             options = self._machine_options(request, view)
             if found := options.best(least_utility):
                 return self._placement(job, request, view, *found)
             if options.best():
                 return None  # one machine has room, but with too low utility; a split would be worse
-        if job.single_machine:
+        if job.single_machine and not request.needs_sockets:
             return None
         return self._across(job, request, view, least_utility)
 
@@ -308,12 +308,17 @@ class MachinePolicy(PolicyDriver):
         """
         offers = self._offers(request, view, most_memory_gb)
         legal, possible = view.cluster.topology.is_legal, False
-        for gpus in assignments.candidates(self, request, view, offers):
+        assigned = assignments.in_parts if request.is_divided else assignments.candidates
+        for gpus in assigned(self, request, view, offers):
             found = self.evaluate(request, gpus, view)
             if found and legal(gpus):
                 possible = True
                 yield gpus, found
-        other = None if possible else assignments.connected_assignment(request, view, offers)
+        other = (
+            None
+            if possible or request.is_divided
+            else assignments.connected_assignment(request, view, offers)
+        )
         if other and (found := self.evaluate(request, other, view)):
             yield other, found
 

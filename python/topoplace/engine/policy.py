@@ -30,7 +30,7 @@ from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
-from topoplace.engine.requirements import BY_LEVEL
+from topoplace.engine.requirements import BY_LEVEL, GROUPED
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
@@ -138,7 +138,7 @@ class SearchPolicy(PolicyDriver):
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
         """Yield placements on different GPU sets, best first; on a cluster of several machines machine by machine."""
         cluster = view.cluster
-        if cluster_search.is_split(cluster.topology):
+        if cluster_search.is_split(cluster.topology) or view.request(job).is_divided:
             found = cluster_search.ranked(self, job, cluster, effort)
         elif job.takes_parts:
             found = cluster_search.ranked_for_parts(self, job, cluster, effort)
@@ -183,7 +183,7 @@ class SearchPolicy(PolicyDriver):
     def honoured_on(self, cluster: Cluster) -> frozenset[str]:
         """Return the requirements that the policy honours on this cluster, in addition to those of every policy."""
         by_machines = cluster.topology.num_machines == 1 or cluster_search.is_split(cluster.topology)
-        honours = self.honours | {"gpu_fraction", "mig"}
+        honours = self.honours | {"gpu_fraction", "mig"} | GROUPED
         return honours | BY_LEVEL if by_machines else honours
 
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:

@@ -13,6 +13,7 @@ from topoplace.cluster.host_shares import needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
+from topoplace.jobs.groups import SOCKET
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.mig.profiles import profiles_of_gpu
 from topoplace.mig.slicing import PresentSlice, Reslicing, parts_of, start_for, thousandths
@@ -43,6 +44,7 @@ _resources = attrgetter(
         "single_machine",
     ),
     *("gpu_fraction", "mig", "anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
+    *("groups", "balanced"),
 )
 
 
@@ -50,7 +52,7 @@ def resource_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
 
     It contains the numbers of tasks, processes, CPUs and drives, the host memory, the share, model and memory of GPUs,
-    `single_machine`, `anti_affinity`, and the requirements on the machines that share the job.
+    `single_machine`, `anti_affinity`, the requirements on the machines that share the job, and its groups.
     """
     return _resources(job)
 
@@ -104,6 +106,10 @@ class JobRequest:
         """True if no two tasks of the job may share a machine."""
         self.limits_machines = bool(job.within or job.spread or job.max_machines or job.same_gpus)
         """True if not every choice of machines may share the job."""
+        self.is_divided = bool(job.groups or job.balanced)
+        """True if the job has groups, or equal shares, so that machines get certain tasks of it."""
+        self.needs_sockets = any(SOCKET in (group.within, group.prefer) for group in job.groups)
+        """True if a group asks for one socket, so that one machine with room is not enough."""
         self.resource_key = resource_key(job)
         """Equal for requests with equal resource needs and constraints."""
         self._tables: Memo[Hashable, Any] = Memo()
@@ -120,6 +126,11 @@ class JobRequest:
         """Return the object that `build` derived from this request on first use; it is cached under `key`."""
         found: Built = self._tables.get_or_build(key, build)
         return found
+
+    @property
+    def fits_any_machine(self) -> bool:
+        """True if any machine with room for all tasks serves the job."""
+        return not (self.anti_affine or self.needs_sockets)
 
     @cached_property
     def weight(self) -> float:

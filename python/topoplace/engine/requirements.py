@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from topoplace.engine.level_chain import LevelChains, named_levels
+from topoplace.jobs.groups import INNER_LEVELS, MACHINE, SOCKET
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.placement import Refusal
 
@@ -28,11 +30,16 @@ _LACK_OF_POLICY: Final = {
     "spread": "does not choose machines by the levels of the network",
     "max_machines": "does not limit the number of machines",
     "same_gpus": "does not choose equal GPUs on machines",
+    "groups": "does not keep groups of tasks together",
+    "balanced": "does not divide jobs into equal shares",
 }
 """The reason for refusing each requirement that only some policies honour; all policies honour the others."""
 _LEVELS: Final = frozenset(("within", "prefer", "spread"))
 BY_LEVEL: Final = _LEVELS | {"max_machines"}
 """Requirements on the machines that share a job, which the engine honours for every policy that decides by machines."""
+GROUPED: Final = frozenset(("groups", "balanced"))
+"""Requirements on which tasks machines get, which the engine honours for every policy that decides by machines."""
+_NOT_WITH_GROUPS: Final = ("spread", "max_machines", "same_gpus")
 _NEED_HOSTS: Final = frozenset(("cpus", "memory_gb", "drives"))
 
 
@@ -51,6 +58,8 @@ def cannot_honour(
             return _refusal(job, name, "the cluster does not know the hosts of its machines: give it hosts=")
         if name in _LEVELS and (lack := _no_level(getattr(job, name), cluster)):
             return _refusal(job, name, lack)
+        if name in GROUPED and (refusal := _ungrouped(job, cluster)):
+            return refusal
     return None
 
 
@@ -64,6 +73,7 @@ def always_honoured(cluster: Cluster, honours: frozenset[str]) -> frozenset[str]
         frozenset(REQUIREMENTS)
         - lacking
         - _LEVELS
+        - GROUPED
         - (frozenset() if cluster.hosts.resources else _NEED_HOSTS)
     )
 
@@ -76,10 +86,37 @@ def require_honoured(
         raise ValueError(refusal.reason)
 
 
+def _ungrouped(job: JobGraph, cluster: Cluster) -> Refusal | None:
+    """Return the refusal of groups or equal shares that this cluster, or the job's other requirements, rule out."""
+    topology = cluster.topology
+    what = "groups" if job.groups else f"balanced = {job.balanced!r}"
+    levels = [job.balanced, *(level for group in job.groups for level in (group.within, group.prefer))]
+    for level in dict.fromkeys(one for one in levels if one is not None):
+        within = level in INNER_LEVELS and level != job.balanced
+        if not (within or level == MACHINE) and (lack := _no_level(level, cluster)):
+            name = "balanced" if level == job.balanced else "groups: level"
+            return Refusal(f"{name} = {level!r} {NOT_HONOURED}: {lack}", permanent=True)
+        if level == SOCKET and any(gpu.socket is None for one in topology.templates for gpu in one.gpus):
+            return Refusal(
+                f"groups: level = 'socket' {NOT_HONOURED}: the sockets of GPUs are unknown", permanent=True
+            )
+    if topology.partitioned_gpus:
+        lack = "the GPUs are only allocated in fixed partitions"
+        return Refusal(f"{what} {NOT_HONOURED}: {lack}", permanent=True)
+    if others := [name for name in _NOT_WITH_GROUPS if name in job.requirements]:
+        return Refusal(f"{what} and {others[0]} {NOT_HONOURED} together", permanent=True)
+    named = named_levels(job)
+    if topology.derived(LevelChains).of(named) is None:
+        lack = f"of the levels {', '.join(map(repr, sorted(named)))} one is not inside the other"
+        return Refusal(f"{what} {NOT_HONOURED}: {lack}", permanent=True)
+    return None
+
+
 def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:
     value = getattr(job, name)
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
-    return Refusal(f"{name} = {shown} {NOT_HONOURED}: {lack}", permanent=True)
+    stated = name if name == "groups" else f"{name} = {shown}"
+    return Refusal(f"{stated} {NOT_HONOURED}: {lack}", permanent=True)
 
 
 def _no_level(name: str, cluster: Cluster) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs import collectives
 from topoplace.jobs.collectives import PATTERN_KINDS, Collective
+from topoplace.jobs.groups import Group, blocks
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
 from topoplace.jobs.requirements import FIELDS, MAX_EDGES, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
 from topoplace.mig.profiles import compute_share
@@ -92,6 +93,10 @@ class JobGraph:
     mig: str | None = None
     """MIG profile, such as "1g.10gb": each task gets a slice of it, on its own GPU. Links between slices count as
     those between their GPUs."""
+    groups: tuple[Group, ...] = ()
+    """Tasks that must or should be in one domain of a level; see `grouped`. Required groups are nested or apart."""
+    balanced: str | None = None
+    """Level, "machine" or one of the fabric, over whose domains in use the tasks are divided as evenly as possible."""
     stated_collectives: tuple[Collective, ...] = ()
     """The collectives, if they are not those that the name and the edges imply; read `collectives`, which has both. The
     edges are the sums of what they carry, unless other ones are given."""
@@ -355,6 +360,36 @@ class JobGraph:
         copy._refuse_contradiction()
         return copy
 
+    def grouped(
+        self,
+        groups: SupportsIndex | Sequence[int] | str,
+        *,
+        within: str | None = None,
+        prefer: str | None = None,
+    ) -> Self:
+        """Return a copy of which each group of tasks must be, or should be, in one domain of a level.
+
+        Call it again for groups inside groups: `job.grouped(8, within="machine").grouped(64, prefer="leaf")`.
+
+        Args:
+            groups: The size of consecutive groups, of which the last may be shorter; a size for each; or the name of a
+                dimension, whose groups are meant.
+            within: The level of which one domain must have all tasks of a group: "socket", "machine", or a level of the
+                fabric. A group on one machine is together whatever the level of the fabric.
+            prefer: The level of which one domain should have all tasks of a group, if that is possible.
+
+        Raises:
+            JobGraphError: Names a wrong size or dimension, or required groups that cross.
+        """
+        if isinstance(groups, str):
+            if groups not in self.dimensions:
+                known = ", ".join(self.dimensions) or "none"
+                raise JobGraphError(f"groups = {groups!r} is no dimension of the job; it has {known}")
+            found: Sequence[tuple[int, ...]] = self.dimensions[groups]
+        else:
+            found = blocks(self.num_tasks, groups)
+        return self.with_(groups=(*self.groups, *(Group(tasks, within, prefer) for tasks in found)))
+
     def to_json(self) -> str:
         """Write the job graph as canonical JSON: equal job graphs give equal text."""
         from topoplace.jobs import job_json
@@ -439,6 +474,8 @@ class JobGraph:
         if self.mig is not None and (self.gpu_fraction < 1 or not self.num_tasks):
             lack = f"gpu_fraction = {self.gpu_fraction:g}" if self.num_tasks else "a job without tasks"
             raise JobGraphError(f"mig = {self.mig!r} and {lack} exclude each other")
+        if self.groups and (task := max(group.tasks[-1] for group in self.groups)) >= self.num_tasks:
+            raise JobGraphError(f"groups: task {task} is in a group, the job has {self.num_tasks} tasks")
         if self.processes > (most := max(self.num_tasks, 1)):
             raise JobGraphError(f"processes = {self.processes}: must be at most {most}, the number of tasks")
 

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.jobs import groups
 from topoplace.jobs.collectives import Collective, summed_edges
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.jobs.requirements import FIELDS
@@ -33,6 +34,8 @@ def written(job: JobGraph) -> str:
     for name, default in _FIELDS.items():
         if (value := getattr(job, name)) != default:
             record[name] = value
+    if job.groups:
+        record["groups"] = groups.written(job.groups)
     if stated := record.pop(_STATED, ()):
         record["collectives"] = [asdict(one) for one in stated]
         if job.edges == summed_edges(stated):

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.jobs.groups import checked_groups
 from topoplace.mig.profiles import PROFILE_NAME
 
 MAX_TASKS: Final = 1 << 20
@@ -101,6 +102,8 @@ _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "spread": _or_none(_text),
     "max_machines": _or_none(_count(1, MAX_TASKS)),
     "same_gpus": _flag,
+    "groups": checked_groups,
+    "balanced": _or_none(_text),
 }
 REQUIREMENTS: Final = tuple(_REQUIREMENTS)
 """The names of the fields that a policy must honour, or refuse by name."""

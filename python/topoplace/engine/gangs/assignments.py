@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
 from topoplace.engine.gangs.blocks import Block, in_blocks
+from topoplace.engine.gangs.division import divided, part_jobs
 from topoplace.engine.gangs.inner_orders import InnerOrders
 from topoplace.engine.gangs.offers import MachineOffer, Offers, idle_offers
 from topoplace.engine.gangs.rules import allowed_splits
@@ -76,6 +77,21 @@ def candidates(
     )
     if free_choice and request.size <= len(anywhere) <= MAX_SEARCHED_GPUS:
         yield least_communication(request, anywhere, view)
+
+
+def in_parts(
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Offers
+) -> Iterator[Sequence[int]]:
+    """Yield at most one assignment of a job with groups: machine by machine, in the order of the rule."""
+    parts = divided(request, offers, view)
+    if parts is None:
+        return
+    gpus = [-1] * request.size
+    for part, job in zip(parts, part_jobs(request.job, parts), strict=True):
+        numbers = numbered([(part.machine, part.usable)], view)
+        for task, gpu in zip(part.tasks, rule.task_order(view.request(job), numbers, view), strict=True):
+            gpus[task] = gpu
+    yield gpus
 
 
 def connected_assignment(

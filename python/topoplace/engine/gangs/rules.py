@@ -14,6 +14,7 @@ import numpy as np
 
 from topoplace.engine import admission
 from topoplace.engine.admission import needs_of, never
+from topoplace.engine.gangs import division
 from topoplace.engine.gangs.machine_counts import counted, standings
 from topoplace.engine.gangs.offers import Offers, idle_offers
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, adding_up, by_domain, nearest
@@ -87,11 +88,16 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     Where GPUs come in fixed partitions, of which not all unions are tried, None unless even single GPUs would not do.
     """
     job = request.job
-    if not request.limits_machines:
+    if not (request.limits_machines or request.is_divided):
         return None
     offers = idle_offers(max_tasks_of, request, view, at_best=True).without_partitions()
-    fits_one = not request.anti_affine and int(offers.sizes.max(initial=0)) >= request.size
-    if fits_one or next(allowed_splits(request, offers, view, nearest_of(request, view)), None) is not None:
+    fits_one = request.fits_any_machine and int(offers.sizes.max(initial=0)) >= request.size
+    if fits_one:
+        return None
+    if request.is_divided:
+        lack = division.lack(request, offers, view)
+        return never(f"{needs_of(job, hosts=True)}, and on the idle cluster {lack}") if lack else None
+    if next(allowed_splits(request, offers, view, nearest_of(request, view)), None) is not None:
         return None
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
@@ -106,7 +112,9 @@ def why_not_now(
     for other jobs if enough suitable GPUs are free. may_reslice: True if GPUs may be resliced.
     """
     job, cluster = request.job, view.cluster
-    if not request.limits_machines:
+    if request.is_divided:
+        lack = division.lack(request, offers, view) or lack
+    if request.is_divided or not request.limits_machines:
         return admission.why_not_now(job, cluster, lack, may_reslice=may_reslice)
     wishes = f"no machines have {request.size} GPUs free {_wishes(request)}"
     reason = admission.why_not_now(job, cluster, wishes, may_reslice=may_reslice).reason
