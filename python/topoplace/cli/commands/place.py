@@ -211,7 +211,7 @@ def _print_slices(placed: Placement) -> None:
 
 
 def _print_environment(placed: Placement) -> None:
-    from topoplace import launch
+    from topoplace.launch import environment
 
     variables: list[str] = []
     for name, value in placed.env().items():
@@ -222,7 +222,7 @@ def _print_environment(placed: Placement) -> None:
             variables.append(f"{name}={value}")
     if variables:
         print(" ".join(variables))
-    if (why := launch.unset(placed)) is not None:
+    if (why := environment.unset(placed)) is not None:
         print(f"note: {why}.")
 
 
