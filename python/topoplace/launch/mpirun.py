@@ -9,7 +9,12 @@ _RANK = "OMPI_COMM_WORLD_RANK"
 
 
 def mpirun(ranks: Ranks, program: str) -> Launch:
-    """Return a host file with a line for each rank, which Open MPI's sequential mapper takes line by line."""
+    """Return a host file with a line for each rank, which Open MPI's sequential mapper takes line by line.
+
+    That mapper does not know the name localhost.
+    """
+    if ranks.is_unnamed:
+        return hostfile(ranks, program)
     files = {"hosts.txt": "".join(f"{host}\n" for host in ranks.hosts), "rank.sh": _script(ranks)}
     return Launch(files, f"{_command(ranks, '--map-by seq --bind-to none')} {program}")
 
