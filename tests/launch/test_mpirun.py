@@ -1,4 +1,4 @@
-"""A real Open MPI starts each rank on the machine and the device of the placement; its machines are names for this host."""
+"""A real Open MPI starts each rank where the placement says; its machines are names for this host."""
 
 from __future__ import annotations
 
@@ -14,8 +14,17 @@ from placed_ranks import PROBE, cluster, expected, machine, random_gpus, said, s
 
 NAMES = ("n0", "n1", "n2")
 PROGRAM = PROBE % ("OMPI_COMM_WORLD_RANK", "TOY_HOST")
-AGENT = '#!/bin/sh\nexport TOY_HOST="$1"\nshift\nexec sh -c "$*"\n'
-"""In place of ssh: it runs the command of Open MPI's daemon here, and keeps the machine's name."""
+AGENT = """\
+#!/bin/sh
+export TOY_HOST=$1
+case $1 in n1) sleep 0.3 ;; n2) sleep 0.6 ;; esac
+shift
+exec sh -c "$*"
+"""
+"""In place of ssh: it runs the command of Open MPI's daemon here, and keeps the machine's name.
+
+Daemons of one host that start at the same time may lose their connections to each other, and then wait for ever.
+"""
 
 
 @pytest.fixture
@@ -87,9 +96,7 @@ def test_a_machine_without_a_name_is_this_host(environment: Mapping[str, str], t
     assert said(done) == [(0, "here", "3"), (1, "here", "0")]
 
 
-def test_the_script_refuses_a_rank_that_the_job_lacks(
-    environment: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_the_script_refuses_a_rank_that_the_job_lacks(environment: Mapping[str, str], tmp_path: Path) -> None:
     launch = tp.Placement((3, 0), topology=machine()).launch("mpirun", PROGRAM)
     (tmp_path / "rank.sh").write_text(launch.files["rank.sh"], "utf-8")
     done = started(tp.Launch({}, "sh rank.sh true"), tmp_path, {**environment, "OMPI_COMM_WORLD_RANK": "2"})

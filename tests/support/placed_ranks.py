@@ -9,13 +9,15 @@ from pathlib import Path
 
 import topoplace as tp
 
-PROBE = 'sh -c \'echo "rank ${%s} ${%s} $CUDA_VISIBLE_DEVICES"\''
+PROBE = "sh -c 'echo \"rank ${%s} ${%s} $CUDA_VISIBLE_DEVICES\"'"
 """A program that says its rank, its machine and its device, by the names of two variables."""
 
 
 def machine(*cpus: str | None) -> tp.Topology:
     """Return a machine of four GPUs, two of them near each text of `cpus`."""
-    gpus = [tp.Gpu(i, f"GPU{i}", "H100", socket=i // 2, cpus=(cpus or (None, None))[i // 2]) for i in range(4)]
+    gpus = [
+        tp.Gpu(i, f"GPU{i}", "H100", socket=i // 2, cpus=(cpus or (None, None))[i // 2]) for i in range(4)
+    ]
     return tp.Topology(gpus)
 
 
@@ -37,7 +39,10 @@ def expected(placement: tp.Placement) -> list[tuple[int, str, str]]:
 
 
 def started(
-    launch: tp.Launch, folder: Path, environment: Mapping[str, str], timeout_s: float = 60.0
+    launch: tp.Launch,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float = 60.0,
 ) -> subprocess.CompletedProcess[str]:
     """Write the files of a launch into `folder`, and type its command there."""
     for name, text in launch.files.items():
