@@ -73,12 +73,13 @@ def test_nccls_default_is_kept_where_it_is_right_or_unknown(
     assert "NCCL_IB_HCA" not in str(tp.Placement(gpus, topology=topology).env())
 
 
-def test_spread_counts_the_domains_of_each_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = {"tensor": ((0, 1), (2, 3)), "data": ((0, 2), (1, 3))}
-    monkeypatch.setattr(tp.JobGraph, "dimensions", groups, raising=False)
+def test_spread_counts_the_domains_of_each_group() -> None:
+    job = tp.JobGraph.parallel(
+        tensor=2, data=2
+    )  # tensor groups (0, 1) and (2, 3), data groups (0, 2) and (1, 3)
     fabric = tp.Fabric.regular(3, {"rack": 2})
     topology = tp.Topology.cluster(machine(), fabric=fabric)
-    placement = tp.Placement((0, 2, 3, 8), topology=topology, job=tp.JobGraph.ring(4))
+    placement = tp.Placement((0, 2, 3, 8), topology=topology, job=job)
     assert placement.spread("tensor", "machine") == (2, 1.5)
     assert placement.spread("tensor", "socket") == (2, 2.0)
     assert placement.spread("data", "rack") == (2, 1.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -61,7 +61,7 @@ def spread(placement: Placement, dimension: str, level: str) -> tuple[int, float
     """Return the largest and the mean number of domains that a group touches; see `Placement.spread`."""
     if placement.job is None:
         raise AllocationError("job = None: a placement without its job has no dimensions")
-    dimensions: Mapping[str, Sequence[Sequence[int]]] = getattr(placement.job, "dimensions", {})
+    dimensions = placement.job.dimensions
     if not dimensions:
         raise AllocationError(f"dimension = {_checks.shown(dimension)}: job {placement.job.name} has none")
     groups = dimensions[_checks.one_of(dimension, "dimension", dimensions, AllocationError)]
