@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from topoplace.errors import AllocationError
 from topoplace.launch.environment import makers_of
@@ -114,10 +114,10 @@ def _yaml(value: Mapping[str, Any], indent: str) -> Iterator[str]:
     for key, item in value.items():
         if isinstance(item, dict) and item:
             yield f"{indent}{key}:"
-            yield from _yaml(item, f"{indent}  ")
+            yield from _yaml(cast("dict[str, Any]", item), f"{indent}  ")
         elif isinstance(item, list) and item and isinstance(item[0], dict):
             yield f"{indent}{key}:"
-            for one in item:
+            for one in cast("list[dict[str, Any]]", item):
                 first, *rest = _yaml(one, f"{indent}  ")
                 yield f"{indent}- {first.lstrip()}"
                 yield from rest
