@@ -18,7 +18,6 @@ WINGS = ("experiments",)
 """Folders of the package that the tests leave out."""
 ELSEWHERE = {
     "placement.py": "tests/test_placement.py",
-    "launch.py": "tests/test_placement.py",
     "testing": "tests/contract",
 }
 

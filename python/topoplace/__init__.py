@@ -6,7 +6,7 @@ milliseconds and loads neither plotting, networkx nor the simulator.
 To change:
 
 - Public names: `_HOME` and `_MODULES` here, and `CONTRACT` in `tests/house/test_house.py`.
-- How a placed job starts, GPU numbers, remote GPUs' servers: `launch.py`.
+- How a placed job starts, GPU numbers, remote GPUs' servers: `launch/`.
 - How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`;
   the bar with the time left: `_progress.py`.
 """
@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
     from topoplace.jobs.traffic import Traffic as Traffic
+    from topoplace.launch.bindings import Binding as Binding
+    from topoplace.launch.ranks import Launch as Launch
     from topoplace.moving import MoveCosts as MoveCosts
     from topoplace.moving import defragment as defragment
     from topoplace.moving import make_room as make_room
@@ -69,6 +71,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AllocationError": "errors",
+    "Binding": "launch.bindings",
     "Cluster": "cluster.cluster",
     "Collective": "jobs.collectives",
     "Component": "topology.devices",
@@ -82,6 +85,7 @@ _HOME = {
     "JobGraph": "jobs.job_graph",
     "JobGraphError": "errors",
     "JournalError": "errors",
+    "Launch": "launch.ranks",
     "Level": "topology.fabric",
     "Link": "topology.links.link",
     "LinkKind": "topology.links.link",

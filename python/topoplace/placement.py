@@ -17,7 +17,9 @@ from topoplace.mig.slicing import packed
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from topoplace.launch import Environment, Servers
+    from topoplace.launch.bindings import Binding
+    from topoplace.launch.environment import Environment, Servers
+    from topoplace.launch.ranks import Launch
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
@@ -173,6 +175,49 @@ class Placement:
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
 
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """Return where each task runs: machine, GPU, nearest network adapter, NUMA node and CPUs."""
+        from topoplace.launch import bindings
+
+        return bindings.bindings(self)
+
+    def spread(self, dimension: str, level: str) -> tuple[int, float]:
+        """Return the largest and the mean number of domains of a level that a group of a dimension touches.
+
+        (1, 1.0) means that each group is inside one domain. A machine in no domain of the level counts as its own.
+
+        Args:
+            dimension: A dimension of the job, such as "tensor".
+            level: "socket", "machine" or a level of the topology's fabric.
+
+        Raises:
+            AllocationError: Names an unknown dimension or level, or says that the placement has no job.
+        """
+        from topoplace.launch import bindings
+
+        return bindings.spread(self, dimension, level)
+
+    def launch(self, launcher: str, program: str = "python train.py") -> Launch:
+        """Return the files and the command that start rank i of a program as task i, on its machine and its GPU.
+
+        With "torchrun" and "jobset" (a JobSet of Kubernetes, whose pods run torchrun), a process sees the GPUs of all
+        ranks on its machine; its own is device LOCAL_RANK. With the others it sees its own alone, and it is bound to
+        the CPUs near it where these are known. "mpirun" and "hostfile" (for ranks that fill machine after machine) are
+        for Open MPI, "rankfile" for Open MPI 4. "srun" belongs into a Slurm job that has the GPUs. Machines share the
+        directory with the files.
+
+        Args:
+            launcher: "torchrun", "mpirun", "srun", "hostfile", "rankfile" or "jobset".
+            program: The command that each rank runs, in the words of a shell.
+
+        Raises:
+            AllocationError: Names an unknown launcher, or what it cannot start, such as a job with remote GPUs.
+        """
+        from topoplace.launch import launchers
+
+        return launchers.launched(self, launcher, program)
+
     def env(
         self, servers: Servers | None = None, devices: Mapping[tuple[int, int], str] = _NO_DEVICES
     ) -> Environment | dict[str, Environment]:
@@ -201,9 +246,9 @@ class Placement:
             AllocationError: If `servers` is missing or its result is not an environment, if `devices` lacks a slice, or
                 if the UUID of a GPU is unknown where GPUs are named by UUID.
         """
-        from topoplace import launch
+        from topoplace.launch import environment
 
-        return launch.environment(self, servers, devices)
+        return environment.environment(self, servers, devices)
 
     def server_env(self) -> dict[str, Environment]:
         """Return, by machine name, the environment variables of the servers of remote GPUs; {} without remote GPUs.
@@ -211,9 +256,9 @@ class Placement:
         A server sees only the GPUs of its machine that this job uses over the network. They are named as by `env`;
         AllocationError if the UUID of a MIG slice is unknown.
         """
-        from topoplace import launch
+        from topoplace.launch import environment
 
-        return launch.server_environment(self)
+        return environment.server_environment(self)
 
     def numactl(self) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
         """Return the command prefix that binds a job to the NUMA node of its GPUs.
@@ -225,9 +270,9 @@ class Placement:
         Returns a dict by machine name if processes run on several machines. Remote GPUs are ignored, and the NUMA node
         of a GPU lent by a pool is unknown.
         """
-        from topoplace import launch
+        from topoplace.launch import environment
 
-        return launch.numactl(self)
+        return environment.numactl(self)
 
     def _keep_slices(self, slices: tuple[MigSlice, ...], resliced: tuple[int, ...]) -> None:
         *_, set_slices, set_resliced = _setters

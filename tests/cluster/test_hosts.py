@@ -13,7 +13,7 @@ from tests.support.cluster_machine import ClusterModel
 import topoplace as tp
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.plan import QueuedJob
-from topoplace.launch import LaunchDevice
+from topoplace.launch.environment import LaunchDevice
 from topoplace.placement import HostShare
 
 TOPOLOGY = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])

@@ -61,7 +61,9 @@ CONTRACT = {
     "Traffic": "transformer of per_group",
     "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy
         topology num_free""",
-    "Placement": "env",
+    "Placement": "env bindings spread launch",
+    "Binding": "task machine gpu local_gpu nic numa cpus",
+    "Launch": "files command",
     "Policy": "place explain plan",
     "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore bipartition",
     "collective": "ring_bandwidth optimal_bandwidth rings",

@@ -20,9 +20,9 @@ from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex
 from topoplace.collective.prepared import prepared
 from topoplace.collective.rates import Rates, rates_of
 from topoplace.kernels import TerminalGraph
-from topoplace.topology.devices import PATH_CLASSES
 from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import LinkKind
+from topoplace.topology.nearest_adapters import nearest_adapters
 from topoplace.topology.topology import Topology
 
 
@@ -62,12 +62,8 @@ class MachinePart:
 
 def _ports_of_gpus(machine: Topology) -> Sequence[frozenset[str | int]]:
     """Return the nearest network adapters of each GPU of a machine; the GPU's number where it tells no adapters."""
-    found: list[frozenset[str | int]] = []
-    for gpu in range(machine.num_gpus):
-        near = min((PATH_CLASSES.index(nic.paths[gpu]) for nic in machine.nics), default=None)
-        names = (nic.name for nic in machine.nics if PATH_CLASSES.index(nic.paths[gpu]) == near)
-        found.append(frozenset(names) if machine.nics else frozenset([gpu]))
-    return found
+    nearest = machine.derived(nearest_adapters)
+    return [frozenset(names) if names else frozenset([gpu]) for gpu, names in enumerate(nearest)]
 
 
 def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:

@@ -7,6 +7,7 @@ To change:
 - Speeds of links and PCIe paths: `links/link_catalogue.py`; other speeds for a topology: `speed_overrides.py`;
   between GPUs of two machines: `level_ports.py`.
 - The best path through switches and sockets: `routing.py`; levels of a network: `fabric.py`.
-- GPUs, network adapters, other components: `devices.py`; GPU numbers: `device_numbers.py`; makers: `makers.py`.
+- GPUs, network adapters, other components: `devices.py`; which adapters are nearest: `nearest_adapters.py`; GPU
+  numbers: `device_numbers.py`; makers: `makers.py`.
 - What `diff` counts as a difference and `check` as suspicious: `compare.py`; checks of lists of links: `validate.py`.
 """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
@@ -37,6 +39,7 @@ def add(commands: Any) -> None:
             "topoplace place dgx1-v100 --pattern ring --gpus 4 --sensitive --busy 0,5",
             "topoplace place topo.txt --gpus 3 --policy topo-aware --json",
             "topoplace place cluster.json --gpus 16 --within rack --max-machines 2",
+            "topoplace place cluster.json --gpus 16 --launch torchrun -o start",
         ],
         negative="the job is not placed",
     )
@@ -65,6 +68,12 @@ def add(commands: Any) -> None:
     options.add_count(parser, "--top", 3, "number of candidates to show")
     options.add_json(parser)
     options.add_output(parser)
+    parser.add_argument(
+        "--launch",
+        choices=("torchrun", "mpirun", "srun", "hostfile", "rankfile", "jobset"),
+        help="write the files with which this starts the job into the directory -o, in place of a picture, and print "
+        "the command",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -76,7 +85,9 @@ def _run(arguments: argparse.Namespace) -> int:
         policy = policies.get(arguments.policy)
     if arguments.reslice:
         policy = options.reslicing(policy)
-    picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
+    folder = _launch_folder(arguments)
+    pictures = arguments.output if folder is None else None
+    picture = writing.topology_picture(pictures, "placement.png", cluster.topology.num_gpus)
     with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
         with Progress("searching"):
             explained = policy.explain(job, cluster, top=arguments.top)
@@ -94,6 +105,8 @@ def _run(arguments: argparse.Namespace) -> int:
         busy = set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus())
         plots.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
         writing.wrote(picture, beside_json=arguments.json)
+    if folder is not None and placed:
+        _write_launch(placed, folder, arguments)
     return 0 if placed else _NOT_PLACED
 
 
@@ -211,7 +224,7 @@ def _print_slices(placed: Placement) -> None:
 
 
 def _print_environment(placed: Placement) -> None:
-    from topoplace import launch
+    from topoplace.launch import environment
 
     variables: list[str] = []
     for name, value in placed.env().items():
@@ -222,8 +235,31 @@ def _print_environment(placed: Placement) -> None:
             variables.append(f"{name}={value}")
     if variables:
         print(" ".join(variables))
-    if (why := launch.unset(placed)) is not None:
+    if (why := environment.unset(placed)) is not None:
         print(f"note: {why}.")
+
+
+def _launch_folder(arguments: argparse.Namespace) -> Path | None:
+    """Return the directory for the files of --launch; None without this option."""
+    if arguments.launch is None:
+        return None
+    if arguments.output is None:
+        raise ValueError("--launch needs -o, the directory into which its files are written")
+    return writing.folder(arguments.output)
+
+
+def _write_launch(placed: Placement, folder: Path, arguments: argparse.Namespace) -> None:
+    """Write the files of --launch and print the command; ValueError if another file has the name of one."""
+    with flags.named(launcher="--launch"):
+        launch = placed.launch(arguments.launch)
+    texts = {folder / name: text for name, text in launch.files.items()}
+    for path, text in texts.items():
+        if path.exists() and (not path.is_file() or path.read_bytes() != text.encode()):
+            raise ValueError(f"{path}: exists, and is another; use an empty directory")
+    for path, text in texts.items():
+        writing.write(writing.file(path), text)
+        writing.wrote(path, beside_json=arguments.json)
+    print(f"start it there: {launch.command}", file=sys.stderr if arguments.json else sys.stdout)
 
 
 def _score(name: str) -> str:

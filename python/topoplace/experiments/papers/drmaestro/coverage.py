@@ -151,7 +151,7 @@ PARTS: Final = (
     Part(
         "section 5.4.3",
         "HFCUDA servers and clients as pods",
-        ("launch.py",),
+        ("launch/environment.py",),
         note="a placement gives the environments of servers and clients; starting them is up to the cluster's manager",
     ),
     Part(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
+from topoplace.launch.nccl import adapter_variables
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.makers import Maker, maker_of
@@ -30,7 +32,7 @@ _VARIABLE: Final = {
 
 NEURON_RT_VISIBLE_CORES is missing: it numbers cores, and how many a Neuron device has depends on its configuration.
 """
-_ASCENDING: Final = (Maker.ASCEND,)
+ASCENDING: Final = (Maker.ASCEND,)
 """Makers whose variable must list the devices ascending."""
 _TILE: Final = re.compile(r"\S+[0-9]/[0-9]+")
 """The name of a part of an Intel GPU, such as GPU0/1."""
@@ -72,7 +74,17 @@ caller knows these addresses.
 def environment(
     placement: Placement, servers: Servers | None, slices: Mapping[tuple[int, int], str]
 ) -> Environment | dict[str, Environment]:
-    """Return the environment variables with which a job's processes find its GPUs; see `Placement.env`.
+    """Return the environment variables with which a job's processes find its GPUs; see `Placement.env`."""
+    by_machine = machine_environments(placement, servers, slices)
+    return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
+
+
+def machine_environments(
+    placement: Placement,
+    servers: Servers | None = None,
+    slices: Mapping[tuple[int, int], str] = MappingProxyType({}),
+) -> dict[str, Environment]:
+    """Return, by machine name, the environment variables with which a job's processes find its GPUs.
 
     slices: the UUIDs of the placement's MIG slices by GPU and start. AllocationError if one is missing, or if there are
     remote GPUs but `servers` is None.
@@ -85,17 +97,39 @@ def environment(
             f"remote = {placement.remote}: env needs servers=, a function that returns their addresses"
         )
     by_machine: dict[str, Environment] = {}
-    for machine, gpus in _by_host(placement).items():
+    hosts = _by_host(placement)
+    for machine, gpus in hosts.items():
         if placement.slices:
-            by_machine[machine] = _visible(
-                placement, gpus, [_slice_uuid(placement, gpu, slices) for gpu in gpus]
-            )
-            continue
-        devices = [_seen(placement, gpu, gpus, machine) for gpu in gpus]
-        by_machine[machine] = _visible(placement, gpus, [d.device for d in devices if not d.remote])
-        if servers is not None and any(d.remote for d in devices):
-            by_machine[machine].update(_client_variables(servers, devices))
-    return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
+            uuids = [_slice_uuid(placement, gpu, slices) for gpu in gpus]
+            by_machine[machine] = _visible(placement, gpus, uuids)
+        else:
+            devices = [_seen(placement, gpu, gpus, machine) for gpu in gpus]
+            by_machine[machine] = _visible(placement, gpus, [d.device for d in devices if not d.remote])
+            if servers is not None and any(d.remote for d in devices):
+                by_machine[machine].update(_client_variables(servers, devices))
+        by_machine[machine].update(_adapters(placement, hosts, machine))
+    return by_machine
+
+
+def task_environments(placement: Placement) -> tuple[Environment, ...]:
+    """Return, for each task, the environment variables with which its process sees its GPU alone.
+
+    The placement must have neither remote GPUs nor slices.
+    """
+    hosts = _by_host(placement)
+    adapters = {machine: _adapters(placement, hosts, machine) for machine in hosts}
+    found: dict[int, Environment] = {}
+    for machine, gpus in hosts.items():
+        for gpu in gpus:
+            device = _seen(placement, gpu, [gpu], machine).device
+            found[gpu] = _visible(placement, [gpu], [device]) | adapters[machine]
+    return tuple(found[gpu] for gpu in placement.gpus)
+
+
+def _adapters(placement: Placement, hosts: Mapping[str, Sequence[int]], machine: str) -> Environment:
+    """Return the variables that name the adapters of the job's GPUs on a machine; {} for a job of one machine."""
+    gpus = hosts[machine]
+    return adapter_variables(placement.topology, gpus, machine) if len(hosts) > 1 and gpus else {}
 
 
 def server_environment(placement: Placement) -> dict[str, Environment]:
@@ -185,7 +219,7 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
 
 def unset(placement: Placement) -> str | None:
     """Return why `environment` gives no variable, with the numbers of the devices; None if it gives one."""
-    makers = _makers(placement.topology, placement.gpus)
+    makers = makers_of(placement.topology, placement.gpus)
     if len(makers) == 1 and not makers.isdisjoint(_VARIABLE):
         return None
     numbers = device_numbers(placement.topology)
@@ -206,17 +240,18 @@ def unset(placement: Placement) -> str | None:
     return f"no variable is printed for devices {where}: {why}"
 
 
-def _makers(topology: Topology, gpus: Sequence[int]) -> set[Maker]:
+def makers_of(topology: Topology, gpus: Sequence[int]) -> set[Maker]:
+    """Return the makers of some GPUs."""
     return {maker_of(topology, gpu) for gpu in gpus}
 
 
 def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) -> Environment:
     """Return the variables that show only `devices` to the processes that use `gpus`; {} if none is known to."""
-    makers = _makers(placement.topology, gpus) or {Maker.NVIDIA}
+    makers = makers_of(placement.topology, gpus) or {Maker.NVIDIA}
     maker = makers.pop()
     if makers or maker not in _VARIABLE:
         return {}
-    listed = sorted(devices, key=int) if maker in _ASCENDING else devices
+    listed = sorted(devices, key=int) if maker in ASCENDING else devices
     variables = {_VARIABLE[maker]: ",".join(listed)}
     if maker is Maker.NVIDIA:
         return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **variables}

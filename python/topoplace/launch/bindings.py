@@ -1,0 +1,86 @@
+"""Where each task of a placement runs, and how many domains of a level the groups of a job touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from topoplace import _checks
+from topoplace.errors import AllocationError
+from topoplace.placement import Placement
+from topoplace.topology.device_numbers import device_numbers
+from topoplace.topology.nearest_adapters import adapters_machine, own_adapters
+from topoplace.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where a task runs: its machine, its GPU, and what is near the GPU there.
+
+    The last four fields are None where they are unknown, and for a GPU of another machine, which the task reaches over
+    the network or which a pool lends.
+    """
+
+    task: int
+    machine: str
+    """Name of the machine on which the task's process runs."""
+    gpu: int
+    """The GPU's number in the topology."""
+    local_gpu: int | None
+    """The number of the GPU among the devices of the machine, which tools and CUDA_VISIBLE_DEVICES use."""
+    nic: str | None
+    """Name of the nearest network adapter; GPUs with several nearest ones share them evenly."""
+    numa: int | None
+    """The GPU's NUMA node; the number of its socket replaces an unknown one."""
+    cpus: str | None
+    """The CPUs near the GPU in Linux notation, such as "0-23,48-71"."""
+
+
+def bindings(placement: Placement) -> tuple[Binding, ...]:
+    """Return where each task runs; see `Placement.bindings`."""
+    numbers = device_numbers(placement.topology)
+    return tuple(_binding(placement, task, numbers) for task in range(len(placement.gpus)))
+
+
+def _binding(placement: Placement, task: int, numbers: Sequence[int]) -> Binding:
+    topology, index = placement.topology, placement.gpus[task]
+    gpu, host = topology.gpus[index], placement.host_of(task)
+    machine = gpu.machine if host is None else topology.machine_names[host]
+    if machine != gpu.machine or index in placement.remote:
+        return Binding(task, machine, index, None, None, None, None)
+    numa = gpu.socket if gpu.numa_node is None else gpu.numa_node
+    return Binding(task, machine, index, numbers[index], _adapter(topology, index), numa, gpu.cpus)
+
+
+def _adapter(topology: Topology, gpu: int) -> str | None:
+    machine = adapters_machine(topology, gpu)
+    return None if machine is None else machine.derived(own_adapters)[topology.local_index[gpu]]
+
+
+def spread(placement: Placement, dimension: str, level: str) -> tuple[int, float]:
+    """Return the largest and the mean number of domains that a group touches; see `Placement.spread`."""
+    if placement.job is None:
+        raise AllocationError("job = None: a placement without its job has no dimensions")
+    dimensions = placement.job.dimensions
+    if not dimensions:
+        raise AllocationError(f"dimension = {_checks.shown(dimension)}: job {placement.job.name} has none")
+    groups = dimensions[_checks.one_of(dimension, "dimension", dimensions, AllocationError)]
+    domain_of = _domains(placement.topology, level)
+    touched = [len({domain_of(placement.gpus[task]) for task in group}) for group in groups]
+    return max(touched), sum(touched) / len(touched)
+
+
+def _domains(topology: Topology, level: str) -> Callable[[int], int | tuple[int, int]]:
+    """Return the function from a GPU to its domain of a level; a machine in no domain counts as one of its own."""
+    levels = {one.name: one for one in topology.levels}
+    _checks.one_of(level, "level", ("socket", "machine", *levels), AllocationError)
+    if level in levels:
+        codes = levels[level].codes
+
+        def domain(gpu: int) -> int | tuple[int, int]:
+            machine = int(topology.machine_of[gpu])
+            return int(codes[machine]) if codes[machine] >= 0 else (-1, machine)
+
+        return domain
+    numbers = topology.socket_of if level == "socket" else topology.machine_of
+    return lambda gpu: int(numbers[gpu])

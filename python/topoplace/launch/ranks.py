@@ -1,0 +1,135 @@
+"""The ranks of a placement, a task each, and the script that gives each of them its GPU and CPUs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Self
+
+from topoplace import _checks
+from topoplace.errors import AllocationError
+from topoplace.launch.bindings import Binding, bindings
+from topoplace.launch.environment import Environment, makers_of, task_environments, unset
+from topoplace.placement import Placement
+from topoplace.topology.makers import Maker
+
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
+_UNNAMED: Final = "machine0"
+"""The machine of a topology from a text that does not tell its host's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The files with which a placed job starts, and what to type."""
+
+    files: Mapping[str, str]
+    """The text of each file by its name."""
+    command: str
+    """What to type in the directory with the files: on each machine for torchrun, else once."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The ranks of a placement: rank i is task i, on the machine and the GPU that the placement gives it."""
+
+    placement: Placement
+    bindings: tuple[Binding, ...]
+
+    @classmethod
+    def of(cls, placement: Placement) -> Self:
+        """Return the ranks of a placement; AllocationError for GPUs that no launcher can give to a rank."""
+        if not placement.gpus:
+            raise AllocationError("gpus = (): a launcher starts a rank for each GPU")
+        if placement.remote:
+            raise AllocationError(
+                f"remote = {placement.remote}: only the middleware knows how a rank reaches these; use env(servers)"
+            )
+        if placement.slices:
+            raise AllocationError("slices: their UUIDs are not known before they are cut; use env(devices=…)")
+        if (why := unset(placement)) is not None:
+            raise AllocationError(why)
+        if makers_of(placement.topology, placement.gpus) == {Maker.GAUDI}:
+            raise AllocationError(
+                "HABANA_VISIBLE_DEVICES is for containers: a rank cannot choose its Gaudi by it"
+            )
+        ranks = cls(placement, bindings(placement))
+        for machine in ranks.tasks_of:
+            if not _HOST.fullmatch(machine):
+                raise AllocationError(f"machine {_checks.shown(machine)}: not the name of a host")
+        return ranks
+
+    @cached_property
+    def tasks_of(self) -> Mapping[str, Sequence[int]]:
+        """Return the tasks of each machine, ascending; machines are in the order of their first task."""
+        found: dict[str, list[int]] = {}
+        for binding in self.bindings:
+            found.setdefault(binding.machine, []).append(binding.task)
+        return found
+
+    @cached_property
+    def environments(self) -> tuple[Environment, ...]:
+        """Return, for each rank, the variables with which it sees its GPU alone."""
+        return task_environments(self.placement)
+
+    @property
+    def cpus(self) -> tuple[str | None, ...]:
+        """Return, for each rank, the CPUs near its GPU, if known."""
+        return tuple(binding.cpus for binding in self.bindings)
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Return True if there is one machine, whose name as a host is not known."""
+        return tuple(self.tasks_of) == (_UNNAMED,) and self.placement.topology.num_machines == 1
+
+    def host(self, machine: str) -> str:
+        """Return the name by which a launcher reaches a machine."""
+        return "localhost" if self.is_unnamed else machine
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the host of each rank."""
+        return tuple(self.host(binding.machine) for binding in self.bindings)
+
+    @property
+    def are_in_blocks(self) -> bool:
+        """Return True if the ranks of each machine follow each other."""
+        return [task for tasks in self.tasks_of.values() for task in tasks] == list(range(len(self.bindings)))
+
+
+def rank_script(
+    rank: str, variables: Sequence[Mapping[str, str]], cpus: Sequence[str | None], launcher: str
+) -> str:
+    """Return a shell script that starts a program as one rank: with its variables, on its CPUs.
+
+    rank: the environment variable in which `launcher` gives a process its rank. variables, cpus: of each rank.
+    """
+    alike: dict[str, list[int]] = {}
+    for number, (own, near) in enumerate(zip(variables, cpus, strict=True)):
+        commands = [*exported(own), *([f"cpus={near or ''}"] if any(cpus) else [])]
+        alike.setdefault("; ".join(commands) or ":", []).append(number)
+    cases = "".join(f"{'|'.join(map(str, numbers))}) {commands} ;;\n" for commands, numbers in alike.items())
+    bound = _BOUND.replace("RANK", rank) if any(cpus) else ""
+    return (
+        f"#!/bin/sh\n# Starts a program as the rank in {rank}, which {launcher} sets. Written by topoplace.\n"
+        f"case ${rank} in\n{cases}"
+        f'*) echo "rank.sh: {rank}=${rank} is none of the ranks 0 to {len(variables) - 1}" >&2; exit 1 ;;\n'
+        f'esac\n{bound}exec "$@"\n'
+    )
+
+
+_BOUND: Final = """\
+if [ "$cpus" ]; then
+    if taskset -c "$cpus" true 2>/dev/null; then exec taskset -c "$cpus" "$@"; fi
+    echo "rank.sh: rank $RANK is not bound: this machine does not give it CPUs $cpus" >&2
+fi
+"""
+"""Where CPUs are known: a machine may have fewer, or a container or job may not give them."""
+
+
+def exported(variables: Mapping[str, str]) -> list[str]:
+    """Return the shell command that exports variables, in a list; [] for no variables."""
+    words = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    return [f"export {' '.join(words)}"] if variables else []

@@ -1,0 +1,86 @@
+"""What no launcher can start is refused by name; a JobSet gives each pod the whole of its machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import yaml
+
+import topoplace as tp
+from placed_ranks import cluster, machine
+from topoplace.mig.profiles import MigSlice
+
+PAIR = cluster(("a", "b"))
+LAUNCHERS = ("torchrun", "mpirun", "srun", "hostfile", "rankfile", "jobset")
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_gpus_that_a_rank_cannot_take_are_refused(launcher: str) -> None:
+    hosts = (tp.HostShare(0),)
+    unknown = tp.Topology([tp.Gpu(0, "GPU0", maker="Example")])
+    mig = tp.Topology([tp.Gpu(0, "GPU0", "A100-40GB", memory_gb=40.0)])
+    for placement, message in (
+        (tp.Placement((0, 5), topology=PAIR, hosts=hosts, remote=(5,)), r"remote = \(5,\)"),
+        (tp.Placement((), topology=PAIR, hosts=hosts), r"gpus = \(\)"),
+        (tp.Placement((0,), topology=unknown), "no variable is printed"),
+        (tp.Placement((0,), topology=mig, slices=(MigSlice("1g.5gb", 0),)), "slices: "),
+        (tp.Placement((0,), topology=cluster(("a b",))), "machine 'a b': not the name of a host"),
+    ):
+        with pytest.raises(tp.AllocationError, match=message):
+            placement.launch(launcher)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "program", "message"),
+    [
+        ("mpi", "true", "launcher = 'mpi' is not one of torchrun, mpirun"),
+        ("srun", "", "program = '' is not a non-empty string"),
+        ("srun", "a 'b", "No closing quotation"),
+        ("srun", "a\nb", "not a command on one line"),
+        ("hostfile", "true", 'use "mpirun" or "rankfile"'),
+        ("rankfile", "true", 'CPUs near the GPU of task 0 are unknown.*use "mpirun"'),
+        ("jobset", "true", "has 2 of the 4 GPUs of a, and Kubernetes chooses which"),
+    ],
+)
+def test_bad_arguments_are_named(launcher: str, program: str, message: str) -> None:
+    with pytest.raises(tp.AllocationError, match=message):
+        tp.Placement((0, 4, 1), topology=PAIR).launch(launcher, program)
+
+
+def test_torchrun_refuses_several_slices_of_a_machine() -> None:
+    parts = [tp.Gpu(i, f"MIG{i}", "H100", uuid=f"MIG-{i}", parent="GPU0", fraction=0.5) for i in (0, 1)]
+    placement = tp.Placement((0, 1), topology=tp.Topology(parts))
+    with pytest.raises(tp.AllocationError, match="only one MIG slice"):
+        placement.launch("torchrun")
+    assert "CUDA_VISIBLE_DEVICES=MIG-1" in placement.launch("mpirun").files["rank.sh"]
+
+
+def test_a_jobset_has_a_pod_on_each_machine() -> None:
+    gpus = (4, 0, 5, 1, 6, 2, 7, 3)
+    launch = tp.Placement(gpus, topology=PAIR, job=tp.JobGraph.ring(8)).launch("jobset", "python -m train")
+    found = yaml.safe_load(launch.files["jobset.yaml"])
+    assert (found["kind"], launch.command) == ("JobSet", "kubectl apply -f jobset.yaml")
+    pods = [one["template"]["spec"]["template"]["spec"] for one in found["spec"]["replicatedJobs"]]
+    assert [pod["nodeSelector"] for pod in pods] == [{"kubernetes.io/hostname": name} for name in "ba"]
+    for number, pod in enumerate(pods):
+        (container,) = pod["containers"]
+        assert container["resources"] == {"limits": {"nvidia.com/gpu": 4}}
+        variables = {one["name"]: one["value"] for one in container["env"]}
+        assert variables["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+        assert variables["TOPOPLACE_RANKS"] == ("0 2 4 6", "1 3 5 7")[number]
+        first = f"--master-addr={found['metadata']['name']}-m0-0-0.{found['metadata']['name']}"
+        assert container["command"][1:5] == [
+            "--nnodes=2",
+            f"--node-rank={number}",
+            "--nproc-per-node=4",
+            first,
+        ]
+        assert container["command"][-3:] == ["python", "-m", "train"]
+
+
+def test_devices_that_are_listed_ascending_keep_their_ranks() -> None:
+    gpus = [replace(gpu, model=None, maker="Ascend") for gpu in machine().gpus]
+    launch = tp.Placement((3, 1), topology=tp.Topology(gpus)).launch("torchrun")
+    assert "ASCEND_RT_VISIBLE_DEVICES=1,3" in launch.files["torchrun.sh"]
+    assert "0) export RANK=1 " in launch.files["rank.sh"]
