@@ -108,6 +108,24 @@ CASES: list[Case] = [
         lambda found: sorted(gpu % 4 for gpu in found.gpus) == [0, 0, 1, 1, 2, 2],
         UTILITY_POLICIES | SHARING,
     ),
+    (
+        "groups",
+        SIX.grouped(3, within="machine").grouped(6, within="rack"),
+        lambda found: machines(found) in (["large"] * 3 + ["newer"] * 3, ["newer"] * 3 + ["large"] * 3),
+        BY_MACHINES,
+    ),
+    (
+        "groups",
+        SIX.grouped([4, 2], within="machine").grouped(6, prefer="rack"),
+        lambda found: set(machines(found)) == {"large", "newer"},
+        BY_MACHINES,
+    ),
+    (
+        "balanced",
+        SIX.with_(balanced="machine"),
+        lambda found: sorted(Counter(machines(found)).values()) == [3, 3],
+        BY_MACHINES,
+    ),
     ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, SHARING | BY_MACHINES),
 ]
 
@@ -143,13 +161,15 @@ def test_a_requirement_is_honoured_or_refused_by_name(
         assert record.placement is not None
         assert holds(record.placement)
         return
-    for_field = rf"^{field} = "
+    for_field = rf"^{field}( = | cannot be honoured)"
     with pytest.raises(ValueError, match=for_field):
         policy.place(job, cluster)
     assert explained.refusal is not None
     assert explained.refusal.permanent
     refusals = (explained.refusal.reason, dict(plan.reject)["job"].reason, record.rejected)
-    assert all(reason is not None and reason.startswith(f"{field} = ") for reason in refusals)
+    assert all(
+        reason is not None and reason.startswith((f"{field} = ", f"{field} cannot")) for reason in refusals
+    )
 
 
 @pytest.mark.parametrize("policy_name", POLICIES)

@@ -78,6 +78,12 @@ def default_jobs() -> list[JobGraph]:
         four.with_(prefer="row"),
         pair.with_(max_machines=1),
         four.with_(same_gpus=True),
+        four.grouped(2, within="machine"),
+        patterns[4].grouped(2, within="machine").grouped(4, within="rack"),
+        four.grouped(3, within="rack"),
+        four.grouped(2, within="socket"),
+        four.grouped(4, prefer="rack").with_(bandwidth_sensitive=True),
+        four.with_(balanced="machine"),
         JobGraph.chain(32),
     ]
 

@@ -10,6 +10,7 @@ from topoplace.cluster.host_shares import needs_hosts
 from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus
 from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.errors import AllocationError
+from topoplace.jobs.groups import MACHINE, SOCKET
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.links import (
     aggregated_bandwidth,
@@ -96,6 +97,7 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
     if job.anti_affinity and len(set(machines)) < len(machines):
         yield f"anti_affinity, but on {machines}"
     yield from gang_faults(placement.gpus, job, topology)
+    yield from group_faults(placement.gpus, job, topology)
     if job.min_utility and "utility" not in placement.scores:
         yield f"min_utility = {job.min_utility:g}, but the placement does not state the score 'utility'"
     if (job.memory_bandwidth or 0.0) >= MOST_MEMORY_BANDWIDTH:
@@ -122,6 +124,28 @@ def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Itera
         yield f"max_machines = {job.max_machines}, but on machines {machines}"
     if job.same_gpus and len({tuple(sorted(its)) for its in locals_of.values()}) > 1:
         yield f"same_gpus, but GPUs {locals_of} by machine"
+
+
+def group_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Iterator[str]:
+    """Yield which required groups are not in one domain of their level, if task i runs on `gpus[i]`."""
+    levels = {level.name: level for level in topology.levels if not level.rail}
+    for group in job.groups:
+        if group.within is None:
+            continue
+        used = [topology.gpus[gpus[task]] for task in group.tasks]
+        machines = sorted({int(topology.machine_of[gpus[task]]) for task in group.tasks})
+        where: set[object]
+        if group.within == SOCKET:
+            where = {(gpu.machine, gpu.socket) for gpu in used}
+        elif group.within == MACHINE or len(machines) == 1:
+            where = set(machines)
+        elif group.within in levels:
+            where = {levels[group.within].domains[machine] for machine in machines}
+        else:
+            yield f"a group within {group.within!r}, which is no level: the policy must refuse it"
+            continue
+        if len(where) > 1 or None in where:
+            yield f"tasks {group.tasks} within one {group.within}, but on machines {machines}"
 
 
 def _unknown_levels(job: JobGraph, topology: Topology) -> Iterator[str]:

@@ -15,7 +15,7 @@ from topoplace.engine.slices import slices_for
 from topoplace.errors import AllocationError
 from topoplace.objectives.links import LinkTables, scores_of
 from topoplace.placement import Placement
-from topoplace.testing.placements import gang_faults
+from topoplace.testing.placements import gang_faults, group_faults
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -45,7 +45,7 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
     Raises:
         ValueError: Names a requirement that is not known here, or says that there are more than 100,000 orders to try.
     """
-    honours = BY_LEVEL.union(("gpu_fraction", "mig")) - {"prefer"}
+    honours = BY_LEVEL.union(("gpu_fraction", "mig", "groups")) - {"prefer"}
     require_honoured(job, cluster, "reference_place", honours)
     if (number := num_orders(job, cluster)) > MOST_ORDERS:
         raise ValueError(f"{number} orders of GPUs to try; reference_place tries at most {MOST_ORDERS}")
@@ -77,10 +77,12 @@ def gpu_sets(job: JobGraph, cluster: Cluster) -> Iterator[tuple[int, ...]]:
 
 
 def task_orders(job: JobGraph, gpu_set: Sequence[int], cluster: Cluster) -> Iterator[tuple[int, ...]]:
-    """Yield each order of the GPUs that has a link for every edge of the job, and whose machines can host the tasks."""
-    bandwidth = cluster.topology.derived(LinkTables).bandwidth
+    """Yield each order of the GPUs with a link for every edge, groups together, and tasks that machines can host."""
+    topology = cluster.topology
+    bandwidth = topology.derived(LinkTables).bandwidth
     for gpus in permutations(gpu_set):
-        if all(bandwidth[gpus[a]][gpus[b]] > 0 for a, b, _ in job.edges) and _hosted(job, gpus, cluster):
+        has_links = all(bandwidth[gpus[a]][gpus[b]] > 0 for a, b, _ in job.edges)
+        if has_links and not any(group_faults(gpus, job, topology)) and _hosted(job, gpus, cluster):
             yield gpus
 
 

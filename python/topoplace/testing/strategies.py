@@ -15,6 +15,7 @@ from typing import Any
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.hosts import HostResources
+from topoplace.jobs.groups import Group
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.testing.default_cases import run_job
 from topoplace.topology.devices import Gpu
@@ -139,6 +140,8 @@ def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
         "spread": st.just("rack"),
         "max_machines": st.integers(1, 3),
         "same_gpus": st.just(True),
+        "groups": _groups(num_tasks),
+        "balanced": st.sampled_from(["rack", "machine"]),
     }
     names = draw(st.lists(st.sampled_from(sorted(values)), unique=True, max_size=3))
     if num_tasks > 1 and {"single_machine", "anti_affinity"} <= set(names):
@@ -146,6 +149,26 @@ def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
     if not num_tasks or "gpu_fraction" in names:
         names = [name for name in names if name != "mig"]
     return {name: draw(values[name]) for name in names}
+
+
+@st.composite
+def _groups(draw: st.DrawFn, num_tasks: int) -> list[Group]:
+    """Generate consecutive groups of one size, some with smaller ones inside them, required or preferred."""
+    found: list[Group] = []
+    for level in (
+        draw(st.sampled_from([("machine",), ("rack",), ("rack", "machine"), ("socket",)]))
+        if num_tasks
+        else ()
+    ):
+        size = draw(st.integers(1, min([num_tasks, *(len(group.tasks) for group in found)])))
+        blocks = [tuple(range(first, min(first + size, num_tasks))) for first in range(0, num_tasks, size)]
+        outer = [set(group.tasks) for group in found]
+        inside = [one for one in blocks if not outer or any(set(one) <= group for group in outer)]
+        is_required = draw(st.booleans())
+        found += [
+            Group(one, level if is_required else None, None if is_required else level) for one in inside
+        ]
+    return found
 
 
 @st.composite
