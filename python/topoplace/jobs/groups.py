@@ -65,7 +65,7 @@ def checked_groups(value: object, what: str) -> tuple[Group, ...]:
     if value == ():
         return ()
     listed = _checks.sequence(cast("Iterable[object]", value), what, JobGraphError)
-    groups = {_group(one, f"{what}[{i}]") for i, one in enumerate(listed)}
+    groups = dict.fromkeys(_group(one, f"{what}[{i}]") for i, one in enumerate(listed))
     _refuse_crossing([group for group in groups if group.within is not None])
     return tuple(
         sorted(groups, key=lambda group: (group.tasks[0], -len(group.tasks), group.tasks, _levels(group)))
@@ -123,8 +123,8 @@ def _group(given: object, what: str) -> Group:
 def _refuse_crossing(groups: Sequence[Group]) -> None:
     """Raise JobGraphError for two groups that have tasks in common although neither is inside the other."""
     around: dict[int, Group] = {}
-    for group in sorted(groups, key=lambda one: -len(one.tasks)):
-        outer = {around.get(task) for task in group.tasks}
+    for group in sorted(groups, key=lambda one: (-len(one.tasks), one.tasks, _levels(one))):
+        outer = dict.fromkeys(around.get(task) for task in group.tasks)
         if len(outer) > 1:
             other = next(one for one in outer if one is not None)
             raise JobGraphError(
