@@ -20,7 +20,6 @@ from topoplace.engine import admission
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
 from topoplace.engine.effort import Effort
 from topoplace.engine.gangs import rules
-from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.gangs.rules import allowed_splits, nearest_of
 from topoplace.engine.gangs.splits import MAX_SPLITS, nearest
@@ -38,6 +37,7 @@ from topoplace.placement import Placement
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
+    from topoplace.engine.gangs.division import Part
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
     from topoplace.engine.request import JobRequest
@@ -296,13 +296,15 @@ def _in_parts(
     rule: SearchRule, request: JobRequest, view: ClusterView, effort: Effort
 ) -> Iterator[Placement]:
     """Yield at most one placement of a job with groups: on each machine, the best one of the tasks that it gets."""
+    from topoplace.engine.gangs import division
+
     for most_memory_gb in request.memory_limits:
-        parts = divided(request, _offers(request, view, most_memory_gb), view)
+        parts = division.divided(request, _offers(request, view, most_memory_gb), view)
         if parts is None:
             continue
         effort.complete = False
         gpus = [-1] * request.size
-        for part, job in zip(parts, part_jobs(request.job, parts), strict=True):
+        for part, job in zip(parts, division.part_jobs(request.job, parts), strict=True):
             for task, gpu in zip(part.tasks, _gpus_of_part(rule, part, job, view), strict=False):
                 gpus[task] = gpu
         if min(gpus) >= 0:

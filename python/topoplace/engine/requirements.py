@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from topoplace.engine.level_chain import LevelChains, named_levels
-from topoplace.jobs.groups import INNER_LEVELS, MACHINE, SOCKET
+from topoplace.jobs.groups import MACHINE, SOCKET
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.placement import Refusal
 
@@ -88,28 +87,37 @@ def require_honoured(
 
 def _ungrouped(job: JobGraph, cluster: Cluster) -> Refusal | None:
     """Return the refusal of groups or equal shares that this cluster, or the job's other requirements, rule out."""
-    topology = cluster.topology
     what = "groups" if job.groups else f"balanced = {job.balanced!r}"
-    levels = [job.balanced, *(level for group in job.groups for level in (group.within, group.prefer))]
-    for level in dict.fromkeys(one for one in levels if one is not None):
-        within = level in INNER_LEVELS and level != job.balanced
-        if not (within or level == MACHINE) and (lack := _no_level(level, cluster)):
-            name = "balanced" if level == job.balanced else "groups: level"
-            return Refusal(f"{name} = {level!r} {NOT_HONOURED}: {lack}", permanent=True)
-        if level == SOCKET and any(gpu.socket is None for one in topology.templates for gpu in one.gpus):
-            return Refusal(
-                f"groups: level = 'socket' {NOT_HONOURED}: the sockets of GPUs are unknown", permanent=True
-            )
-    if topology.partitioned_gpus:
-        lack = "the GPUs are only allocated in fixed partitions"
-        return Refusal(f"{what} {NOT_HONOURED}: {lack}", permanent=True)
+    if job.balanced not in (None, MACHINE) and (lack := _no_level(str(job.balanced), cluster)):
+        return _refusal(job, "balanced", lack)
+    for level in dict.fromkeys(
+        level for group in job.groups for level in (group.within, group.prefer) if level
+    ):
+        if lack := _no_group_level(level, cluster):
+            return Refusal(f"groups: level = {level!r} {NOT_HONOURED}: {lack}", permanent=True)
+    if cluster.topology.partitioned_gpus:
+        return Refusal(
+            f"{what} {NOT_HONOURED}: the GPUs are only allocated in fixed partitions", permanent=True
+        )
     if others := [name for name in _NOT_WITH_GROUPS if name in job.requirements]:
         return Refusal(f"{what} and {others[0]} {NOT_HONOURED} together", permanent=True)
+    from topoplace.engine.level_chain import LevelChains, named_levels
+
     named = named_levels(job)
-    if topology.derived(LevelChains).of(named) is None:
+    if cluster.topology.derived(LevelChains).of(named) is None:
         lack = f"of the levels {', '.join(map(repr, sorted(named)))} one is not inside the other"
         return Refusal(f"{what} {NOT_HONOURED}: {lack}", permanent=True)
     return None
+
+
+def _no_group_level(name: str, cluster: Cluster) -> str | None:
+    """Return why the cluster has no level of this name that a group may have, else None."""
+    if name == MACHINE:
+        return None
+    if name != SOCKET:
+        return _no_level(name, cluster)
+    known = all(gpu.socket is not None for one in cluster.topology.templates for gpu in one.gpus)
+    return None if known else "the sockets of GPUs are unknown"
 
 
 def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:

@@ -10,7 +10,6 @@ from typing import Final
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
-from topoplace.launch.nccl import adapter_variables
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.makers import Maker, maker_of
@@ -129,7 +128,11 @@ def task_environments(placement: Placement) -> tuple[Environment, ...]:
 def _adapters(placement: Placement, hosts: Mapping[str, Sequence[int]], machine: str) -> Environment:
     """Return the variables that name the adapters of the job's GPUs on a machine; {} for a job of one machine."""
     gpus = hosts[machine]
-    return adapter_variables(placement.topology, gpus, machine) if len(hosts) > 1 and gpus else {}
+    if len(hosts) == 1 or not gpus:
+        return {}
+    from topoplace.launch.nccl import adapter_variables
+
+    return adapter_variables(placement.topology, gpus, machine)
 
 
 def server_environment(placement: Placement) -> dict[str, Environment]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
 from topoplace.engine.gangs.blocks import Block, in_blocks
-from topoplace.engine.gangs.division import divided, part_jobs
 from topoplace.engine.gangs.inner_orders import InnerOrders
 from topoplace.engine.gangs.offers import MachineOffer, Offers, idle_offers
 from topoplace.engine.gangs.rules import allowed_splits
@@ -83,6 +82,8 @@ def in_parts(
     rule: SplitRule, request: JobRequest, view: ClusterView, offers: Offers
 ) -> Iterator[Sequence[int]]:
     """Yield at most one assignment of a job with groups: machine by machine, in the order of the rule."""
+    from topoplace.engine.gangs.division import divided, part_jobs
+
     parts = divided(request, offers, view)
     if parts is None:
         return

@@ -14,8 +14,6 @@ import numpy as np
 
 from topoplace.engine import admission
 from topoplace.engine.admission import needs_of, never
-from topoplace.engine.gangs import division
-from topoplace.engine.gangs.machine_counts import counted, standings
 from topoplace.engine.gangs.offers import Offers, idle_offers
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, adding_up, by_domain, nearest
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
@@ -95,7 +93,7 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     if fits_one:
         return None
     if request.is_divided:
-        lack = division.lack(request, offers, view)
+        lack = _lack_of_groups(request, offers, view)
         return never(f"{needs_of(job, hosts=True)}, and on the idle cluster {lack}") if lack else None
     if next(allowed_splits(request, offers, view, nearest_of(request, view)), None) is not None:
         return None
@@ -113,16 +111,24 @@ def why_not_now(
     """
     job, cluster = request.job, view.cluster
     if request.is_divided:
-        lack = division.lack(request, offers, view) or lack
+        lack = _lack_of_groups(request, offers, view) or lack
     if request.is_divided or not request.limits_machines:
         return admission.why_not_now(job, cluster, lack, may_reslice=may_reslice)
     wishes = f"no machines have {request.size} GPUs free {_wishes(request)}"
     reason = admission.why_not_now(job, cluster, wishes, may_reslice=may_reslice).reason
+    from topoplace.engine.gangs.machine_counts import counted, standings
+
     found = standings(request, view, offers)
     if job.within:
         reason += _best_domain(request, _level(cluster.topology.fabric, job.within), offers, found)
     whole = counted(found, int(offers.sizes.sum()), f"all {len(found)} machines")
     return Refusal(f"{reason}; {whole}")
+
+
+def _lack_of_groups(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
+    from topoplace.engine.gangs import division
+
+    return division.lack(request, offers, view)
 
 
 def _best_domain(request: JobRequest, level: Level, offers: Offers, found: Ints) -> str:
@@ -131,6 +137,8 @@ def _best_domain(request: JobRequest, level: Level, offers: Offers, found: Ints)
     rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
     if not rooms.size or rooms.max() >= request.size:
         return ""
+    from topoplace.engine.gangs.machine_counts import counted
+
     best = int(rooms.argmax())
     machines = np.flatnonzero(level.codes == best)
     counts = counted(found[machines], int(rooms[best]), f"its {len(machines)} machines")
