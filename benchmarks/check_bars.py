@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bars import collectives, decisions, peers, planning, simulations, splits, subgraphs, topologies
+from bars import collectives, decisions, groups, peers, planning, simulations, splits, subgraphs, topologies
 from bars.bar import judged
 
-AREAS = (subgraphs, collectives, splits, planning, simulations, decisions, topologies)
+AREAS = (subgraphs, collectives, splits, planning, simulations, decisions, groups, topologies)
 
 
 def main(arguments: list[str]) -> int:
