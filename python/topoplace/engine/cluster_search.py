@@ -323,8 +323,7 @@ def _gpus_of_part(rule: SearchRule, part: Part, job: JobGraph, view: ClusterView
 
     key = (id(rule), "part", machine_class, part.usable, exact_request_key(job))
     numbers = view.classes.gpus_of[part.machine]
-    kept, local = view.table(key, lambda: (rule, find()))  # holds the rule, so that no other gets its id
-    assert kept is rule
+    *_, local = view.table(key, lambda: (rule, job, find()))  # holds both, so that no others get their ids
     return [numbers[gpu] for gpu in local]
 
 
