@@ -209,3 +209,16 @@ def test_unknown_sockets_are_not_guessed() -> None:
     cluster = tp.Cluster(tp.Topology.from_links(4, [], 12.0))
     with pytest.raises(ValueError, match="groups: level = 'socket' cannot be honoured"):
         tp.policies.get("mapa-greedy").place(tp.JobGraph.ring(4).grouped(2, within="socket"), cluster)
+
+
+def test_a_search_that_ends_early_makes_a_job_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topoplace.engine.gangs.domain_tree._MAX_NODES", 1)
+    cluster = rack_of_eight()
+    cluster.drain("machine0")
+    job = tp.JobGraph.independent(22).grouped([3, 2, 3, 2, 3, 1, 3, 2, 3], within="machine")
+    policy = tp.policies.get("topo-aware")
+    assert policy.place(job, cluster) is None
+    refusal = policy.explain(job, cluster).refusal
+    assert refusal is not None
+    assert not refusal.permanent
+    assert refusal.reason.endswith("the search for places of its groups ended without an answer")

@@ -41,16 +41,19 @@ class Part(NamedTuple):
 
 
 def divided(request: JobRequest, offers: Offers, view: ClusterView) -> list[Part] | None:
-    """Return which of these machines gets which tasks, with as many preferred groups as can be; None if none can.
+    """Return which of these machines gets which tasks, with as many preferred groups as can be.
 
-    Raises:
-        SearchTimeoutError: If the search ends before it knows.
+    None if no division has all required groups together, or the search ends before it finds one.
     """
     if not len(offers):
         return None
     domains = DomainTree(request, offers, view)
     required = required_of(request.job)
-    if (best := packed(request, domains, required)) is None:
+    try:
+        best = packed(request, domains, required)
+    except SearchTimeoutError:
+        best = None
+    if best is None:
         return None
     for wishes in _wishes(request, required):
         fulfilled, best = _most(request, domains, required, wishes, best)
@@ -90,7 +93,8 @@ def part_jobs(job: JobGraph, parts: Sequence[Part]) -> list[JobGraph]:
 def lack(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
     """Return which groups these machines have no room for, and what the nearest domain lacks; None if all fit.
 
-    For example "7 of 8 groups of 16 fit within a rack; 'r4' lacks 2 GPUs". Without a search that ends in time, None.
+    For example "7 of 8 groups of 16 fit within a rack; 'r4' lacks 2 GPUs". SearchTimeoutError if the search ends
+    before it knows.
     """
     if not len(offers):
         return None
@@ -98,15 +102,12 @@ def lack(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
     required = sorted(
         required_of(request.job), key=lambda one: (domains.depth_of[one.level], -len(one.tasks))
     )
-    try:
-        for level, groups in groupby(required, key=lambda one: one.level):
-            found = _lack_of(request, domains, level, list(groups), view)
-            if found:
-                return found
-        if packed(request, domains, required) is None:
-            return "not all of its groups fit at the same time"
-    except SearchTimeoutError:
-        pass
+    for level, groups in groupby(required, key=lambda one: one.level):
+        found = _lack_of(request, domains, level, list(groups), view)
+        if found:
+            return found
+    if packed(request, domains, required) is None:
+        return "not all of its groups fit at the same time"
     return None
 
 

@@ -17,6 +17,7 @@ from topoplace.engine.admission import needs_of, never
 from topoplace.engine.gangs.offers import Offers, idle_offers
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, adding_up, by_domain, nearest
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
+from topoplace.errors import SearchTimeoutError
 from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
@@ -93,8 +94,9 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     if fits_one:
         return None
     if request.is_divided:
-        lack = _lack_of_groups(request, offers, view)
-        return never(f"{needs_of(job, hosts=True)}, and on the idle cluster {lack}") if lack else None
+        lack, is_certain = _lack_of_groups(request, offers, view)
+        is_never = lack is not None and is_certain
+        return never(f"{needs_of(job, hosts=True)}, and on the idle cluster {lack}") if is_never else None
     if next(allowed_splits(request, offers, view, nearest_of(request, view)), None) is not None:
         return None
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
@@ -111,7 +113,7 @@ def why_not_now(
     """
     job, cluster = request.job, view.cluster
     if request.is_divided:
-        lack = _lack_of_groups(request, offers, view) or lack
+        lack = _lack_of_groups(request, offers, view)[0] or lack
     if request.is_divided or not request.limits_machines:
         return admission.why_not_now(job, cluster, lack, may_reslice=may_reslice)
     wishes = f"no machines have {request.size} GPUs free {_wishes(request)}"
@@ -125,10 +127,14 @@ def why_not_now(
     return Refusal(f"{reason}; {whole}")
 
 
-def _lack_of_groups(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
+def _lack_of_groups(request: JobRequest, offers: Offers, view: ClusterView) -> tuple[str | None, bool]:
+    """Return which groups have no room, None if all have; and False if a search ended before that was known."""
     from topoplace.engine.gangs import division
 
-    return division.lack(request, offers, view)
+    try:
+        return division.lack(request, offers, view), True
+    except SearchTimeoutError:
+        return "the search for places of its groups ended without an answer", False
 
 
 def _best_domain(request: JobRequest, level: Level, offers: Offers, found: Ints) -> str:
