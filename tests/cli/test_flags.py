@@ -23,6 +23,14 @@ BASES = {
     "place": "place summit",
     "place --gpu-model": "place topo.txt",
     "place --assume": "place topo.txt",
+    **{
+        f"place {option}": "place summit --parallel tensor=2,data=2"
+        for option in ("--order", "--model", "--group", "--prefer-group")
+    },
+    **{
+        f"place {option}": "place summit --parallel tensor=2 --model llama3-8b"
+        for option in ("--micro-batches", "--zero-stage")
+    },
     "make-room --gpu-model": "make-room topo.txt --running two.csv",
     "make-room --assume": "make-room topo.txt --running two.csv",
     "defragment --gpu-model": "defragment topo.txt --running two.csv",
@@ -109,12 +117,29 @@ WRONG = {
     "--workers": COUNT,
     "suite --policy": ("best", "", ":", "json:loads", "no_module_here:Policy"),
     "--write": ("", "nowhere/none", "topo.txt", "topo.txt/x", "folder.json"),
-    "--order": ("age", ""),
     "--backfill": ("all", ""),
     "--make-room": ("-1", "nan", "inf", "x"),
     "--within": ("",),
     "--prefer": ("",),
     "--spread": ("",),
+    "--balanced": ("",),
+    "--parallel": (
+        "",
+        "4",
+        "tensor",
+        "tensor=x",
+        "knot=2",
+        "tensor=0",
+        "tensor=2,tensor=2",
+        "data=3,expert=2",
+    ),
+    "--order": ("age", "", "tensor-tensor", "tensor"),
+    "--micro-batches": ("0", "-1", "x", "1.5", "99999999"),
+    "--zero-stage": ("4", "-1", "x"),
+    **dict.fromkeys(
+        ("--group", "--prefer-group"),
+        ("", "4", "@machine", "2@", "0@machine", "9@machine", "2,3@machine", "knot@machine", "-1@machine"),
+    ),
     "--assume": ASSUMED,
     "--one": ("x", ""),
     "-o": DIRECTORY,

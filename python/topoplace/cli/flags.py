@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
-_ARGUMENT = re.compile(r"(\w+)(?:\[\d+\])?(?= = )")
+_ARGUMENT = re.compile(r"(\w+(?:: \w+)?)(?:\[\d+\])?(?= = )")
 
 
 @contextmanager

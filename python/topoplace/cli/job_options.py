@@ -1,16 +1,18 @@
-"""Options that describe one job: its pattern, its size and its requirements."""
+"""Options that describe one job: its pattern and size, or the degrees of a training job, and its requirements."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from topoplace._similar_names import not_one_of
 from topoplace.cli import flags
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.jobs.traffic import Traffic, Training
 
 _MAX_TASKS = 4096
 FLAGS: Final = {
@@ -27,23 +29,89 @@ FLAGS: Final = {
     "spread": "--spread",
     "max_machines": "--max-machines",
     "same_gpus": "--same-gpus",
+    "groups: level": "--group or --prefer-group: level",
+    "balanced": "--balanced",
+    "order": "--order",
+    "model": "--model",
+    "micro_batches": "--micro-batches",
+    "zero_stage": "--zero-stage",
 }
-"""The option for each argument of a job graph."""
+"""The option for each argument of a job graph and of its traffic."""
+_DIMENSIONS: Final = ("tensor", "pipeline", "data", "context", "expert")
+_TRAINING: Final = ("micro_batches", "sequence_parallel", "zero_stage")
+"""The options of `Traffic.of`, by its arguments."""
 
 
 def add_job(parser: argparse.ArgumentParser, size: str = "4") -> None:
     """Add the options of a job, which `job` reads; `size` is the default of --gpus in the help text."""
     parser.add_argument(
         "--pattern",
-        default="ring",
         help="communication of the tasks (default: ring): "
         "ring, chain, star, tree, clique, allreduce, independent, mesh, torus",
     )
     parser.add_argument(
         "--gpus", metavar="N", help=f"number of GPUs, or 2x4 for a mesh or torus (default: {size})"
     )
+    _add_parallel(parser)
     parser.add_argument("--sensitive", action="store_true", help="the job runs slower on slower links")
     _add_requirements(parser)
+    _add_groups(parser)
+
+
+def _add_parallel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--parallel",
+        metavar="DIMENSION=N[,...]",
+        help="instead of --pattern and --gpus: the degrees to which a training job is divided, such as "
+        f"tensor=8,pipeline=4,data=16; the dimensions are {', '.join(_DIMENSIONS)}",
+    )
+    parser.add_argument(
+        "--order",
+        metavar="DIMENSIONS",
+        help="how --parallel numbers its ranks (default: tensor-context-data-pipeline, tensor fastest)",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="what --parallel moves in a step: as much as this model, such as llama3-70b (default: 1 GB in each group)",
+    )
+    parser.add_argument(
+        "--micro-batches",
+        type=int,
+        metavar="N",
+        help="micro-batches of each data rank in a step of --model (default: 1)",
+    )
+    parser.add_argument(
+        "--sequence-parallel",
+        action="store_true",
+        help="tensor ranks of --model divide the sequence between layers",
+    )
+    parser.add_argument(
+        "--zero-stage", type=int, metavar="N", help="what data ranks of --model divide, 0 to 3 (default: 0)"
+    )
+
+
+def _add_groups(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="SIZE@LEVEL",
+        help="each group of SIZE consecutive tasks must be in one domain of this level, such as 8@machine; sizes such "
+        "as 16,16,8 and a dimension of --parallel are groups, too; repeat it for groups inside groups",
+    )
+    parser.add_argument(
+        "--prefer-group",
+        action="append",
+        default=[],
+        metavar="SIZE@LEVEL",
+        help="the same for groups that should be together, if that is possible",
+    )
+    parser.add_argument(
+        "--balanced",
+        metavar="LEVEL",
+        help="divide the tasks evenly over the domains of this level that the job uses, or over its machines",
+    )
 
 
 def _add_requirements(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +153,7 @@ def job(arguments: argparse.Namespace, default_size: str = "4") -> JobGraph:
     """Return the job that the options describe, with its requirements; `default_size` stands for --gpus."""
     models = arguments.need_model
     with flags.named(**FLAGS):
-        return _pattern(arguments.pattern, default_size if arguments.gpus is None else arguments.gpus).with_(
+        graph = _graph(arguments, default_size).with_(
             bandwidth_sensitive=arguments.sensitive,
             gpu_model=None if models is None else [model.strip() for model in models.split(",")],
             gpu_memory_gb=arguments.gpu_memory_gb,
@@ -99,7 +167,87 @@ def job(arguments: argparse.Namespace, default_size: str = "4") -> JobGraph:
             spread=arguments.spread,
             max_machines=arguments.max_machines,
             same_gpus=arguments.same_gpus,
+            balanced=arguments.balanced,
         )
+        return _grouped(graph, arguments)
+
+
+def _graph(arguments: argparse.Namespace, default_size: str) -> JobGraph:
+    """Return the tasks and their communication, without requirements."""
+    if arguments.parallel is not None:
+        return _training_job(arguments)
+    _refuse(arguments, ("order", "model", *_TRAINING), "needs --parallel")
+    pattern = "ring" if arguments.pattern is None else arguments.pattern
+    return _pattern(pattern, default_size if arguments.gpus is None else arguments.gpus)
+
+
+def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise ValueError for the first of these options that is given."""
+    for name in names:
+        value = getattr(arguments, name)
+        if not (value is None or value is False):
+            raise ValueError(f"--{name.replace('_', '-')} {why}")
+
+
+def _training_job(arguments: argparse.Namespace) -> JobGraph:
+    from topoplace.jobs.job_graph import JobGraph
+
+    _refuse(arguments, ("pattern", "gpus"), "says the same as --parallel; give one of the two")
+    stated: dict[str, Any] = {**_degrees(arguments.parallel), "traffic": _traffic(arguments)}
+    if arguments.order is not None:
+        stated["order"] = arguments.order
+    try:
+        return JobGraph.parallel(**stated)
+    except ValueError as error:
+        if str(error).startswith("order = "):
+            raise
+        raise ValueError(f"--parallel {arguments.parallel!r}: {error}") from None
+
+
+def _degrees(text: str) -> dict[str, int]:
+    """Return the degree of each dimension that the value of --parallel names."""
+    degrees: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = (word.strip() for word in part.partition("="))
+        where = f"--parallel {text!r}: {part!r}"
+        if name not in _DIMENSIONS:
+            raise ValueError(f"{where}: {not_one_of(name, _DIMENSIONS)}")
+        if name in degrees:
+            raise ValueError(f"{where}: {name} is also {degrees[name]}")
+        try:
+            degrees[name] = int(number)
+        except ValueError:
+            raise ValueError(f"{where}: not DIMENSION=N, such as tensor=8") from None
+    return degrees
+
+
+def _traffic(arguments: argparse.Namespace) -> Traffic | None:
+    """Return what a training job moves in a step; None without --model."""
+    if arguments.model is None:
+        _refuse(arguments, _TRAINING, "needs --model")
+        return None
+    from topoplace.jobs.traffic import Traffic
+
+    given = {name: getattr(arguments, name) for name in _TRAINING}
+    stated = {name: value for name, value in given.items() if value is not None}
+    return Traffic.of(arguments.model, **cast("Training", stated))
+
+
+def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:
+    """Return the job with the groups of --group and --prefer-group."""
+    from topoplace.jobs.groups import stated
+
+    for option, argument, texts in (
+        ("--group", "within", arguments.group),
+        ("--prefer-group", "prefer", arguments.prefer_group),
+    ):
+        for text in texts:
+            try:
+                groups, level = stated(text)
+                job = job.grouped(groups, **{argument: level})
+            except ValueError as error:
+                raise ValueError(f"{option} {text!r}: {error}") from None
+    return job
 
 
 def _pattern(pattern: str, gpus: str) -> JobGraph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate, pairwise
@@ -12,6 +13,7 @@ from topoplace.errors import JobGraphError
 
 MACHINE: Final = "machine"
 SOCKET: Final = "socket"
+_SIZE: Final = re.compile(r"[0-9]{1,9}")
 _LAST_TASK: Final = (1 << 31) - 1
 INNER_LEVELS: Final = (MACHINE, SOCKET)
 """The levels of a group that every cluster has, besides those of its fabric."""
@@ -88,6 +90,21 @@ def blocks(num_tasks: int, sizes: object) -> list[tuple[int, ...]]:
         size = _size(sizes, "groups", num_tasks)
         each = [min(size, num_tasks - first) for first in range(0, num_tasks, size)]
     return [tuple(range(first, last)) for first, last in pairwise(accumulate(each, initial=0))]
+
+
+def stated(text: str) -> tuple[int | list[int] | str, str]:
+    """Return which groups a text such as "48@nvlink_domain" means, and their level, as `JobGraph.grouped` takes them.
+
+    Before the @ is the size of consecutive groups, a size for each ("16,16,8"), or the name of a dimension.
+    JobGraphError for other text.
+    """
+    what, at, level = (part.strip() for part in text.partition("@"))
+    sizes = [size.strip() for size in what.split(",")]
+    if not (what and at and level):
+        raise JobGraphError(f"{_checks.shown(text)} is not SIZE@LEVEL, such as 8@machine")
+    if not all(_SIZE.fullmatch(size) for size in sizes):
+        return what, level
+    return (int(what) if len(sizes) == 1 else [int(size) for size in sizes]), level
 
 
 def written(groups: Iterable[Group]) -> list[dict[str, Any]]:

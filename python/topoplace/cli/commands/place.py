@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
-from topoplace.cli import flags, gpu_list, job_options, options, reading, writing
+from topoplace.cli import flags, gpu_list, job_options, options, ranks, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
             "topoplace place dgx1-v100 --pattern ring --gpus 4 --sensitive --busy 0,5",
             "topoplace place topo.txt --gpus 3 --policy topo-aware --json",
             "topoplace place cluster.json --gpus 16 --within rack --max-machines 2",
-            "topoplace place cluster.json --gpus 16 --launch torchrun -o start",
+            "topoplace place cluster.json --parallel tensor=8,data=2 --group tensor@machine --launch torchrun -o start",
         ],
         negative="the job is not placed",
     )
@@ -188,6 +188,9 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
     elif placed:
         if placed.resliced:
             print(f"to be made whole first, without slices: GPU {', '.join(map(str, placed.resliced))}")
+        if ranks.is_large(placed):
+            ranks.show_machines(placed)
+        ranks.show_spread(placed)
         _print_environment(placed)
 
 
@@ -198,10 +201,16 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
 
     candidates = explained.candidates
     numbers = gpu_list.numbers(topology)
+    are_large = any(ranks.is_large(candidate) for candidate in candidates)
     tables.show(
-        ("GPUs by task", *(f"{score} GB/s" for score in _SCORES), "proven"),
+        ("GPUs" if are_large else "GPUs by task", *(f"{score} GB/s" for score in _SCORES), "proven"),
         [
-            (" ".join(str(numbers[gpu]) for gpu in candidate.gpus), *_score_cells(candidate))
+            (
+                ranks.in_short(candidate)
+                if are_large
+                else " ".join(str(numbers[gpu]) for gpu in candidate.gpus),
+                *_score_cells(candidate),
+            )
             for candidate in candidates
         ],
         title,
@@ -226,15 +235,18 @@ def _print_slices(placed: Placement) -> None:
 def _print_environment(placed: Placement) -> None:
     from topoplace.launch import environment
 
-    variables: list[str] = []
+    own: list[str] = []
+    machines_with: dict[str, list[str]] = {}
     for name, value in placed.env().items():
-        if isinstance(value, dict):
-            if value:
-                print(f"{name}: {' '.join(f'{key}={text}' for key, text in value.items())}")
-        else:
-            variables.append(f"{name}={value}")
-    if variables:
-        print(" ".join(variables))
+        if not isinstance(value, dict):
+            own.append(f"{name}={value}")
+        elif value:
+            text = " ".join(f"{key}={text}" for key, text in value.items())
+            machines_with.setdefault(text, []).append(name)
+    for text, machines in machines_with.items():
+        print(f"{ranks.folded(machines, placed)}: {text}")
+    if own:
+        print(" ".join(own))
     if (why := environment.unset(placed)) is not None:
         print(f"note: {why}.")
 
