@@ -235,7 +235,7 @@ def _traffic(arguments: argparse.Namespace) -> Traffic | None:
 
 def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:
     """Return the job with the groups of --group and --prefer-group."""
-    from topoplace.jobs.groups import stated
+    from topoplace.jobs.groups import groups_of_text
 
     for option, argument, texts in (
         ("--group", "within", arguments.group),
@@ -243,7 +243,7 @@ def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:
     ):
         for text in texts:
             try:
-                groups, level = stated(text)
+                groups, level = groups_of_text(text)
                 job = job.grouped(groups, **{argument: level})
             except ValueError as error:
                 raise ValueError(f"{option} {text!r}: {error}") from None

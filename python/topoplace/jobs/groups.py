@@ -92,7 +92,7 @@ def blocks(num_tasks: int, sizes: object) -> list[tuple[int, ...]]:
     return [tuple(range(first, last)) for first, last in pairwise(accumulate(each, initial=0))]
 
 
-def stated(text: str) -> tuple[int | list[int] | str, str]:
+def groups_of_text(text: str) -> tuple[int | list[int] | str, str]:
     """Return which groups a text such as "48@nvlink_domain" means, and their level, as `JobGraph.grouped` takes them.
 
     Before the @ is the size of consecutive groups, a size for each ("16,16,8"), or the name of a dimension.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -273,3 +274,53 @@ def test_gpus_of_each_process_are_multiplied_or_noted(
     found = Workload.from_trace(f"job_id,submit_s,duration_s,{header}\na,0,9,{row}\n", columns=columns)
     assert (found.jobs[0].num_tasks, found.jobs[0].gpu_fraction) == (gpus, share)
     assert said in str(found.report)
+
+
+GROUPED = """job_id,submit_s,num_gpus,duration_s,groups,balanced
+even,0,96,60,48@rack; 8@machine,
+uneven,1,20,60,"8,8,4@machine",
+shared,2,16,60,,rack
+plain,3,4,60,,
+"""
+
+
+def test_groups_of_rows_are_required_and_survive_manifests_and_results(tmp_path: Path) -> None:
+    found = Workload.from_trace(GROUPED, pattern="ring", bandwidth_sensitive=True)
+    even, uneven, shared, plain = found.jobs
+    assert even.groups == JobGraph.ring(96).grouped(48, within="rack").grouped(8, within="machine").groups
+    assert uneven.groups == JobGraph.ring(20).grouped([8, 8, 4], within="machine").groups
+    assert (shared.groups, shared.balanced, plain.groups, plain.balanced) == ((), "rack", (), None)
+    assert found.report is not None
+    assert found.report.unused == ()
+    assert Workload.from_manifests(found.to_manifests()).jobs == found.jobs
+    racks = tp.Topology.cluster(tp.machines.get("dgx-h100"), 12, racks=6)
+    run = tp.simulate(racks, found, tp.policies.get("baseline"))
+    machines = racks.machine_of[list(run.jobs["gpus"][0])].reshape(12, 8)
+    assert (machines == machines[:, :1]).all()
+    assert [set(half // 6) for half in machines[:, 0].reshape(2, 6)] in ([{0}, {1}], [{1}, {0}])
+    run.save(tmp_path / "run.csv")
+    again = type(run).load(tmp_path / "run.csv")
+    assert sorted((record.job for record in again.records), key=found.jobs.index) == list(found.jobs)
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        ("8", "'8' is not SIZE@LEVEL, such as 8@machine"),
+        ("8@", "'8@' is not SIZE@LEVEL"),
+        ("tensor@machine", "groups = 'tensor' is no dimension of the job"),
+        ("0@machine", "groups = 0 is not in 1..8"),
+        ("9@machine", "groups = 9 is not in 1..8"),
+        ("4@rack;3@machine", "groups: the group of tasks 3, 4, 5 within 'machine' crosses "),
+    ],
+)
+def test_wrong_groups_of_a_row_are_named(cell: str, why: str) -> None:
+    text = f"job_id,submit_s,num_gpus,duration_s,groups\na,0,8,60,{cell}\n"
+    with pytest.raises(ValueError, match=re.escape(f"line 2: groups = '{cell}': {why}")):
+        Workload.from_trace(text)
+
+
+def test_groups_of_a_job_without_gpus_are_refused() -> None:
+    text = "job_id,submit_s,num_gpus,duration_s,cpus,groups\na,0,0,60,4,8@machine\n"
+    with pytest.raises(ValueError, match="line 2: groups = '8@machine': groups = 8 is not in"):
+        Workload.from_trace(text, without_gpus=True)

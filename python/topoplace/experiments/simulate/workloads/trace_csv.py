@@ -19,6 +19,7 @@ from topoplace.experiments.simulate.workloads.trace_formats import (
     format_of,
     without_header,
 )
+from topoplace.jobs.groups import groups_of_text
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import Lines, checked_header, lines, number, records, rows_below
@@ -185,7 +186,7 @@ def _job(row: TraceRow, size: int, fraction: float, instances: int, unsaid: Unsa
     if not size:
         if not cpus and not memory_gb:
             raise ValueError("needs no GPU, no CPU and no memory")
-        return _without_gpus(cpus, memory_gb)
+        return _grouped(_without_gpus(cpus, memory_gb), row.text("groups"))
     kinds = tuple(kind for kind in row.text("gpu_type").split("|") if kind)
     needs = {
         "gpu_fraction": fraction,
@@ -197,8 +198,9 @@ def _job(row: TraceRow, size: int, fraction: float, instances: int, unsaid: Unsa
         "max_machines": nodes if nodes and nodes > 1 else None,
         "processes": instances,
         "min_utility": row.number("min_utility") or 0.0,
+        "balanced": row.text("balanced") or None,
     }
-    return _with(_graph(row, size, unsaid), tuple(needs.items()))
+    return _grouped(_with(_graph(row, size, unsaid), tuple(needs.items())), row.text("groups"))
 
 
 def _graph(row: TraceRow, size: int, unsaid: Unsaid) -> JobGraph:
@@ -219,6 +221,18 @@ def _memory_gb(row: TraceRow, instances: int, nodes: int | None) -> float:
 @lru_cache(maxsize=4096)
 def _with(job: JobGraph, needs: tuple[tuple[str, Any], ...]) -> JobGraph:
     return job.with_(**dict(needs))
+
+
+@lru_cache(maxsize=4096)
+def _grouped(job: JobGraph, text: str) -> JobGraph:
+    """Return the job with the groups that a cell such as "48@nvlink_domain;8@machine" requires."""
+    for one in filter(None, text.split(";")):
+        try:
+            groups, level = groups_of_text(one)
+            job = job.grouped(groups, within=level)
+        except ValueError as error:
+            raise ValueError(f"groups = {_checks.shown(text)}: {error}") from None
+    return job
 
 
 @lru_cache(maxsize=4096)

@@ -32,7 +32,7 @@ class Column:
 FIELDS: Final = (
     *("job_id", "submit_s", "start_s", "end_s", "duration_s", "num_gpus", "gpu_milli", "gpu_type", "cpus"),
     *("mem_mib", "nodes", "model", "batch", "min_utility", "pattern", "bandwidth_sensitive", "mig"),
-    *("instances", "gpus_each"),
+    *("instances", "gpus_each", "groups", "balanced"),
 )
 """What a trace may say of a job; in the format of our own, columns have these names.
 

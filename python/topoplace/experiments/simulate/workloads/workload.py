@@ -232,6 +232,8 @@ class Workload:
           Columns such as num_gpus_per_worker and worker_num are taken as these, and `report` says so.
         - model, batch: together the name `model/batch` of the job's profile.
         - pattern, bandwidth_sensitive (0 or 1).
+        - groups: such as 48@nvlink_domain;8@machine, consecutive tasks that must be in one domain of a level; balanced:
+          the level over whose domains the tasks are divided evenly. `from_manifests` reads groups of any kind.
 
         Times are seconds, or dates such as 2020-06-09 18:41:01; dates are counted from the first submission. columns:
         other names of columns, such as {"num_gpus": "gpus"}. pattern, bandwidth_sensitive: of jobs whose rows do not
