@@ -110,6 +110,17 @@ def test_domains_of_groups_are_counted(capsys: pytest.CaptureFixture[str]) -> No
     assert rows_of(capsys) == []
 
 
+def test_preferred_groups_that_are_together_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    job = tp.JobGraph.ring(8).grouped(4, prefer="machine").grouped([2, 6], prefer="rack")
+    job = job.grouped(2, within="machine")
+    ranks.show_preferred(tp.Placement((0, 1, 2, 3, 8, 9, 32, 33), topology=hall(), job=job))
+    assert capsys.readouterr().out.splitlines() == [
+        "preferred: 1 of 2 groups of 4 are within a machine",
+        "preferred: 1 of 1 groups of 2 are within a rack",
+        "preferred: 0 of 1 groups of 6 are within a rack",
+    ]
+
+
 def test_a_large_job_is_shown_by_machines(call: Call) -> None:
     done = call(
         "place", "hall.json", "--parallel", DEGREES, "--group", "tensor@machine", "--policy", "baseline"

@@ -84,6 +84,20 @@ def show_spread(placement: Placement) -> None:
     tables.show(("dimension", "groups", *levels), rows, title)
 
 
+def show_preferred(placement: Placement) -> None:
+    """Print how many of the groups that should be together are, for each level and size."""
+    from topoplace.launch.bindings import domains_touched
+
+    groups = () if placement.job is None else placement.job.groups
+    alike: dict[tuple[int, str], list[tuple[int, ...]]] = {}
+    for group in groups:
+        if group.prefer is not None:
+            alike.setdefault((len(group.tasks), group.prefer), []).append(group.tasks)
+    for (size, level), tasks in alike.items():
+        together = domains_touched(placement, tasks, level).count(1)
+        print(f"preferred: {together} of {len(tasks)} groups of {size} are within a {level}")
+
+
 def _machines(placement: Placement) -> list[str]:
     """Return the names of the machines, in the order of their first ranks."""
     return list(dict.fromkeys(binding.machine for binding in placement.bindings))

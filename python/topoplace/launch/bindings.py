@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -65,9 +65,14 @@ def spread(placement: Placement, dimension: str, level: str) -> tuple[int, float
     if not dimensions:
         raise AllocationError(f"dimension = {_checks.shown(dimension)}: job {placement.job.name} has none")
     groups = dimensions[_checks.one_of(dimension, "dimension", dimensions, AllocationError)]
-    domain_of = _domains(placement.topology, level)
-    touched = [len({domain_of(placement.gpus[task]) for task in group}) for group in groups]
+    touched = domains_touched(placement, groups, level)
     return max(touched), sum(touched) / len(touched)
+
+
+def domains_touched(placement: Placement, groups: Iterable[Sequence[int]], level: str) -> list[int]:
+    """Return how many domains of a level each group of tasks is in; AllocationError for an unknown level."""
+    domain_of = _domains(placement.topology, level)
+    return [len({domain_of(placement.gpus[task]) for task in group}) for group in groups]
 
 
 def _domains(topology: Topology, level: str) -> Callable[[int], int | tuple[int, int]]:

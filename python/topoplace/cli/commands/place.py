@@ -191,6 +191,7 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         if ranks.is_large(placed):
             ranks.show_machines(placed)
         ranks.show_spread(placed)
+        ranks.show_preferred(placed)
         _print_environment(placed)
 
 
