@@ -72,13 +72,12 @@ def show_spread(placement: Placement) -> None:
     """Print a table of how many domains of each level a group of each parallel dimension touches, if there are any."""
     from topoplace.experiments.report import tables
 
-    dimensions = {} if placement.job is None else placement.job.dimensions
-    if set(dimensions) <= {_UNNAMED}:
+    if placement.job is None or set(placement.job.dimensions) <= {_UNNAMED}:
         return
     levels = ("machine", *(level.name for level in placement.topology.levels))
     rows = [
         (name, _sizes(groups), *(_touched(*placement.spread(name, level)) for level in levels))
-        for name, groups in dimensions.items()
+        for name, groups in placement.job.dimensions.items()
     ]
     title = "domains that a group of each dimension touches: the most (and the mean, if less)"
     tables.show(("dimension", "groups", *levels), rows, title)
