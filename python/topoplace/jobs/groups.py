@@ -76,10 +76,10 @@ def sized(text: str, what: str) -> SizedGroups:
         raise JobGraphError(
             f"{what} = {_checks.shown(text)} is not a size and a level, as in 48@rack or 16+16+8@rack"
         )
-    sizes = tuple(map(int, listed.split("+")))
-    if 0 in sizes:
+    first, *others = map(int, listed.split("+"))
+    if 0 in (first, *others):
         raise JobGraphError(f"{what} = {_checks.shown(text)} has a group without tasks")
-    return SizedGroups(sizes if len(sizes) > 1 else sizes[0], level.strip())
+    return SizedGroups((first, *others) if others else first, level.strip())
 
 
 def checked_groups(value: object, what: str) -> tuple[Group, ...]:

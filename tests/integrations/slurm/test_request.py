@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from topoplace import JobGraph
 from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import request
 from topoplace.integrations.slurm.request import SlurmRequest
+from topoplace.jobs.groups import SizedGroups
 
 MARK = "topoplace1 gpus=4"
 
@@ -51,6 +54,12 @@ def test_groups_of_a_comment() -> None:
     assert found.job_graph() == job  # each node's tasks are a group of their own anyway
     variables = "groups=8%40nvlink_domain%2C4%40machine prefer_groups=12%2B4%40rack prefer=rack"
     assert request.parsed(f"{MARK} {variables} balanced=rack", "", 4) == found
+
+
+def test_comments_of_the_documentation(repository: Path) -> None:
+    text = (repository / "docs/integrations/slurm.md").read_text("utf-8")
+    found = [request.parsed("topoplace1 gpus=8", one, 8) for one in re.findall(r"--comment='(.*?)'", text)]
+    assert [one.groups for one in found] == [(), (SizedGroups(32, "block"), SizedGroups(4, "socket"))]
 
 
 def test_segments_are_groups_of_nodes() -> None:

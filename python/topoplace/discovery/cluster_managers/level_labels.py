@@ -39,6 +39,9 @@ _NVLINK_KEYS = re.compile(
     r"|(?:topology\.k8s\.aws/)?ultraserver-id|ds\.coreweave\.com/nvlink\.domain)"
 )
 _OF_A_NODE = ("kubernetes.io/hostname", "hostname")
+CLIQUE = "nvidia.com/gpu.clique"
+NVLINK_DOMAIN = "nvlink_domain"
+"""The name of the level of NVLink cliques."""
 _AKS = "kubernetes.azure.com/"
 _OF_A_LEVEL = re.compile(
     r"(?:sub|local)?block|leaf(?:group)?|tor|switch|rail|chassis|cabinet|rack|pod|cell|(?:super)?spine|superpod|island"
@@ -135,6 +138,16 @@ def _are_fault_domains(nodes: Sequence[NodeRecord], key: str) -> bool:
     zones = {node.labels[key] for node in nodes if node.labels.get(key)}
     of_aks = any(label.startswith(_AKS) for node in nodes for label in node.labels)
     return of_aks and all(zone.isascii() and zone.isdigit() for zone in zones)
+
+
+def names_of(key: str) -> tuple[str, ...]:
+    """Return the names that the level of a label may have, the most likely one first; "machine" is that of nodes."""
+    if key in _OF_A_NODE:
+        return ("machine",)
+    if key == CLIQUE or _NVLINK_KEYS.fullmatch(key):
+        return (NVLINK_DOMAIN,)
+    level = _level(key)
+    return (key, *([level[0]] if level else ()), key.rpartition("/")[2])
 
 
 def nvlink_domain(node: NodeRecord) -> str | None:
