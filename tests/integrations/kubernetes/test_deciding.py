@@ -272,6 +272,7 @@ def gang(count: int, gpus: int, **annotations: str) -> list[Pod]:
         ("rack", RACK),
         ("rack", "rack"),
         ("leaf", "example.com/tor-switch"),
+        ("aisle", "cloud.provider.com/topology-aisle"),
         ("nvlink_domain", "nvidia.com/gpu.clique"),
         (RACK, RACK),
     ],
@@ -323,6 +324,12 @@ def test_preferred_levels_do_not_keep_pods_waiting() -> None:
             "r2",
         }
         assert len(seated(racks(1, 2, 2), *gang(5, 8, **{name: RACK}))) == 5
+        state = racks(1, 3, 1, 2)
+        state.set_pod(bound("x", "n0", '{"main":[0,1,2,3,4,5,6]}', 7))
+        seats = seated(state, *gang(3, 8, **{name: RACK}))
+        assert set(rack_of(state, seats)) == {"r1"}
+        state = racks(1, 2, 2, 2)  # no rack has room for all, the second block has
+        assert set(rack_of(state, seated(state, *gang(4, 8, **{name: RACK})))) == {"r2", "r3"}
     both = {f"{KAI}required-placement": "block", f"{KAI}preferred-placement": RACK}
     assert rack_of(racks(1, 1, 2, 2), seated(racks(1, 1, 2, 2), *gang(3, 8, **both)))[0] in ("r2", "r3")
 
@@ -377,6 +384,14 @@ def test_a_set_without_a_group_is_refused_with_the_remedy() -> None:
         f"kueue.x-k8s.io/podset-required-topology = '{RACK}' of a pod that starts by itself cannot be honoured: "
         "give its pods the labels topoplace.io/group and topoplace.io/group-size"
     )
+
+
+def test_a_set_of_one_pod_needs_a_level_that_is_there() -> None:
+    state = racks(2, 2)
+    assert seated(state, *gang(1, 8, **{f"{KUEUE}required-topology": RACK}))
+    assert "is the label of no level" in refused(state, *gang(1, 8, **{f"{KUEUE}required-topology": "hall"}))
+    slices = {f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": "1"}
+    assert seated(state, pod(pod_json("a", 8, annotations=slices)))
 
 
 @pytest.mark.parametrize("selector", [{"kubernetes.io/hostname": "n3"}, {RACK: "value-1"}])

@@ -146,8 +146,8 @@ def names_of(key: str) -> tuple[str, ...]:
         return ("machine",)
     if key == CLIQUE or _NVLINK_KEYS.fullmatch(key):
         return (NVLINK_DOMAIN,)
-    level = _level(key)
-    return (key, *([level[0]] if level else ()), key.rpartition("/")[2])
+    level, last = _level(key), key.rpartition("/")[2]
+    return (key, level[0] if level else _short(last), last)
 
 
 def nvlink_domain(node: NodeRecord) -> str | None:
@@ -165,10 +165,16 @@ def _level(key: str) -> tuple[str, tuple[int, int]] | None:
         if match := family.fullmatch(last):
             number = int(match[1])
             return f"{name}{number}", (_RANK["leaf"], -number if outermost_first else number)
+    name = _short(last)
+    return (name, (_RANK[name], 0)) if name in _RANK else None
+
+
+def _short(last: str) -> str:
+    """Return the end of a label's key without the words that such keys have besides the level's name."""
     name = last.rpartition(".")[2].replace("-", "_").lower()
     while (shorter := _NOISE.sub("", name)) != name:
         name = shorter
-    return (name, (_RANK[name], 0)) if name in _RANK else None
+    return name
 
 
 # ---- Topology objects of Kueue and KAI -----------------------------------------------------------------------------

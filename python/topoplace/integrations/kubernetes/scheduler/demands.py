@@ -53,17 +53,19 @@ def of_one_pod(asked: Mapping[str, Any], num_gpus: int) -> dict[str, Any]:
 
 
 def demanded(job: JobGraph, state: ClusterState, pods: Sequence[Pod]) -> JobGraph:
-    """Return the job of equal pods with what their annotations demand."""
+    """Return the job of equal pods with what their annotations demand; a single pod is on one node in any case."""
     each = job.num_tasks // len(pods)
     for demand in _open(pods[0]):
         level = _level(demand, state)
-        field = "within" if demand.is_required else "prefer"
-        if demand.pods is None and level != MACHINE and getattr(job, field) is None:
-            job = job.with_(**{field: level})
+        if len(pods) == 1:
+            continue
+        if demand.is_required and demand.pods is None and level != MACHINE and job.within is None:
+            job = job.with_(within=level)
             continue
         try:
             size = job.num_tasks if demand.pods is None else demand.pods * each
-            job = job.grouped(size, **{field: level})
+            # A group that is not in one domain is in few of the next level, as Kueue means it; `prefer` says less.
+            job = job.grouped(size, **{"within" if demand.is_required else "prefer": level})
         except JobGraphError as error:
             raise KubernetesError(f"{demand}: {error}") from None
     return job

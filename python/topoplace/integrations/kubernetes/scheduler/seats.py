@@ -49,9 +49,9 @@ def job_graph(state: ClusterState, pods: Sequence[Pod], num_gpus: int | None = N
     fields: dict[str, Any] = {"sensitive": True, **asked}
     try:
         job = RequestedJob(**fields).on_gpus(count).with_(single_machine=len(pods) == 1)
+        job = demanded(job, state, pods)
         if len(pods) == 1:
             return job
-        job = demanded(job, state, pods)
         return job.grouped(count // len(pods), within=MACHINE) if job.groups or job.balanced else job
     except JobGraphError as error:
         raise KubernetesError(str(error)) from None
