@@ -8,6 +8,7 @@ PATHS = {
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Pod": "/api/v1/namespaces/{}/pods?dryRun=All",  # it is checked, and does not run
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims?dryRun=All",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs?dryRun=All",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",

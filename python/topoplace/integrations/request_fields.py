@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
+from topoplace.jobs.groups import SizedGroups, sized
 from topoplace.jobs.job_graph import PATTERNS
 
 
@@ -91,6 +92,16 @@ def _name(value: object, what: str) -> str:
     return name
 
 
+def _groups(value: object, what: str) -> tuple[SizedGroups, ...]:
+    text = _checks.text(value, what, RequestError)
+    try:
+        return tuple(sized(_name(one.strip(), what), what) for one in text.split(","))
+    except RequestError:
+        raise
+    except JobGraphError as error:
+        raise RequestError(str(error)) from None
+
+
 _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = MappingProxyType(
     {
         "pattern": _pattern,
@@ -98,6 +109,10 @@ _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = MappingProxyType(
         "min_utility": _share,
         "min_bandwidth": _positive,
         "within": _name,
+        "prefer": _name,
+        "groups": _groups,
+        "prefer_groups": _groups,
+        "balanced": _name,
         "model": _name,
         "memory_gb": _positive,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from topoplace.jobs.groups import SizedGroups
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.objectives.links import bottleneck_bandwidth
 from topoplace.placement import Refusal
@@ -22,20 +23,38 @@ class RequestedJob:
     min_bandwidth: float | None = None
     """GB/s of the slowest link that the pattern uses; the job waits for it."""
     within: str | None = None
-    """Level of the fabric."""
+    """Level of the fabric, of which one domain must have all GPUs."""
+    prefer: str | None = None
+    """Level of the fabric, of which one domain should have all GPUs."""
+    groups: tuple[SizedGroups, ...] = ()
+    """Groups of tasks that must be together."""
+    prefer_groups: tuple[SizedGroups, ...] = ()
+    """Groups of tasks that should be together."""
+    balanced: str | None = None
+    """Level over whose domains in use the tasks are divided as evenly as possible."""
     model: str | None = None
     memory_gb: float | None = None
     """Memory of each GPU."""
 
     def on_gpus(self, num_gpus: int) -> JobGraph:
-        """Return the job for a policy, with a task for each of `num_gpus` GPUs."""
-        return PATTERNS[self.pattern](num_gpus).with_(
+        """Return the job for a policy, with a task for each of `num_gpus` GPUs.
+
+        JobGraphError names groups that the job cannot have.
+        """
+        job = PATTERNS[self.pattern](num_gpus).with_(
             bandwidth_sensitive=self.sensitive,
             min_utility=self.min_utility,
             gpu_model=self.model,
             gpu_memory_gb=self.memory_gb,
             within=self.within,
+            prefer=self.prefer,
+            balanced=self.balanced,
         )
+        for one in self.groups:
+            job = job.grouped(one.sizes, within=one.level)
+        for one in self.prefer_groups:
+            job = job.grouped(one.sizes, prefer=one.level)
+        return job
 
 
 def too_slow(

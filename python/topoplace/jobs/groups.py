@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate, pairwise
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
@@ -57,6 +57,30 @@ class Group:
 
 
 _FIELDS: Final = tuple(field.name for field in fields(Group))
+
+
+class SizedGroups(NamedTuple):
+    """Consecutive groups by their sizes, and the level of their domains."""
+
+    sizes: int | tuple[int, ...]
+    """The size of every group, of which the last may be shorter, or a size for each."""
+    level: str
+
+
+def sized(text: str, what: str) -> SizedGroups:
+    """Read groups such as "48@nvlink_domain", or "16+16+8@rack" with a size for each.
+
+    what: the name of the text in errors. JobGraphError says what is wrong with it.
+    """
+    listed, _, level = text.partition("@")
+    if not re.fullmatch(r"[0-9]{1,7}(?:\+[0-9]{1,7})*", listed, re.ASCII) or not level.strip():
+        raise JobGraphError(
+            f"{what} = {_checks.shown(text)} is not a size and a level, as in 48@rack or 16+16+8@rack"
+        )
+    first, *others = map(int, listed.split("+"))
+    if 0 in (first, *others):
+        raise JobGraphError(f"{what} = {_checks.shown(text)} has a group without tasks")
+    return SizedGroups((first, *others) if others else first, level.strip())
 
 
 def checked_groups(value: object, what: str) -> tuple[Group, ...]:

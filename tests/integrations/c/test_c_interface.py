@@ -224,6 +224,24 @@ def test_the_cluster_of_several_machines(library: CLibrary) -> None:
     assert library.snapshot(by_name) == expected.snapshot()
 
 
+def test_groups_are_kept_together_or_refused_by_name(library: CLibrary) -> None:
+    machine = library.given("topology_built_in", "dgx1-v100")
+    cluster = library.cluster(*[machine] * 4, options='{"racks": 2}')
+    job = tp.JobGraph.ring(12).grouped(6, within="rack").grouped(3, within="machine")
+    text = job.to_json()
+    with pytest.raises(CError, match="groups cannot be honoured: drmaestro"):
+        library.given("place", cluster, library.given("policy_new", "drmaestro", None), "a", text)
+    library.given("place", cluster, library.given("policy_new", "topo-aware", None), "a", text)
+    gpus = library.numbers("cluster_gpus_of", cluster, "a")
+    assert all(len({gpu // 8 for gpu in gpus[i : i + 3]}) == 1 for i in range(0, 12, 3))
+    assert all(len({gpu // 16 for gpu in gpus[i : i + 6]}) == 1 for i in (0, 6))
+    with pytest.raises(CError, match=r"groups\[0\] has no tasks"):
+        library.given(
+            "explain", cluster, library.given("policy_new", "fcfs", None),
+            '{"pattern": "ring", "num_tasks": 4, "groups": [{"within": "rack"}]}', 1,
+        )  # fmt: skip
+
+
 def test_a_held_gpu_is_given_to_no_job_and_refusals_say_why(library: CLibrary) -> None:
     cluster = library.cluster(library.given("topology_built_in", "summit"))
     policy = library.given("policy_new", "fcfs", None)

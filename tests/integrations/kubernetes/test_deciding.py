@@ -232,6 +232,212 @@ def test_different_pods_of_a_group() -> None:
     assert [len(seat.gpus) for seat in seats] == [8, 1, 0]
 
 
+# ---- groups that are kept together -----------------------------------------------------------------------------
+
+KUEUE, KAI = "kueue.x-k8s.io/podset-", "kai.scheduler/topology-"
+RACK = "cloud.provider.com/topology-rack"
+LEADER = {"topoplace.io/group": "g", "topoplace.io/group-size": "4"}
+
+
+def racks(*sizes: int, level: str = "rack", label: str = RACK) -> ClusterState:
+    """Return nodes of 8 GPUs in racks of these sizes, two racks to a block."""
+    rack_of = [rack for rack, size in enumerate(sizes) for _ in range(size)]
+    names = tuple(f"n{i}" for i in range(len(rack_of)))
+    levels = (
+        tp.Level(level, tuple(f"r{rack}" for rack in rack_of)),
+        tp.Level("block", tuple(f"b{rack // 2}" for rack in rack_of)),
+    )
+    made = ClusterState(tp.Topology.cluster(tp.machines.get("dgx1-v100"), fabric=tp.Fabric(names, levels)))
+    for name, rack in zip(names, rack_of, strict=True):
+        made.set_node(node(node_json(name, 8, labels={label: f"value-{rack}"})))
+    return made
+
+
+def rack_of(state: ClusterState, seats: Seats) -> list[str | None]:
+    """Return the rack of each pod, in the order of pods."""
+    fabric = state.topology.fabric
+    assert fabric
+    return [fabric.levels[0].domains[state.topology.machine_names.index(seat.node)] for seat in seats]
+
+
+def gang(count: int, gpus: int, **annotations: str) -> list[Pod]:
+    labels = {"topoplace.io/group": "g", "topoplace.io/group-size": str(count)}
+    return members(count, gpus, labels=labels, annotations=annotations)
+
+
+@pytest.mark.parametrize("annotation", [f"{KUEUE}required-topology", f"{KAI}required-placement"])
+@pytest.mark.parametrize(
+    ("level", "label"),
+    [
+        ("rack", RACK),
+        ("rack", "rack"),
+        ("leaf", "example.com/tor-switch"),
+        ("aisle", "cloud.provider.com/topology-aisle"),
+        ("nvlink_domain", "nvidia.com/gpu.clique"),
+        (RACK, RACK),
+    ],
+)
+def test_all_pods_of_a_set_are_in_one_domain(annotation: str, level: str, label: str) -> None:
+    state = racks(2, 3, level=level, label=label)
+    seats = seated(state, *gang(3, 8, **{annotation: label}))
+    assert rack_of(state, seats) == ["r1"] * 3
+    reason = refused(state, *gang(4, 8, **{annotation: label}))
+    assert level in reason
+
+
+@pytest.mark.parametrize(
+    ("slices", "each"),
+    [
+        ({f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": "2"}, 2),
+        ({f"{KUEUE}slice-required-topology-constraints": f'[{{"topology": "{RACK}", "size": 3}}]'}, 3),
+        ({"topoplace.io/request": '{"groups": "24@rack"}'}, 3),
+    ],
+)
+def test_slices_are_consecutive_pods_in_one_domain(slices: dict[str, str], each: int) -> None:
+    state = racks(3, 3, 1, 3)
+    state.set_pod(bound("x", "n0", '{"main":[0]}', 1))
+    seats = seated(state, *gang(6, 8, **slices))
+    found = rack_of(state, seats)
+    assert [seat.pod.name for seat in seats] == [f"g{i}" for i in range(6)]
+    assert all(len(set(found[i : i + each])) == 1 for i in range(0, 6, each))
+    for i in range(3, 10):
+        state.set_pod(bound(f"y{i}", f"n{i}", '{"main":[0]}', 1))
+    assert f"0 of {6 // each} groups of {8 * each}" in refused(racks(1, 1, 1, 1, 1, 1), *gang(6, 8, **slices))
+    assert isinstance(decide(POLICY, state, gang(6, 8, **slices)), Refusal)
+
+
+def test_slices_of_several_levels() -> None:
+    layers = '[{"topology": "block", "size": 4}, {"topology": "kubernetes.io/hostname", "size": 2}]'
+    state = racks(1, 1, 1, 1)
+    pods = gang(8, 4, **{f"{KUEUE}slice-required-topology-constraints": layers})
+    seats = seated(state, *pods)
+    numbers = [int(seat.node[1:]) for seat in seats]
+    assert numbers[::2] == numbers[1::2]
+    assert sorted(len({number // 2 for number in numbers[i : i + 4]}) for i in (0, 4)) == [1, 1]
+    assert sorted(numbers) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_preferred_levels_do_not_keep_pods_waiting() -> None:
+    for name in (f"{KUEUE}preferred-topology", f"{KAI}preferred-placement"):
+        assert set(rack_of(racks(1, 2, 2), seated(racks(1, 2, 2), *gang(2, 8, **{name: RACK})))) < {
+            "r1",
+            "r2",
+        }
+        assert len(seated(racks(1, 2, 2), *gang(5, 8, **{name: RACK}))) == 5
+        state = racks(1, 3, 1, 2)
+        state.set_pod(bound("x", "n0", '{"main":[0,1,2,3,4,5,6]}', 7))
+        seats = seated(state, *gang(3, 8, **{name: RACK}))
+        assert set(rack_of(state, seats)) == {"r1"}
+        state = racks(1, 2, 2, 2)  # no rack has room for all, the second block has
+        assert set(rack_of(state, seated(state, *gang(4, 8, **{name: RACK})))) == {"r2", "r3"}
+    both = {f"{KAI}required-placement": "block", f"{KAI}preferred-placement": RACK}
+    assert rack_of(racks(1, 1, 2, 2), seated(racks(1, 1, 2, 2), *gang(3, 8, **both)))[0] in ("r2", "r3")
+
+
+def test_required_hostname_is_one_node() -> None:
+    seats = seated(racks(2, 2), *gang(2, 4, **{f"{KUEUE}required-topology": "kubernetes.io/hostname"}))
+    assert len({seat.node for seat in seats}) == 1
+    assert isinstance(
+        decide(POLICY, racks(2, 2), gang(2, 8, **{f"{KUEUE}required-topology": "kubernetes.io/hostname"})),
+        Refusal,
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        (
+            {f"{KUEUE}required-topology": "example.com/hall"},
+            "kueue.x-k8s.io/podset-required-topology = 'example.com/hall' is the label of no level of the topology; it "
+            "has 'machine', 'rack', 'block'",
+        ),
+        ({f"{KAI}preferred-placement": ""}, "topology-preferred-placement = '' is not the key of a node label"),
+        ({f"{KUEUE}slice-required-topology": RACK}, "podset-slice-size = '' is not a number of pods"),
+        ({f"{KUEUE}slice-size": "2"}, "podset-slice-size without kueue.x-k8s.io/podset-slice-required-topology"),
+        ({f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": "0"}, "podset-slice-size = 0"),
+        ({f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": "9"}, "topology-rack': groups = 72"),
+        ({f"{KUEUE}slice-required-topology-constraints": "[]"}, "is not a JSON array of 1 to 3"),
+        ({f"{KUEUE}slice-required-topology-constraints": "{" * 999}, "is not a JSON array of 1 to 3"),
+        (
+            {f"{KUEUE}slice-required-topology-constraints": '[{"topology": "rack", "sizes": [1, 3]}]'},
+            "podset-slice-required-topology-constraints[0]: 'sizes' cannot be honoured",
+        ),
+        (
+            {f"{KUEUE}slice-required-topology-constraints": '[{"topology": 1, "size": 1}]'},
+            "constraints[0]: topology = 1 is not",
+        ),
+        ({"topoplace.io/request": '{"groups": "12@rack"}'}, "crosses"),
+        ({"topoplace.io/request": '{"balanced": "hall"}'}, "balanced = 'hall' cannot be honoured"),
+    ],
+)  # fmt: skip
+def test_annotations_that_cannot_be_honoured_are_named(annotations: dict[str, str], message: str) -> None:
+    found = decide(POLICY, racks(2, 2), gang(4, 8, **annotations))
+    assert isinstance(found, Refusal)
+    assert found.permanent
+    assert message in found.reason
+
+
+def test_a_set_without_a_group_is_refused_with_the_remedy() -> None:
+    annotations = {f"{KUEUE}required-topology": RACK}
+    reason = refused(racks(2, 2), pod(pod_json("a", 8, annotations=annotations)))
+    assert reason == (
+        f"kueue.x-k8s.io/podset-required-topology = '{RACK}' of a pod that starts by itself cannot be honoured: "
+        "give its pods the labels topoplace.io/group and topoplace.io/group-size"
+    )
+
+
+def test_a_set_of_one_pod_needs_a_level_that_is_there() -> None:
+    state = racks(2, 2)
+    assert seated(state, *gang(1, 8, **{f"{KUEUE}required-topology": RACK}))
+    assert "is the label of no level" in refused(state, *gang(1, 8, **{f"{KUEUE}required-topology": "hall"}))
+    slices = {f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": "1"}
+    assert seated(state, pod(pod_json("a", 8, annotations=slices)))
+
+
+@pytest.mark.parametrize("selector", [{"kubernetes.io/hostname": "n3"}, {RACK: "value-1"}])
+def test_what_kueue_has_decided_itself_is_fulfilled(selector: dict[str, str]) -> None:
+    annotations = {f"{KUEUE}required-topology": RACK}
+    one = pod(pod_json("a", 8, annotations=annotations, nodeSelector=selector))
+    state = racks(2, 2)
+    assert rack_of(state, seated(state, one)) == ["r1"]
+
+
+def test_pods_that_ask_for_different_things_are_not_kept_together() -> None:
+    annotations = {f"{KUEUE}required-topology": RACK}
+    leader = pod(pod_json("a", 1, labels=LEADER, annotations=annotations))
+    assert "do not all ask for the same" in refused(racks(2, 2), leader, *gang(3, 8, **annotations))
+
+
+def test_a_pod_that_comes_after_its_group_starts_alone() -> None:
+    late, *_ = gang(4, 8, **{"topoplace.io/request": '{"groups": "16@rack,4@socket", "balanced": "rack"}'})
+    state = racks(2, 2)
+    (seat,) = seated(state, late)
+    sockets = [state.topology.gpus[gpu].socket for gpu in seat.gpus]
+    assert (len(set(sockets[:4])), len(set(sockets[4:]))) == (1, 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_slices_are_placed_exactly_where_they_fit(seed: int) -> None:
+    generator = random.Random(seed)
+    sizes = [generator.randint(1, 4) for _ in range(3)]
+    state = racks(*sizes)
+    free = [0, 0, 0]
+    for rack, name in zip(
+        [r for r, n in enumerate(sizes) for _ in range(n)], state.topology.machine_names, strict=True
+    ):
+        if generator.random() < 0.3:
+            state.set_pod(bound(f"x{name}", name, '{"main":[0]}', 1))
+        else:
+            free[rack] += 1
+    size, count = generator.randint(1, 3), generator.randint(1, 3)
+    annotations = {f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": str(size)}
+    found = decide(POLICY, state, gang(size * count, 8, **annotations))
+    assert isinstance(found, Refusal) == (sum(left // size for left in free) < count)
+    if not isinstance(found, Refusal):
+        placed = rack_of(state, found)
+        assert all(len(set(placed[i : i + size])) == 1 for i in range(0, len(placed), size))
+
+
 # ---- at random -----------------------------------------------------------------------------------------------------
 
 

@@ -226,6 +226,7 @@ def test_malformed_bodies(body: bytes, status: int) -> None:
 
 
 POD = pod_json("a")
+KUEUE = "kueue.x-k8s.io/podset-required-topology"
 
 
 @pytest.mark.parametrize(
@@ -235,6 +236,12 @@ POD = pod_json("a")
         {"Pod": POD, "NodeNames": [3]},
         {"Pod": POD, "Nodes": {"items": 3}},
         {"Pod": pod_json("a", annotations={REQUEST: '{"min_bandwidth": 20}'}), "NodeNames": ["n0"]},
+        {"Pod": pod_json("a", annotations={REQUEST: '{"groups": "2@machine"}'}), "NodeNames": ["n0"]},
+        {"Pod": pod_json("a", annotations={KUEUE: "kubernetes.io/hostname"}), "NodeNames": ["n0"]},
+        {
+            "Pod": pod_json("a", annotations={KUEUE: "rack"}, labels={"topoplace.io/group": "g"}),
+            "NodeNames": ["n0"],
+        },
     ],
 )
 def test_wrong_questions(arguments: Any) -> None:

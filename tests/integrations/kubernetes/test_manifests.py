@@ -31,8 +31,10 @@ from topoplace.integrations.kubernetes.client.lease import Leadership
 from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.extender import RunningExtender
 from topoplace.integrations.kubernetes.machines import NAMESPACE, FollowedMachines, config_map
+from topoplace.integrations.kubernetes.objects.node import node as read_node
+from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
-from topoplace.integrations.kubernetes.scheduler import Scheduler
+from topoplace.integrations.kubernetes.scheduler import ClusterState, Scheduler, decide
 from topoplace.integrations.kubernetes.testing import ApiServer
 from waiting import WAIT
 
@@ -423,3 +425,42 @@ def test_a_lease_is_held_with_all_rights_of_its_role_and_no_others() -> None:
 
         Leadership(Access("127.0.0.1", api.port), namespace, name).run(work, stop)
         assert used(api.requests) == granted("scheduler.yaml", role["metadata"]["name"])
+
+
+# ---- pods that are together ------------------------------------------------------------------------------------
+
+
+def test_the_job_of_the_documentation_is_placed_as_the_text_says() -> None:
+    """Its pods are in one block, and each half of them in one rack of it."""
+    text = (FOLDER.parents[1] / "docs/integrations/kubernetes.md").read_text("utf-8")
+    section = text.split("### Pods that are together", 1)[1]
+    block = section.split("\n\n", 2)[1]
+    job = yaml.safe_load("\n".join(line.removeprefix("    ") for line in block.splitlines()))
+    template = job["spec"]["template"]
+    pods = [
+        read_pod(
+            {
+                **template,
+                "metadata": {
+                    "uid": f"{i}",
+                    "namespace": "default",
+                    "name": f"train-{i}",
+                    **template["metadata"],
+                },
+            }
+        )
+        for i in range(job["spec"]["completions"])
+    ]
+    names = tuple(f"n{i}" for i in range(24))  # racks of 5, 5, 5, 3 and 6 nodes
+    racks = ["r0"] * 5 + ["r1"] * 5 + ["r2"] * 5 + ["r3"] * 3 + ["r4"] * 6
+    blocks = {"r0": "b0", "r1": "b1", "r2": "b1", "r3": "b0", "r4": "b2"}
+    levels = (tp.Level("rack", tuple(racks)), tp.Level("block", tuple(blocks[rack] for rack in racks)))
+    topology = tp.Topology.cluster(tp.machines.get("dgx-h100"), fabric=tp.Fabric(names, levels))
+    state = ClusterState(topology)
+    for name in names:
+        state.set_node(read_node(node_json(name)))
+    found = decide(tp.policies.get("topo-aware"), state, pods)
+    assert not isinstance(found, tp.Refusal), found.reason
+    rack_of = [racks[int(seat.node[1:])] for seat in found]
+    assert len({*rack_of[:4]}) == len({*rack_of[4:]}) == 1
+    assert {*rack_of} == {"r1", "r2"}

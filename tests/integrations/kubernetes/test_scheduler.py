@@ -72,6 +72,16 @@ def test_a_refusal_by_name_is_an_event() -> None:
         assert where(api, "a") == ""
 
 
+def test_a_label_that_is_no_level_is_an_event() -> None:
+    annotation = "kueue.x-k8s.io/podset-required-topology"
+    with cluster() as (api, _):
+        for i in range(2):
+            api.store.add("pods", group("g", i, 2, 8, annotations={annotation: "example.com/rack"}))
+        said = f"{annotation} = 'example.com/rack' is the label of no level of the topology; it has 'machine'"
+        until(lambda: any(said in event["message"] for event in api.store.events))
+        assert {where(api, f"g-{i}") for i in range(2)} == {""}
+
+
 def group(name: str, index: int, size: int, gpus: int, **fields: Any) -> dict[str, Any]:
     labels = {"topoplace.io/group": name, "topoplace.io/group-size": str(size)}
     return pod_json(f"{name}-{index}", gpus, labels=labels, **fields)

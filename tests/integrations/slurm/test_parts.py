@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import sys
 import threading
 import urllib.request
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from topoplace.integrations.slurm import metrics
 from topoplace.integrations.slurm.client import commands
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.devices import of_jobs
-from topoplace.integrations.slurm.client.jobs import SlurmJob, megabytes, node_names
+from topoplace.integrations.slurm.client.jobs import SlurmJob, listed, megabytes, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNode, SlurmNodes, in_service
 from topoplace.integrations.slurm.client.records import RecordFormat
 from topoplace.integrations.slurm.placer import PlacerSettings, running
@@ -28,6 +32,8 @@ from topoplace.integrations.slurm.placer.waiting import admissible, needs_of, wh
 from topoplace.integrations.slurm.request import SlurmRequest
 from topoplace.integrations.state import Entry, Stage
 from topoplace.integrations.state.entry import named
+from topoplace.jobs.groups import SizedGroups
+from topoplace.topology.fabric import Fabric, Level
 
 TWO = Topology.cluster(machines.get("dgx1-v100"), 2, names=["n0", "n1"])
 
@@ -249,6 +255,99 @@ def test_places_in_slurms_words() -> None:
     assert gpus_at(TWO, ["n0", "n1"], [6, 3]) == (6, 3, 14, 11)
     assert gpus_at(TWO, ["n0", "n9"], [6]) is None
     assert gpus_at(TWO, ["n0"], [8]) is None
+
+
+# ---- segments ------------------------------------------------------------------------------------------------
+
+SQUEUE = """#!{python}
+import sys
+option = sys.argv[sys.argv.index("-O") + 1]
+values = {{"JobArrayID": "7", "JobID": "7", "NumNodes": "4", "SegmentSize": "{segment}"}}
+fields = [field.split(":", 1) for field in option.split(",")]
+print("".join(values.get(name, "N/A") + separator for name, separator in fields))
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "segment", "expected"),
+    [("25.05.3", "2", 2), ("26.05.0", "N/A", 0), ("24.11.5", "2", 0), ("22.05.8", "2", 0)],
+)
+def test_segments_as_squeue_shows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, segment: str, expected: int
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    write_command(tmp_path, "scontrol", f"echo slurm-wlm {version}")
+    (tmp_path / "squeue").write_text(SQUEUE.format(python=sys.executable, segment=segment), "utf-8")
+    (tmp_path / "squeue").chmod(0o755)
+    (found,) = listed(SlurmCommands())
+    assert (found.job_id, found.num_nodes, found.segment) == ("7", 4, expected)
+
+
+def in_blocks(sizes: Sequence[int], larger: int = 0) -> Topology:
+    """Return machines in blocks of these sizes; larger: how many blocks a larger block has."""
+    blocks = [block for block, size in enumerate(sizes) for _ in range(size)]
+    names = tuple(f"n{i}" for i in range(len(blocks)))
+    levels = [Level("block", tuple(f"b{block}" for block in blocks))]
+    if larger:
+        levels.append(Level(f"blocks_{larger}", tuple(f"B{block // larger}" for block in blocks)))
+    return Topology.cluster(machines.get("dgx1-v100"), fabric=Fabric(names, tuple(levels)))
+
+
+def segment_fits(free: Mapping[str, int], nodes: int, segment: int) -> bool:
+    """Say independently whether so many nodes fit as segments into blocks with so many free nodes each."""
+    return sum(count // segment for count in free.values()) * segment >= nodes
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_each_segment_is_in_one_block(seed: int) -> None:
+    generator = random.Random(seed)
+    topology = in_blocks([generator.randint(2, 5) for _ in range(4)])
+    level = topology.fabric and topology.fabric.levels[0]
+    assert level
+    block_of = dict(zip(topology.machine_names, level.domains, strict=True))
+    nodes = {name for name in block_of if generator.random() < 0.8}
+    segment = generator.randint(1, 4)
+    request = SlurmRequest(8, segment * generator.randint(2, 4), segment=segment)
+    found = decide(policies.get("topo-aware"), Cluster(topology), request, nodes)
+    free = Counter(str(block_of[name]) for name in nodes)
+    assert isinstance(found, JobDecision) == segment_fits(free, request.nodes, segment)
+    if isinstance(found, JobDecision):
+        assert set(found.where.nodes) <= nodes
+        assert len(set(found.where.nodes)) == request.nodes
+        for first in range(0, request.nodes, segment):
+            assert len({block_of[name] for name in found.where.nodes[first : first + segment]}) == 1
+
+
+def test_a_segment_larger_than_a_block_is_in_one_larger_block() -> None:
+    topology = in_blocks([2, 2, 2, 2], larger=2)
+    found = decide(
+        policies.get("topo-aware"),
+        Cluster(topology),
+        SlurmRequest(8, 6, segment=3),
+        set(topology.machine_names) - {"n0"},
+    )
+    assert isinstance(found, JobDecision)
+    places = [int(name[1:]) // 4 for name in found.where.nodes]
+    assert sorted((places[:3], places[3:])) == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_segments_without_blocks_are_refused_by_name() -> None:
+    refused = decide(policies.get("topo-aware"), Cluster(TWO), SlurmRequest(8, 2, segment=1), {"n0", "n1"})
+    assert isinstance(refused, Refusal)
+    assert refused.permanent
+    assert refused.reason.startswith("segment = 1 cannot be honoured: the topology has no level of blocks")
+
+
+def test_groups_of_a_comment_decide_the_nodes() -> None:
+    topology = in_blocks([3, 3])
+    request = SlurmRequest(8, 4, groups=(SizedGroups(16, "block"),))
+    nodes = set(topology.machine_names) - {"n0"}
+    found = decide(policies.get("topo-aware"), Cluster(topology), request, nodes)
+    assert isinstance(found, JobDecision)
+    assert sorted(int(name[1:]) // 3 for name in found.where.nodes) == [0, 0, 1, 1]
+    refused = decide(policies.get("topo-aware"), Cluster(topology), request, nodes - {"n1"})
+    assert isinstance(refused, Refusal)
+    assert "1 of 2 groups of 16 fit within a block; 'b0' lacks 1 machine" in refused.reason
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from topoplace import JobGraph
 from topoplace.integrations.request_fields import RequestError
 from topoplace.integrations.slurm import request
 from topoplace.integrations.slurm.request import SlurmRequest
+from topoplace.jobs.groups import SizedGroups
 
 MARK = "topoplace1 gpus=4"
 
@@ -43,9 +46,51 @@ def test_job_on_several_nodes() -> None:
     assert not found.job_graph(same_gpus=False).same_gpus
 
 
+def test_groups_of_a_comment() -> None:
+    comment = '{"groups": "8@nvlink_domain, 4@machine", "prefer_groups": "12+4@rack", "prefer": "rack"}'
+    found = request.parsed(f"{MARK} balanced=rack", comment, 4)
+    job = JobGraph.ring(16).with_(prefer="rack", balanced="rack")
+    job = job.grouped(8, within="nvlink_domain").grouped(4, within="machine").grouped([12, 4], prefer="rack")
+    assert found.job_graph() == job  # each node's tasks are a group of their own anyway
+    variables = "groups=8%40nvlink_domain%2C4%40machine prefer_groups=12%2B4%40rack prefer=rack"
+    assert request.parsed(f"{MARK} {variables} balanced=rack", "", 4) == found
+
+
+def test_comments_of_the_documentation(repository: Path) -> None:
+    text = (repository / "docs/integrations/slurm.md").read_text("utf-8")
+    found = [request.parsed("topoplace1 gpus=8", one, 8) for one in re.findall(r"--comment='(.*?)'", text)]
+    assert [one.groups for one in found] == [(), (SizedGroups(32, "block"), SizedGroups(4, "socket"))]
+
+
+def test_segments_are_groups_of_nodes() -> None:
+    found = request.parsed(MARK, "", 6, segment=2)
+    job = JobGraph.ring(24).grouped(8, within="blocks_2").grouped(4, within="machine")
+    assert found.job_graph(blocks="blocks_2") == job
+    assert request.parsed(MARK, "", 6, segment=7) == request.parsed(MARK, "", 6)  # as in Slurm
+    assert request.parsed(MARK, "", 1, segment=1).job_graph() == JobGraph.ring(4).with_(single_machine=True)
+    with pytest.raises(RequestError, match="segment = 4 nodes do not divide the job's 6 nodes"):
+        request.parsed(MARK, "", 6, segment=4)
+
+
+def test_groups_that_cross_nodes_or_segments_are_refused() -> None:
+    with pytest.raises(RequestError, match=r"groups: the group of tasks .* crosses"):
+        request.parsed(MARK, '{"groups": "6@rack"}', 2)
+    with pytest.raises(RequestError, match="crosses"):
+        request.parsed(MARK, '{"groups": "12@rack"}', 4, segment=2)
+
+
 @pytest.mark.parametrize(
     ("comment", "message"),
     [
+        ('{"groups": 8}', "groups = 8 is not a non-empty string"),
+        ('{"groups": "8"}', "groups = '8' is not a size and a level, as in 48@rack"),
+        ('{"groups": "8@"}', "groups = '8@' is not a size and a level"),
+        ('{"groups": "-8@rack"}', "groups = '-8@rack' is not a size and a level"),
+        ('{"groups": "4+0@rack"}', r"groups = '4\+0@rack' has a group without tasks"),
+        ('{"groups": "8@rack,,4@rack"}', "groups = '' is not a non-empty string"),
+        ('{"groups": "9@rack"}', r"groups = 9 is not in 1..4|groups = 9"),
+        ('{"prefer_groups": "2+1@rack"}', "have 3 tasks, the job has 4"),
+        ('{"balanced": ""}', "balanced = '' is not a non-empty string"),
         ("{", "is not a JSON object"),
         ("{} {}", "is not a JSON object"),
         ('{"pattern": "knot"}', "pattern = 'knot' is not one of ring"),
@@ -98,7 +143,19 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KEYS = st.sampled_from(
-    ["pattern", "sensitive", "min_utility", "min_bandwidth", "within", "model", "memory_gb"]
+    [
+        "pattern",
+        "sensitive",
+        "min_utility",
+        "min_bandwidth",
+        "within",
+        "prefer",
+        "groups",
+        "prefer_groups",
+        "balanced",
+        "model",
+        "memory_gb",
+    ]
 )
 
 

@@ -32,6 +32,7 @@ from topoplace.discovery.cluster_managers import (
     node_state,
     volcano,
 )
+from topoplace.discovery.cluster_managers.level_labels import CLIQUE, NVLINK_DOMAIN
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.in_use import GpuUse
@@ -46,13 +47,10 @@ from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, nvlink_of
 from topoplace.topology.topology import Topology
 
-NVLINK_DOMAIN = "nvlink_domain"
-"""The name of the level of NVLink cliques."""
 MAX_GPUS = 256
 """Limit on GPUs and slices of one node; more are refused as a mistake."""
 
 _TPU_SHAPE = "cloud.google.com/gke-tpu-topology"
-_CLIQUE = "nvidia.com/gpu.clique"
 
 
 def recognised(text: str) -> bool:
@@ -450,7 +448,7 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
         _checks.text(name, "levels: a level's name", TopologyError)
         _checks.text(key, f"levels[{name!r}]", TopologyError)
         if name == NVLINK_DOMAIN:
-            raise TopologyError(f"levels: {NVLINK_DOMAIN} is the level of {_CLIQUE}")
+            raise TopologyError(f"levels: {NVLINK_DOMAIN} is the level of {CLIQUE}")
     return dict(levels)
 
 
@@ -511,8 +509,8 @@ def _clique_level(nodes: Sequence[NodeRecord], gb_per_s: float | None, notes: li
             kind = LinkKind.NETWORK
             notes.append("The speed of NVLinks is not known without the GPUs' model: give nvlink_gb_per_s.")
         yield Level(NVLINK_DOMAIN, cliques, gb_per_s, kind=kind)
-    if any(node.labels.get(_CLIQUE) and clique is None for node, clique in zip(nodes, cliques, strict=True)):
-        notes.append(f"A {_CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
+    if any(node.labels.get(CLIQUE) and clique is None for node, clique in zip(nodes, cliques, strict=True)):
+        notes.append(f"A {CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
 
 
 def _has_known_nvlinks(node: NodeRecord) -> bool:
@@ -522,6 +520,6 @@ def _has_known_nvlinks(node: NodeRecord) -> bool:
 
 def _clique(node: NodeRecord) -> str | None:
     """Return the NVLink domain of `node`; None if its label is missing or has no ClusterUUID."""
-    cluster, dot, clique = node.labels.get(_CLIQUE, "").rpartition(".")
+    cluster, dot, clique = node.labels.get(CLIQUE, "").rpartition(".")
     known = dot and clique and cluster.strip("0-")
     return f"{cluster}.{clique}" if known else level_labels.nvlink_domain(node)

@@ -39,6 +39,9 @@ _NVLINK_KEYS = re.compile(
     r"|(?:topology\.k8s\.aws/)?ultraserver-id|ds\.coreweave\.com/nvlink\.domain)"
 )
 _OF_A_NODE = ("kubernetes.io/hostname", "hostname")
+CLIQUE = "nvidia.com/gpu.clique"
+NVLINK_DOMAIN = "nvlink_domain"
+"""The name of the level of NVLink cliques."""
 _AKS = "kubernetes.azure.com/"
 _OF_A_LEVEL = re.compile(
     r"(?:sub|local)?block|leaf(?:group)?|tor|switch|rail|chassis|cabinet|rack|pod|cell|(?:super)?spine|superpod|island"
@@ -137,6 +140,16 @@ def _are_fault_domains(nodes: Sequence[NodeRecord], key: str) -> bool:
     return of_aks and all(zone.isascii() and zone.isdigit() for zone in zones)
 
 
+def names_of(key: str) -> tuple[str, ...]:
+    """Return the names that the level of a label may have, the most likely one first; "machine" is that of nodes."""
+    if key in _OF_A_NODE:
+        return ("machine",)
+    if key == CLIQUE or _NVLINK_KEYS.fullmatch(key):
+        return (NVLINK_DOMAIN,)
+    level, last = _level(key), key.rpartition("/")[2]
+    return (key, level[0] if level else _short(last), last)
+
+
 def nvlink_domain(node: NodeRecord) -> str | None:
     """Return the NVLink domain that a label of Topograph, AWS or CoreWeave names; None if there is none."""
     named = (value for key, value in node.labels.items() if value and _NVLINK_KEYS.fullmatch(key))
@@ -152,10 +165,16 @@ def _level(key: str) -> tuple[str, tuple[int, int]] | None:
         if match := family.fullmatch(last):
             number = int(match[1])
             return f"{name}{number}", (_RANK["leaf"], -number if outermost_first else number)
+    name = _short(last)
+    return (name, (_RANK[name], 0)) if name in _RANK else None
+
+
+def _short(last: str) -> str:
+    """Return the end of a label's key without the words that such keys have besides the level's name."""
     name = last.rpartition(".")[2].replace("-", "_").lower()
     while (shorter := _NOISE.sub("", name)) != name:
         name = shorter
-    return (name, (_RANK[name], 0)) if name in _RANK else None
+    return name
 
 
 # ---- Topology objects of Kueue and KAI -----------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 job_submit.lua writes the first part into the job's AdminComment, as words `name=value` in which unusual characters are
 percent-encoded: the number of GPUs of each node, and the TOPOPLACE_ variables of the submitter. The second part is the
 job's comment if it is a JSON object, such as `--comment='{"pattern": "ring", "sensitive": true}'`, whose values
-replace those of variables. A comment that does not begin with a brace is prose, and ignored.
+replace those of variables. A comment that does not begin with a brace is prose, and ignored. The third is `--segment`,
+as squeue shows it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from topoplace import _checks
+from topoplace.errors import JobGraphError
 from topoplace.integrations.request_fields import RequestError, checked, from_json
 from topoplace.integrations.requested_job import RequestedJob
+from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 
 MARK: Final = "topoplace1"
@@ -25,6 +28,8 @@ MAX_CHARACTERS: Final = 1024
 """Limit on the comment and on the AdminComment."""
 MAX_TASKS: Final = 4096
 """Limit on the GPUs of a job on all its nodes together."""
+BLOCK: Final = "block"
+"""The level of the blocks of Slurm's topology/block."""
 _WORD = re.compile(r"([a-z_]{1,20})=((?:[\w.,-]|%[0-9A-F]{2}){1,256})", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _TRUTH = MappingProxyType({"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False})
@@ -41,17 +46,32 @@ class SlurmRequest(RequestedJob):
     """The nodes that the job must have, as its user listed them."""
     exclude: str = ""
     """The nodes that the job must not have."""
+    segment: int = 0
+    """Nodes of each segment, which are in one block; 0 without segments."""
 
-    def job_graph(self, *, same_gpus: bool = True) -> JobGraph:
-        """Return the job for a policy. same_gpus: for several nodes, ask for equal GPUs of each, which Slurm needs."""
+    def job_graph(self, *, same_gpus: bool = True, blocks: str = BLOCK) -> JobGraph:
+        """Return the job for a policy; JobGraphError for groups that it cannot have.
+
+        same_gpus: for several nodes, ask for equal GPUs of each, which Slurm needs. blocks: the level of which one
+        domain must have all nodes of a segment.
+        """
         job = self.on_gpus(self.gpus * self.nodes)
-        if self.nodes > 1:
-            return job.with_(max_machines=self.nodes, same_gpus=same_gpus)
-        return job.with_(single_machine=True)
+        if self.nodes == 1:
+            return job.with_(single_machine=True)
+        if self.segment:
+            job = job.grouped(self.segment * self.gpus, within=blocks)
+        if (
+            job.groups or job.balanced
+        ):  # policies honour no limits on machines next to groups: each node is one
+            return job.grouped(self.gpus, within=MACHINE)
+        return job.with_(max_machines=self.nodes, same_gpus=same_gpus)
 
 
-def parsed(admin_comment: str, comment: str, nodes: int) -> SlurmRequest:
-    """Return the request of a job on `nodes` nodes; RequestError says what is wrong with it."""
+def parsed(admin_comment: str, comment: str, nodes: int, segment: int = 0) -> SlurmRequest:
+    """Return the request of a job on `nodes` nodes; RequestError says what is wrong with it.
+
+    segment: the size that `--segment` gives, in nodes; like Slurm, one above `nodes` has no effect.
+    """
     if max(len(admin_comment), len(comment)) > MAX_CHARACTERS:
         raise RequestError(f"comment: more than {MAX_CHARACTERS} characters")
     words = _words(admin_comment)
@@ -64,7 +84,16 @@ def parsed(admin_comment: str, comment: str, nodes: int) -> SlurmRequest:
     given = {name: _converted(name, value) for name, value in words.items()}
     if comment.startswith("{"):
         given |= from_json(comment, "comment")
-    return SlurmRequest(gpus, nodes, nodelist=nodelist, exclude=exclude, **checked(given))
+    segment = segment if segment <= nodes else 0
+    if segment and nodes % segment:
+        raise RequestError(f"segment = {segment} nodes do not divide the job's {nodes} nodes")
+    asked = checked(given)
+    found = SlurmRequest(gpus, nodes, nodelist=nodelist, exclude=exclude, segment=segment, **asked)
+    try:
+        found.job_graph()
+    except JobGraphError as error:
+        raise RequestError(str(error)) from None
+    return found
 
 
 def has_json(admin_comment: str) -> bool:

@@ -18,6 +18,7 @@ from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import MachineMask
 from topoplace.integrations.kubernetes.scheduler.calls import RequestOutcome
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.demands import refuse_together
 from topoplace.integrations.kubernetes.scheduler.seats import job_graph
 from topoplace.jobs.job_graph import JobGraph
 
@@ -128,7 +129,7 @@ class Extender:
         """Return for each node the rank of its best choice, 0 for the best of all nodes, and why it has none."""
         state = self.state
         mask = state.known_gpus()
-        job = _job(pod)
+        job = _job(state, pod)
         ranks = self._ranks(job, mask)
         answers: list[tuple[int, str]] = []
         row_of, last = state.table.row_of, len(mask)
@@ -166,14 +167,15 @@ class Extender:
             return f"the free GPUs of node {node} are not known"
         only = MachineMask(np.zeros_like(mask))
         only[row] = True
-        placement = self._policy.place(_job(pod), self.state.focus(only))
+        placement = self._policy.place(_job(self.state, pod), self.state.focus(only))
         return placement.gpus if placement else f"node {node} has no such GPUs free any more"
 
 
-def _job(pod: Pod) -> JobGraph:
+def _job(state: ClusterState, pod: Pod) -> JobGraph:
+    refuse_together(pod, "only the scheduler keeps pods together")
     if request_of(pod.annotations).get("min_bandwidth") is not None:
         raise KubernetesError("min_bandwidth is honoured by the scheduler only")
-    return job_graph([pod])
+    return job_graph(state, [pod])
 
 
 def _list(value: object, what: str) -> list[Any]:

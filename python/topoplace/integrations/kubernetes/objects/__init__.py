@@ -3,7 +3,7 @@
 To change:
 
 - What a pod asks for: `requests.py`, `quantities.py`; labels: `selectors.py`; what topoplace writes on pods:
-  `annotations.py`; limits on values: `fields.py`.
+  `annotations.py`; what Kueue and KAI write there: `topology_annotations.py`; limits on values: `fields.py`.
 - Taints that keep a pod away: `taints.py`; those that close a node when its text is read:
   `discovery/cluster_managers/node_state.py`.
 """

@@ -27,6 +27,7 @@ from topoplace.integrations.kubernetes.objects.selectors import (
     node_terms,
 )
 from topoplace.integrations.kubernetes.objects.taints import Toleration, tolerations
+from topoplace.integrations.kubernetes.objects.topology_annotations import TOPOLOGY_ANNOTATIONS
 
 GPU = "nvidia.com/gpu"
 """The resource that counts GPUs, unless stated otherwise."""
@@ -97,7 +98,7 @@ class Pod:
     may_preempt: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    """Those of topoplace."""
+    """Those of topoplace, and those of others that say which pods are together."""
     requests: Requests
     place: Place
     host_ports: tuple[HostPort, ...]
@@ -183,9 +184,10 @@ def unreadable(uid: str, namespace: str, name: str, scheduler: str, why: str) ->
 
 
 def _ours(value: object) -> dict[str, str]:
-    """Return the annotations of topoplace; those of others are large and of no interest."""
+    """Return the annotations that matter here; others are large and of no interest."""
     found = mapping(value, "metadata.annotations")
-    return {name: str(found[name]) for name in (notes.GPUS, notes.REQUEST) if name in found}
+    names = (notes.GPUS, notes.REQUEST, *TOPOLOGY_ANNOTATIONS)
+    return {name: str(found[name]) for name in names if name in found}
 
 
 def _place(spec: Mapping[str, Any]) -> Place:

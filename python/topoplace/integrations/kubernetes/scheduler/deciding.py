@@ -10,10 +10,11 @@ import numpy as np
 from topoplace.engine.policy import Policy
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.claims.selecting import NotYetError
-from topoplace.integrations.kubernetes.objects.annotations import REQUEST, request_of
+from topoplace.integrations.kubernetes.objects.annotations import GPUS, request_of
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import seat_with_claims
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.demands import asks_together, check_single
 from topoplace.integrations.kubernetes.scheduler.seats import (
     Seat,
     Seats,
@@ -25,12 +26,18 @@ from topoplace.integrations.kubernetes.scheduler.seats import (
 )
 from topoplace.placement import Refusal
 
+_NOT_TOGETHER = Refusal("its pods do not fit together as they ask for")
+_NOT_ALIKE = Refusal(
+    "its pods do not all ask for the same, or others keep them away: they cannot be kept together"
+)
+
 
 def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | Refusal:
     """Return where pods run that start together, or why they wait; the state is as before.
 
     A group whose pods ask for the same is first placed as one job. If the policy splits it inside a pod, or a node
-    lacks something for its part, its pods are placed one after another. NotYetError if it is too early to say.
+    lacks something for its part, its pods are placed one after another, unless they ask to be together. NotYetError if
+    it is too early to say.
     """
     wrong = next((f"{pod.name}: {pod.refused} cannot be honoured" for pod in pods if pod.refused), None)
     if wrong:
@@ -38,8 +45,10 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
     try:
         if len(pods) == 1:
             return _seat(policy, state, pods[0])
-        together = _together(policy, state, pods) if are_alike(state, pods) else None
-        return together or _one_by_one(policy, state, pods)
+        together = _together(policy, state, pods) if are_alike(state, pods) else _NOT_ALIKE
+        if isinstance(together, Refusal) and not any(map(asks_together, pods)):
+            return _one_by_one(policy, state, pods)
+        return together
     except NotYetError:
         raise
     except KubernetesError as error:
@@ -55,7 +64,8 @@ def _seat(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
     mask = state.eligible_machines(pod)
     if not mask.any():
         return no_node(state, pod)
-    job = job_graph([pod])
+    check_single(pod)
+    job = job_graph(state, [pod])
     asked = request_of(pod.annotations)
     num_nodes = int(np.count_nonzero(mask))
     gpus = placed(policy, state.focus(mask), job, num_nodes, asked.get("min_bandwidth"))
@@ -69,31 +79,40 @@ def _seat(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
 
 def are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
     """Return True if the same nodes can run each of these pods, and all get as many GPUs."""
-    demands = {(one.requests, one.place, one.host_ports, one.annotations.get(REQUEST)) for one in pods}
+    demands = {(one.requests, one.place, one.host_ports, _asked(one)) for one in pods}
     if len(demands) > 1 or not pods[0].requests.gpus or any(pod.claims for pod in pods):
         return False
     return not any(map(state.table.is_repelled, pods))
 
 
-def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | None:
-    """Return the seats of equal pods, placed as one job; None if that is not possible."""
+def _asked(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Return what the annotations of a pod ask for."""
+    return tuple(sorted((name, value) for name, value in pod.annotations.items() if name != GPUS))
+
+
+def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | Refusal:
+    """Return the seats of equal pods, placed as one job, or why that is not possible."""
     first = pods[0]
     mask = state.eligible_machines(first)
     asked = request_of(first.annotations)
     num_nodes = int(np.count_nonzero(mask))
-    gpus = placed(policy, state.focus(mask), job_graph(pods), num_nodes, asked.get("min_bandwidth"))
+    gpus = placed(policy, state.focus(mask), job_graph(state, pods), num_nodes, asked.get("min_bandwidth"))
     if isinstance(gpus, Refusal):
-        return None
+        return gpus
     seats = seats_of(state, pods, gpus)
-    return seats if seats and has_room(state, seats) else None
+    return seats if seats and has_room(state, seats) else _NOT_TOGETHER
 
 
 def seats_of(state: ClusterState, pods: Sequence[Pod], gpus: Sequence[int]) -> Seats | None:
     """Return the seats of pods with as many GPUs each, whose GPUs these are in the order of tasks.
 
-    None if a pod would have GPUs of two nodes.
+    Each pod has its own tasks, unless they are on two nodes: then the tasks on each node are divided among its pods.
+    None if a pod would still have GPUs of two nodes.
     """
     each = pods[0].requests.gpus
+    own_tasks = [(pod, gpus[i * each : (i + 1) * each]) for i, pod in enumerate(pods)]
+    if all(len({node_of(state, gpu) for gpu in own}) == 1 for _, own in own_tasks):
+        return tuple([Seat(pod, node_of(state, own[0]), tuple(own)) for pod, own in own_tasks])
     by_node: dict[str, list[int]] = {}
     for gpu in gpus:
         by_node.setdefault(node_of(state, gpu), []).append(gpu)
@@ -121,8 +140,6 @@ def has_room(state: ClusterState, seats: Seats, ignored: str = "") -> bool:
 
 def _one_by_one(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | Refusal:
     """Return the seats of pods that are placed one after another."""
-    if request_of(pods[0].annotations).get("within") or request_of(pods[0].annotations).get("min_bandwidth"):
-        return Refusal("its pods do not fit together as they ask for")
     seats: list[Seat] = []
     with state.trial() as assumed:
         for pod in pods:

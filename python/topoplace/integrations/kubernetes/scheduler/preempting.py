@@ -46,7 +46,7 @@ def room_for(
         return None
     with state.all_open(state.eligible_but_for_gpus(first)) as cluster:
         plan = make_room(
-            job_graph(pods),
+            job_graph(state, pods),
             cluster,
             movable=tuple(lower),
             cost=_costs(lower),

@@ -10,12 +10,15 @@ import numpy as np
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.errors import JobGraphError, KubernetesError
 from topoplace.integrations.kubernetes.claims.allocation_json import Planned
 from topoplace.integrations.kubernetes.objects.annotations import request_of
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.demands import demanded, of_one_pod
 from topoplace.integrations.requested_job import RequestedJob, too_slow
+from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 
@@ -34,14 +37,24 @@ class Seat(NamedTuple):
 Seats = tuple[Seat, ...]
 
 
-def job_graph(pods: Sequence[Pod], num_gpus: int | None = None) -> JobGraph:
-    """Return the job that these pods are together; KubernetesError if their requests are not understood.
+def job_graph(state: ClusterState, pods: Sequence[Pod], num_gpus: int | None = None) -> JobGraph:
+    """Return the job that these pods are together; KubernetesError if what they ask for is not understood.
 
     num_gpus: how many GPUs it has; by default those that its containers ask for.
     """
-    fields: dict[str, Any] = {"sensitive": True, **request_of(pods[0].annotations)}
     count = sum(pod.requests.gpus for pod in pods) if num_gpus is None else num_gpus
-    return RequestedJob(**fields).on_gpus(count).with_(single_machine=len(pods) == 1)
+    asked = request_of(pods[0].annotations)
+    if len(pods) == 1 and pods[0].group is not None:
+        asked = of_one_pod(asked, count)
+    fields: dict[str, Any] = {"sensitive": True, **asked}
+    try:
+        job = RequestedJob(**fields).on_gpus(count).with_(single_machine=len(pods) == 1)
+        job = demanded(job, state, pods)
+        if len(pods) == 1:
+            return job
+        return job.grouped(count // len(pods), within=MACHINE) if job.groups or job.balanced else job
+    except JobGraphError as error:
+        raise KubernetesError(str(error)) from None
 
 
 def placed(
@@ -53,6 +66,8 @@ def placed(
     except ValueError as error:  # a requirement that this policy or this topology cannot honour
         return Refusal(str(error), permanent=True)
     if placement is None:
+        if (job.groups or job.within) and (refusal := policy.explain(job, cluster, top=1).refusal):
+            return Refusal(refusal.reason)
         free = int(cluster.num_free)
         return Refusal(f"{num_nodes} nodes could run it, but none has the GPUs: {free} are free")
     return too_slow(min_bandwidth, job, placement.gpus, cluster.topology) or placement.gpus

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from topoplace.errors import SlurmError
 
@@ -26,6 +27,12 @@ class SlurmCommands:
         if done.returncode:
             raise SlurmError(f"{program}: {_last(done)}")
         return done.stdout
+
+    @cached_property
+    def version(self) -> tuple[int, ...]:
+        """The version of the commands, such as (25, 5, 3)."""
+        words = self.output("scontrol", ["version"]).split() or [""]
+        return tuple(int(part) for part in words[-1].split(".")[:3] if part.isdigit())
 
     def change(self, lines: Sequence[str]) -> None:
         """Let one scontrol carry out `lines`, of which Slurm may refuse some: the next list of jobs shows what holds.

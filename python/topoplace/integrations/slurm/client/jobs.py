@@ -18,6 +18,8 @@ _FIELDS = (
     "tres-per-node", "admin_comment", "Dependency", "EligibleTime", "SubmitTime", "StartTime", "NumNodes", "NumCPUs",
     "MinMemory", "PriorityLong", "Reservation", "Feature",
 )  # fmt: skip
+_SEGMENTS_SINCE = (25, 5)
+"""The version whose squeue shows the size of a job's segments."""
 _ALLOCATED = frozenset(("R", "CG", "CF", "S", "ST", "SI", "SO", "RS", "RD", "RF", "RQ", "RH"))
 _ID = re.compile(r"[0-9]{1,10}(?:[_+][0-9]{1,10})?")
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)")
@@ -51,6 +53,8 @@ class SlurmJob(NamedTuple):
     priority: int
     reservation: str
     features: str
+    segment: int = 0
+    """Nodes of each segment that `--segment` asks for; 0 if it does not, or this version of Slurm does not show it."""
 
     @property
     def runs(self) -> bool:
@@ -80,7 +84,8 @@ class SlurmJob(NamedTuple):
 
 def listed(commands: SlurmCommands) -> list[SlurmJob]:
     """Return all jobs that wait or hold devices; the tasks of arrays one by one."""
-    form = RecordFormat(_FIELDS)
+    knows_segments = commands.version >= _SEGMENTS_SINCE
+    form = RecordFormat((*_FIELDS, "SegmentSize") if knows_segments else _FIELDS)
     text = commands.output("squeue", ["-a", "-h", "-r", "-O", form.option])
     return [_job(record) for record in form.records(text) if _ID.fullmatch(record[0])]
 
@@ -114,7 +119,7 @@ def node_names(text: str) -> tuple[str, ...]:
 
 def _job(record: Sequence[str]) -> SlurmJob:
     (job_id, number, state, reason, user, partition, nodes, required, tres, mark, dependency, eligible,
-     submitted, started, num_nodes, cpus, memory, priority, reservation, features) = record  # fmt: skip
+     submitted, started, num_nodes, cpus, memory, priority, reservation, features, *segment) = record  # fmt: skip
     return SlurmJob(
         job_id,
         _whole(number),
@@ -136,6 +141,7 @@ def _job(record: Sequence[str]) -> SlurmJob:
         _whole(priority),
         reservation,
         features,
+        _whole(segment[0]) if segment else 0,
     )
 
 

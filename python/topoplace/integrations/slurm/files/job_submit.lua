@@ -8,7 +8,10 @@ local OPERATORS = { [0] = true }
 local MARK = "topoplace1"
 local MAX_VALUE = 64
 local MAX_MARK = 900
-local VARIABLES = { "PATTERN", "SENSITIVE", "MIN_UTILITY", "MIN_BANDWIDTH", "WITHIN", "MODEL", "MEMORY_GB" }
+local VARIABLES = {
+  "PATTERN", "SENSITIVE", "MIN_UTILITY", "MIN_BANDWIDTH", "WITHIN", "PREFER", "GROUPS", "PREFER_GROUPS", "BALANCED",
+  "MODEL", "MEMORY_GB",
+}
 local NO_VAL = 4294967294
 
 local function encoded(text)
@@ -55,6 +58,11 @@ local function gpus_of(tres)
   return tonumber(many), model
 end
 
+-- True if one of the flags of a job is set; flag: nil where Slurm does not know it.
+local function has_flag(job_desc, flag)
+  return flag ~= nil and math.floor((job_desc.bitflags or 0) / flag) % 2 == 1
+end
+
 local function left_to_slurm(why)
   slurm.log_user("topoplace: Slurm chooses the GPUs of this job: %s", why)
   return slurm.SUCCESS
@@ -95,6 +103,9 @@ function topoplace_submit(job_desc, submit_uid)
   if job_desc.shared == 0 then return left_to_slurm("it wants nodes for itself") end
   if is_number(job_desc.max_nodes) and is_number(job_desc.min_nodes) and job_desc.max_nodes > job_desc.min_nodes then
     return left_to_slurm("it leaves open how many nodes it gets")
+  end
+  if has_flag(job_desc, slurm.SPREAD_SEGMENTS) or has_flag(job_desc, slurm.CONSOLIDATE_SEGMENTS) then
+    return left_to_slurm("it says how its segments share blocks")
   end
   if job_desc.priority == 0 then return left_to_slurm("it was submitted with --hold") end
   local mark = mark_of(job_desc, gpus, model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +12,17 @@ from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import Policy
 from topoplace.integrations.requested_job import too_slow
 from topoplace.integrations.slurm.placer.machines import Where, where_of
-from topoplace.integrations.slurm.request import SlurmRequest
+from topoplace.integrations.slurm.request import BLOCK, SlurmRequest
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Placement, Refusal
+from topoplace.topology.topology import Topology
 
 _CANDIDATES = 20
+_BLOCKS = re.compile(rf"{BLOCK}|blocks_[0-9]+")
+_NO_BLOCKS = (
+    "segment = {} cannot be honoured: the topology has no level of blocks; give `topoplace discover` Slurm's "
+    "topology.conf, too"
+)
 _STILL_ASKED = Refusal("Slurm still asks for GPUs of an earlier order, and they are busy")
 
 
@@ -41,8 +49,11 @@ def decide(
     nodes: those on which Slurm would start it. kept: device numbers that must be free, or the job's, on each of its
     nodes: versions of Slurm before 23.02.6 go on to ask for devices that were once ordered. The cluster is not changed.
     """
+    blocks = _blocks(cluster.topology, request.segment) if request.segment else BLOCK
+    if blocks is None:
+        return Refusal(_NO_BLOCKS.format(request.segment), permanent=True)
     gangs = request.nodes > 1
-    graph = request.job_graph(same_gpus=gangs and _honours_same_gpus(policy, cluster))
+    graph = request.job_graph(same_gpus=gangs and _honours_same_gpus(policy, cluster), blocks=blocks)
     with cluster.what_if() as state:
         for machine in cluster.topology.machine_names:
             if machine not in nodes:
@@ -74,7 +85,19 @@ def _placed(policy: Policy, state: Cluster, graph: JobGraph, now: float) -> Plac
         return placement
     for _, refusal in (*plan.reject, *plan.defer):
         return refusal
-    return Refusal("the policy lets it wait")
+    explained = policy.explain(graph, state, top=1).refusal if graph.groups else None
+    return Refusal(explained.reason if explained else "the policy lets it wait")
+
+
+def _blocks(topology: Topology, segment: int) -> str | None:
+    """Return the level of the smallest blocks of which one can have a segment; None without blocks.
+
+    Larger blocks are those that Slurm joins. Slurm plans segments that no block can have in them.
+    """
+    levels = topology.fabric.levels if topology.fabric else ()
+    blocks = [level for level in levels if _BLOCKS.fullmatch(level.name)]
+    large = [one for one in blocks if max(Counter(filter(None, one.domains)).values(), default=0) >= segment]
+    return next((one.name for one in (*large, *blocks)), None)
 
 
 def _honours_same_gpus(policy: Policy, cluster: Cluster) -> bool:

@@ -238,6 +238,4 @@ def _keeps_old(commands: SlurmCommands) -> bool:
 
     Slurm corrected this in 23.02.6.
     """
-    words = commands.output("scontrol", ["version"]).split()
-    parts = [int(part) for part in words[-1].split(".")[:3] if part.isdigit()]
-    return parts < [23, 2, 6]
+    return commands.version < (23, 2, 6)

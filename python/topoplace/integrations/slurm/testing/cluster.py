@@ -54,7 +54,7 @@ class SlurmCluster:
         cpus: of each node. types: True for one gres type per device, as topoplace needs it; False for devices that
         Slurm chooses by their links. job_submit: True for topoplace's job_submit.lua. task_prolog: True for topoplace's
         task_prolog.sh. settings: lines of slurm.conf by key, such as {"PriorityType": "priority/basic"}; they replace
-        those of `configuration.SETTINGS`.
+        those of `configuration.SETTINGS`. TopologyPlugin=topology/block takes the blocks of the level "block".
         """
         _checks.instance(topology, Topology, "topology", ValueError)
         self._topology = topology

@@ -7,7 +7,9 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
+from topoplace.errors import SlurmError
 from topoplace.integrations.slurm import gres, shipped
+from topoplace.integrations.slurm.request import BLOCK
 from topoplace.topology.topology import Topology
 
 SETTINGS: Mapping[str, str] = {
@@ -54,7 +56,7 @@ def write(
 
     ports: that of slurmctld, and one for each node. cpus: of each node. types: True for one gres type per device.
     job_submit, task_prolog: True for topoplace's job_submit.lua and task_prolog.sh. settings: further ones, and others
-    than `SETTINGS`.
+    than `SETTINGS`; with TopologyPlugin=topology/block, the level "block" of `topology` becomes topology.conf.
     """
     for node, gpus in topology.gpus_of.items():
         (folder / "devices" / node).mkdir(parents=True)
@@ -66,6 +68,8 @@ def write(
     (folder / "gres.conf").write_text(gres.gres_conf(topology, device_file=device_file, types=types), "utf-8")
     if job_submit:
         (folder / "job_submit.lua").write_text(shipped.text("job_submit.lua"), "utf-8")
+    if settings.get("TopologyPlugin") == "topology/block":
+        (folder / "topology.conf").write_text(_topology_conf(topology), "utf-8")
     prolog = folder / "task_prolog.sh"
     if task_prolog:
         prolog.write_text(shipped.text("task_prolog.sh"), "utf-8")
@@ -96,3 +100,16 @@ def write(
     nodes = ",".join(topology.gpus_of)
     lines.append(f"PartitionName=all Nodes={nodes} Default=YES MaxTime=INFINITE State=UP")
     (folder / "slurm.conf").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _topology_conf(topology: Topology) -> str:
+    """Return the blocks of a topology as a topology.conf; SlurmError if it has none."""
+    levels = topology.fabric.levels if topology.fabric else ()
+    domains = next((level.domains for level in levels if level.name == BLOCK), ())
+    nodes: dict[str | None, list[str]] = {}
+    for node, block in zip(topology.machine_names, domains, strict=False):
+        nodes.setdefault(block, []).append(node)
+    if not nodes or None in nodes:
+        raise SlurmError("topology/block needs the block of each machine")
+    lines = [f"BlockName={block} Nodes={','.join(names)}" for block, names in nodes.items()]
+    return "\n".join([*lines, f"BlockSizes={min(map(len, nodes.values()))}", ""])

@@ -20,6 +20,7 @@ from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
 from topoplace.integrations.kubernetes.scheduler.claiming.alternatives import best_alternative
 from topoplace.integrations.kubernetes.scheduler.claiming.offers import Demand, DeviceOffer, DeviceOffers
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
+from topoplace.integrations.kubernetes.scheduler.demands import check_single
 from topoplace.integrations.kubernetes.scheduler.seats import (
     Seat,
     Seats,
@@ -194,7 +195,8 @@ def _on_gpus(
     policy: Policy, state: ClusterState, pod: Pod, offers: Sequence[DeviceOffer], count: int
 ) -> _Found | Refusal:
     """Return the policy's choice: at first among all GPUs that any request may take, which mostly serves them all."""
-    job = job_graph([pod], count)
+    check_single(pod)
+    job = job_graph(state, [pod], count)
     min_bandwidth = request_of(pod.annotations).get("min_bandwidth")
     by_row = {offer.row: offer for offer in offers}
     with state.only({row: offer.gpus for row, offer in by_row.items()}) as cluster:
