@@ -70,6 +70,7 @@ CONTRACT = {
     "machines": "get names",
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
     "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
+    "place_all": "",
     "simulate": "simulate Workload PerformanceModel Result",
     "testing": "check_policy",
 }
