@@ -17,7 +17,7 @@ Counts = tuple[int, ...]
 
 
 def cluster_of(sizes: Sequence[int], racks: str, used: Sequence[int]) -> tp.Cluster:
-    """Machines of 4 GPUs, of which `used` are taken, in racks."""
+    """Machines of these sizes in racks; `used` of the GPUs of each are taken."""
     machines = [tp.Topology.from_links(size, [], 12.0, name=f"m{i}") for i, size in enumerate(sizes)]
     names = tuple(f"m{i}" for i in range(len(sizes)))
     fabric = tp.Fabric(names, (tp.Level("rack", tuple(racks)),))
@@ -150,3 +150,84 @@ def test_all_or_as_many_as_fit_are_placed(
     assert sum(one is not None for one in part) == most
     check(whole, jobs, cluster, together, spread)
     check(part, jobs, cluster, together, spread)
+
+
+def racks_of_dgx1(count: int = 4) -> tp.Cluster:
+    """Machines of 8 GPUs, two in each rack."""
+    names = tuple(f"m{i}" for i in range(count))
+    fabric = tp.Fabric(names, (tp.Level("rack", tuple(f"r{i // 2}" for i in range(count))),))
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=count, fabric=fabric)
+    return tp.Cluster(topology, tp.HostResources(cpus=64, memory_gb=512.0, drives=4))
+
+
+@pytest.mark.parametrize("policy", tp.policies.names())
+def test_every_policy_spreads_and_keeps_together(policy: str) -> None:
+    cluster = racks_of_dgx1()
+    replicas = [JobGraph.ring(4)] * 2
+    apart = [
+        one.gpus for one in tp.place_all(replicas, cluster, policy=policy, spread="rack") if one is not None
+    ]
+    assert len({gpu // 16 for gpus in apart for gpu in gpus}) == 2
+    assert all(len({gpu // 16 for gpu in gpus}) == 1 for gpus in apart)
+    near = [
+        one.gpus for one in tp.place_all(replicas, cluster, policy=policy, together="rack") if one is not None
+    ]
+    assert len(near) == 2
+    assert len({gpu // 16 for gpus in near for gpu in gpus}) == 1
+
+
+def test_a_domain_is_left_to_the_job_that_needs_it() -> None:
+    """The first jobs would take the only large machine; 66 jobs are too many for a search of sets of domains."""
+    cluster = cluster_of([4] + [2] * 65, "a" * 66, [0] * 66)
+    jobs = [JobGraph.ring(2)] * 65 + [JobGraph.ring(4).with_(single_machine=True)]
+    placements = tp.place_all(jobs, cluster, policy="fcfs", spread="machine")
+    assert all(placement is not None for placement in placements)
+    check(placements, jobs, cluster, None, "machine")
+    assert placements[-1] is not None
+    assert sorted(placements[-1].gpus) == [0, 1, 2, 3]
+
+
+def test_the_domain_with_the_fewest_free_gpus_that_does_is_taken() -> None:
+    cluster = racks_of_dgx1(6)
+    cluster.allocate("other", range(16, 24))
+    cluster.allocate("another", range(32, 44))
+    placements = tp.place_all([JobGraph.ring(4)] * 2, cluster, together="rack")
+    assert [one is not None and {gpu // 16 for gpu in one.gpus} for one in placements] == [{1}, {1}]
+
+
+def test_the_first_jobs_are_placed_if_not_all_fit() -> None:
+    jobs = [JobGraph.ring(8)] * 6
+    assert tp.place_all(jobs, racks_of_dgx1()) == (None,) * 6
+    found = tp.place_all(jobs, racks_of_dgx1(), partial=True)
+    assert [one is not None for one in found] == [True] * 4 + [False] * 2
+    assert tp.place_all([], racks_of_dgx1()) == ()
+
+
+def test_a_job_named_like_those_of_the_trial_may_run() -> None:
+    cluster = racks_of_dgx1()
+    cluster.allocate("place_all 0", [0, 1])
+    assert all(one is not None for one in tp.place_all([JobGraph.ring(4)] * 2, cluster, spread="rack"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"jobs": 3}, "jobs = 3"),
+        ({"jobs": [JobGraph.ring(2), "ring"]}, r"jobs\[1\] = 'ring'"),
+        ({"cluster": None}, "cluster = None"),
+        (
+            {"together": "pod"},
+            "together = 'pod': the levels whose domains are machines are 'machine', 'rack'",
+        ),
+        ({"spread": "socket"}, "spread = 'socket'"),
+        ({"spread": 3}, "spread = 3"),
+        ({"partial": "yes"}, "partial = 'yes'"),
+        ({"policy": "best"}, "no such policy"),
+        ({"policy": 3}, "policy = 3"),
+        ({"jobs": [JobGraph.ring(2).with_(within="pod")]}, "within = 'pod' cannot be honoured"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(arguments: dict[str, object], message: str) -> None:
+    given: dict[str, object] = {"jobs": [JobGraph.ring(2)], "cluster": racks_of_dgx1(), **arguments}
+    with pytest.raises(ValueError, match=message):
+        tp.place_all(given.pop("jobs"), given.pop("cluster"), **given)  # type: ignore[arg-type]
