@@ -8,6 +8,7 @@ ways are: one after the other; a matching of jobs with domains; and a search ove
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations, islice
@@ -104,6 +105,9 @@ class _Trial:
 
     def __init__(self, jobs: Sequence[JobGraph], state: Cluster, policy: Policy, *, partial: bool) -> None:
         self.jobs, self.state, self.partial = jobs, state, partial
+        number_of = {job: i for i, job in enumerate(jobs)}
+        self.kinds = [number_of[job] for job in jobs]
+        """A number for each job, the same for equal jobs."""
         self._policy = policy
         self._names = np.array(state.topology.machine_names, dtype=object)
         mark = "place_all"
@@ -169,12 +173,12 @@ class _Trial:
 
     def _some_of(self, count: int) -> Found | None:
         """Return the placements of `count` jobs that fit together, the first ones found; None if none are."""
-        alike: dict[JobGraph, list[int]] = {}
-        for i, job in enumerate(self.jobs):
-            alike.setdefault(job, []).append(i)
-        kinds = list(alike.values())
-        for numbers in islice(_numbers([len(kind) for kind in kinds], count), _MAX_SUBSETS):
-            chosen = sorted(job for kind, number in zip(kinds, numbers, strict=True) for job in kind[:number])
+        alike: dict[int, list[int]] = {}
+        for job, kind in enumerate(self.kinds):
+            alike.setdefault(kind, []).append(job)
+        equal = list(alike.values())
+        for numbers in islice(_numbers([len(jobs) for jobs in equal], count), _MAX_SUBSETS):
+            chosen = sorted(job for jobs, number in zip(equal, numbers, strict=True) for job in jobs[:number])
             if found := self._all_of(tuple(chosen)):
                 return found
         return None
@@ -259,7 +263,7 @@ class _Spreading:
         numbers = np.unique(domain_of[machines]).tolist()
         self._free = {number: int(free[number]) for number in numbers}
         self._domains: list[int] = sorted(numbers, key=lambda number: (free[number], number))
-        self._fits: dict[tuple[JobGraph, frozenset[int]], bool] = {}
+        self._fits: dict[tuple[int, frozenset[int]], bool] = {}
         self._asked = self._steps = 0
 
     def found(self) -> Found:
@@ -313,7 +317,7 @@ class _Spreading:
     def _fit(self, job: int, domains: frozenset[int]) -> bool:
         """Return whether the policy places the job in these domains, if there were no other."""
         graph = self._trial.jobs[job]
-        key = graph, domains
+        key = self._trial.kinds[job], domains
         if key not in self._fits:
             if not graph.takes_parts and sum(self._free[one] for one in domains) < graph.num_tasks:
                 return False
@@ -329,16 +333,20 @@ class _Spreading:
         job_in: dict[int, int] = {}
         for job in range(len(self._trial.jobs)):
             reached: dict[int, int] = {}  # the job that could have each domain instead of the one that has it
-            waiting = [job]
-            for other in waiting:
-                for domain in self._domains:
-                    if domain not in reached and self._fit(other, frozenset((domain,))):
-                        reached[domain] = other
-                        if domain not in job_in:
-                            _exchange(domain, job, reached, job_in)
-                            waiting.clear()
-                            break
-                        waiting.append(job_in[domain])
+            waiting, free = deque([job]), None
+            while waiting and free is None:
+                other = waiting.popleft()
+                fitting = (
+                    one for one in self._domains if one not in reached and self._fit(other, frozenset((one,)))
+                )
+                for domain in fitting:
+                    reached[domain] = other
+                    if domain not in job_in:
+                        free = domain
+                        break
+                    waiting.append(job_in[domain])
+            if free is not None:
+                _exchange(free, job, reached, job_in)
         return {job: frozenset((domain,)) for domain, job in job_in.items()}
 
     def _searched(self) -> dict[int, frozenset[int]]:
