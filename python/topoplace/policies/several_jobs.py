@@ -9,7 +9,7 @@ ways are: one after the other; a matching of jobs with domains; and a search ove
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Final
@@ -145,7 +145,7 @@ class _Trial:
         self.state.allocate(self._ids[job], placement, self.jobs[job])
 
     @contextmanager
-    def only(self, machines: Ints) -> Iterator[None]:
+    def only(self, machines: Ints) -> Generator[None]:
         """Hold all other machines in this block."""
         others = np.ones(len(self._names), dtype=np.bool_)
         others[machines] = False
