@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
+    from topoplace.policies.several_jobs import place_all as place_all
     from topoplace.topology.devices import Component as Component
     from topoplace.topology.devices import ComponentKind as ComponentKind
     from topoplace.topology.devices import Gpu as Gpu
@@ -104,6 +105,7 @@ _HOME = {
     "Traffic": "jobs.traffic",
     "defragment": "moving",
     "make_room": "moving",
+    "place_all": "policies.several_jobs",
     "read": "discovery.registry",
 }
 """The module below `topoplace` that defines each public class and function."""

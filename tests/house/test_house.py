@@ -56,7 +56,7 @@ CONTRACT = {
     "Topology": """from_links from_matrix from_networkx to_networkx from_json to_json from_nvidia_smi digest num_gpus
         num_machines gpus machine_of bandwidth bandwidth_matrix distance distance_matrix link graph""",
     "JobGraph": """ring chain star tree clique mesh torus allreduce independent from_matrix from_edges
-        from_networkx with_ graph parallel from_collectives collectives dimensions""",
+        from_networkx with_ graph parallel from_collectives collectives dimensions joined roles""",
     "Collective": "kind tasks gigabytes dimension",
     "Traffic": "transformer of per_group",
     "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy
@@ -70,6 +70,7 @@ CONTRACT = {
     "machines": "get names",
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
     "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
+    "place_all": "",
     "simulate": "simulate Workload PerformanceModel Result",
     "testing": "check_policy",
 }

@@ -74,7 +74,7 @@ def exact_request_key(job: JobGraph) -> Hashable:
     Jobs that share one graph object also share their collectives.
     """
     stated = job.stated_collectives if len(job.edges) <= _MAX_COMPARED_EDGES else ()
-    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, stated)
+    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, stated, job.roles)
 
 
 def _most_thousandths(mig: str, topology: Topology) -> int:

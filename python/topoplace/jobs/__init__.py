@@ -10,6 +10,7 @@ To change:
   `interference_model.py`.
 - A job's graph and collectives from NCCL's log: `nccl_log.py`.
 - Kinds of collectives, and what each pair of tasks carries: `collectives.py`.
+- How the jobs of several roles become one: `roles.py`.
 - Ranks and groups of parallel training jobs: `parallel.py`; the bytes of each dimension: `traffic.py`; published
   models: `models.py`.
 """

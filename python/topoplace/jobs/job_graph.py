@@ -38,8 +38,9 @@ class JobGraph:
 
     Build a job graph from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
     `independent`), in which every edge has weight 1, from how a training job is divided, with `parallel` or
-    `from_collectives`, with `from_edges`, `from_matrix` or `from_networkx`, or from what a job did, with `from_traffic`
-    or `from_nccl_log`. Add requirements with `with_`. Job graphs are immutable, hashable and picklable.
+    `from_collectives`, from the jobs of several roles, with `joined`, from any graph, with `from_edges`, `from_matrix`
+    or `from_networkx`, or from what a job did, with `from_traffic` or `from_nccl_log`. Add requirements with `with_`.
+    Job graphs are immutable, hashable and picklable.
 
     Raises:
         JobGraphError: Names the invalid argument, index and value.
@@ -100,6 +101,8 @@ class JobGraph:
     stated_collectives: tuple[Collective, ...] = ()
     """The collectives, if they are not those that the name and the edges imply; read `collectives`, which has both. The
     edges are the sums of what they carry, unless other ones are given."""
+    roles: tuple[tuple[str, int], ...] = ()
+    """The name and the number of tasks of each role of a job that `joined` made; `dimensions` has their tasks."""
 
     @property
     def gpu_thousandths(self) -> int:
@@ -126,6 +129,11 @@ class JobGraph:
             keep(self, field, check(getattr(self, field), field))
         if self.stated_collectives != ():
             self._keep_collectives(self.stated_collectives)
+        if self.roles != ():
+            from topoplace.jobs import roles
+
+            stated = {one.dimension for one in self.collectives}
+            keep(self, "roles", roles.checked_roles(self.roles, self.num_tasks, stated))
         self._refuse_contradiction()
 
     # ---- patterns ------------------------------------------------------------------------------------------
@@ -313,6 +321,37 @@ class JobGraph:
         return cls.from_collectives(degrees.num_tasks, degrees.collectives(traffic, order), name=name)
 
     @classmethod
+    def joined(
+        cls,
+        roles: Sequence[JobGraph],
+        traffic: Mapping[tuple[str | int, str | int], float] | None = None,
+        *,
+        name: str = "joined",
+    ) -> Self:
+        """Build one job of several roles, such as the prefill and decode instances of a model.
+
+        The tasks are numbered role after role. A role has the name of its job, with its index if several have that
+        name; `dimensions` has the tasks of each by its name, so `grouped("decode", prefer="rack")` means one of them.
+        Edges, collectives and groups of each role stay. What a role requires of all its tasks, `within`, `prefer` or
+        `single_machine`, becomes a group. CPUs, host memory and its bandwidth, and drives add up; each task must need
+        the same. Other requirements must be equal, and hold for the joined job.
+
+        Args:
+            roles: The job of each role.
+            traffic: The GB in each step between two roles, given by their names or indices, both directions together:
+                `{("prefill", "decode"): 8.0}`. Every task of one role sends an equal share to every task of the other.
+
+        Raises:
+            JobGraphError: Names a wrong pair of roles, or a requirement in which the roles differ.
+        """
+        from topoplace.jobs.roles import joined_fields
+
+        jobs = _checks.ordered(roles, "roles", JobGraphError)
+        for i, job in enumerate(jobs):
+            _checks.instance(job, JobGraph, f"roles[{i}]", JobGraphError)
+        return cls(name=name, **joined_fields(jobs, traffic))
+
+    @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
         """Build a job graph from an undirected networkx graph, whose i-th node becomes task i.
 
@@ -342,7 +381,7 @@ class JobGraph:
 
     def with_(self, **requirements: Any) -> Self:
         """Return a copy with some fields changed, given by name: any field of this class after `edges` but
-        `stated_collectives`.
+        `stated_collectives` and `roles`.
 
         Raises:
             JobGraphError: Names an unknown field, an invalid value, or requirements that exclude each other.
@@ -423,9 +462,14 @@ class JobGraph:
     def dimensions(self) -> Mapping[str, tuple[tuple[int, ...], ...]]:
         """Return the groups of each dimension of parallelism, as tuples of tasks; read-only.
 
-        Jobs that name none have the dimension "all".
+        Jobs that name none have the dimension "all". Each role is a dimension with one group, its tasks.
         """
-        return collectives.dimensions(self.collectives)
+        found = collectives.dimensions(self.collectives)
+        if not self.roles:
+            return found
+        from topoplace.jobs import roles
+
+        return MappingProxyType({**found, **{name: (tasks,) for name, tasks in roles.tasks_of(self.roles)}})
 
     @cached_property
     def graph(self) -> Graph:

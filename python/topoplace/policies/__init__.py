@@ -5,6 +5,7 @@ See `examples/own_policy.py`.
 To change:
 
 - Which policies there are: `_POLICIES` here, a line each; policies of other packages: `installed.py`.
+- Several jobs at once, together or spread over domains: `several_jobs.py`.
 - How ties break: after the policy's `order`, the smallest GPU list. In a search `cpp/src/match/canonical.hpp`; between
   searches `engine/policy.py`; SC'17 `engine/machine_policy.py`; TSUBAME `policies/tsubame/node_machines.py`;
   DRMaestro `policies/drmaestro/phases.py`.
