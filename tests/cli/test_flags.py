@@ -138,7 +138,7 @@ WRONG = {
     "--zero-stage": ("4", "-1", "x"),
     **dict.fromkeys(
         ("--group", "--prefer-group"),
-        ("", "4", "@machine", "2@", "0@machine", "9@machine", "2,3@machine", "knot@machine", "-1@machine"),
+        ("", "4", "@machine", "2@", "0@machine", "9@machine", "2+3@machine", "knot@machine", "-1@machine"),
     ),
     "--assume": ASSUMED,
     "--one": ("x", ""),

@@ -49,7 +49,7 @@ def test_options_give_the_job_that_the_library_builds(call: Call) -> None:
 @pytest.mark.parametrize("policy", ["baseline", "mapa-preserve", "topo-aware"])
 def test_required_groups_are_together(call: Call, policy: str) -> None:
     busy = "0-4,32-36"  # leaves three GPUs of two machines
-    options = ("--gpus", "24", "--group", "12@rack", "--group", "4,8,4,8@machine", "--busy", busy)
+    options = ("--gpus", "24", "--group", "12@rack", "--group", "4+8+4+8@machine", "--busy", busy)
     gpus = placed(call, *options, "--policy", policy)
     for first, last in ((0, 4), (4, 12), (12, 16), (16, 24)):
         assert len({gpu // 8 for gpu in gpus[first:last]}) == 1

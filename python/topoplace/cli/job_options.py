@@ -98,7 +98,7 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SIZE@LEVEL",
         help="each group of SIZE consecutive tasks must be in one domain of this level, such as 8@machine; sizes such "
-        "as 16,16,8 and a dimension of --parallel are groups, too; repeat it for groups inside groups",
+        "as 16+16+8 and a dimension of --parallel are groups, too; repeat it for groups inside groups",
     )
     parser.add_argument(
         "--prefer-group",
@@ -235,7 +235,7 @@ def _traffic(arguments: argparse.Namespace) -> Traffic | None:
 
 def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:
     """Return the job with the groups of --group and --prefer-group."""
-    from topoplace.jobs.groups import groups_of_text
+    from topoplace.jobs.groups import sized_groups
 
     for option, argument, texts in (
         ("--group", "within", arguments.group),
@@ -243,7 +243,7 @@ def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:
     ):
         for text in texts:
             try:
-                groups, level = groups_of_text(text)
+                groups, level = sized_groups(text)
                 job = job.grouped(groups, **{argument: level})
             except ValueError as error:
                 raise ValueError(f"{option} {text!r}: {error}") from None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
-from topoplace.jobs.groups import SizedGroups, sized
+from topoplace.jobs.groups import SizedGroups, sized_groups
 from topoplace.jobs.job_graph import PATTERNS
 
 
@@ -95,11 +95,15 @@ def _name(value: object, what: str) -> str:
 def _groups(value: object, what: str) -> tuple[SizedGroups, ...]:
     text = _checks.text(value, what, RequestError)
     try:
-        return tuple(sized(_name(one.strip(), what), what) for one in text.split(","))
+        found = tuple(sized_groups(_name(one.strip(), what)) for one in text.split(","))
     except RequestError:
         raise
     except JobGraphError as error:
-        raise RequestError(str(error)) from None
+        raise RequestError(f"{what}: {error}") from None
+    for sizes, level in found:
+        if isinstance(sizes, str) or 0 in (sizes if isinstance(sizes, tuple) else (sizes,)):
+            raise RequestError(f"{what}: {_checks.shown(f'{sizes}@{level}')} has no size of at least 1")
+    return found
 
 
 _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = MappingProxyType(

@@ -60,27 +60,30 @@ _FIELDS: Final = tuple(field.name for field in fields(Group))
 
 
 class SizedGroups(NamedTuple):
-    """Consecutive groups by their sizes, and the level of their domains."""
+    """Groups as a short text names them, and the level of their domains."""
 
-    sizes: int | tuple[int, ...]
-    """The size of every group, of which the last may be shorter, or a size for each."""
+    sizes: int | tuple[int, ...] | str
+    """As `JobGraph.grouped` takes them: the size of consecutive groups, a size for each, or the name of a dimension."""
     level: str
 
 
-def sized(text: str, what: str) -> SizedGroups:
-    """Read groups such as "48@nvlink_domain", or "16+16+8@rack" with a size for each.
+def sized_groups(text: str) -> SizedGroups:
+    """Read groups such as "48@nvlink_domain", "16+16+8@rack" with a size for each, or "tensor@machine".
 
-    what: the name of the text in errors. JobGraphError says what is wrong with it.
+    JobGraphError for other text.
     """
-    listed, _, level = text.partition("@")
-    if not re.fullmatch(r"[0-9]{1,7}(?:\+[0-9]{1,7})*", listed, re.ASCII) or not level.strip():
+    what, _, level = (part.strip() for part in text.partition("@"))
+    sizes = [size.strip() for size in what.split("+")]
+    if not (what and level):
+        raise JobGraphError(f"{_checks.shown(text)} is not SIZE@LEVEL, such as 8@machine or 16+16+8@rack")
+    if all(_SIZE.fullmatch(size) for size in sizes):
+        first, *others = map(int, sizes)
+        return SizedGroups((first, *others) if others else first, level)
+    if len(sizes) > 1 or not what[0].isalpha():
         raise JobGraphError(
-            f"{what} = {_checks.shown(text)} is not a size and a level, as in 48@rack or 16+16+8@rack"
+            f"{_checks.shown(text)}: {_checks.shown(what)} is no size, nor sizes such as 16+16+8"
         )
-    first, *others = map(int, listed.split("+"))
-    if 0 in (first, *others):
-        raise JobGraphError(f"{what} = {_checks.shown(text)} has a group without tasks")
-    return SizedGroups((first, *others) if others else first, level.strip())
+    return SizedGroups(what, level)
 
 
 def checked_groups(value: object, what: str) -> tuple[Group, ...]:
@@ -114,21 +117,6 @@ def blocks(num_tasks: int, sizes: object) -> list[tuple[int, ...]]:
         size = _size(sizes, "groups", num_tasks)
         each = [min(size, num_tasks - first) for first in range(0, num_tasks, size)]
     return [tuple(range(first, last)) for first, last in pairwise(accumulate(each, initial=0))]
-
-
-def groups_of_text(text: str) -> tuple[int | list[int] | str, str]:
-    """Return which groups a text such as "48@nvlink_domain" means, and their level, as `JobGraph.grouped` takes them.
-
-    Before the @ is the size of consecutive groups, a size for each ("16,16,8"), or the name of a dimension.
-    JobGraphError for other text.
-    """
-    what, at, level = (part.strip() for part in text.partition("@"))
-    sizes = [size.strip() for size in what.split(",")]
-    if not (what and at and level):
-        raise JobGraphError(f"{_checks.shown(text)} is not SIZE@LEVEL, such as 8@machine")
-    if not all(_SIZE.fullmatch(size) for size in sizes):
-        return what, level
-    return (int(what) if len(sizes) == 1 else [int(size) for size in sizes]), level
 
 
 def written(groups: Iterable[Group]) -> list[dict[str, Any]]:

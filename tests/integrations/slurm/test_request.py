@@ -83,7 +83,7 @@ def test_groups_that_cross_nodes_or_segments_are_refused() -> None:
     ("comment", "message"),
     [
         ('{"groups": 8}', "groups = 8 is not a non-empty string"),
-        ('{"groups": "8"}', "groups = '8' is not a size and a level, as in 48@rack"),
+        ('{"groups": "8"}', "groups: '8' is not SIZE@LEVEL a level, as in 48@rack"),
         ('{"groups": "8@"}', "groups = '8@' is not a size and a level"),
         ('{"groups": "-8@rack"}', "groups = '-8@rack' is not a size and a level"),
         ('{"groups": "4+0@rack"}', r"groups = '4\+0@rack' has a group without tasks"),

@@ -278,7 +278,7 @@ def test_gpus_of_each_process_are_multiplied_or_noted(
 
 GROUPED = """job_id,submit_s,num_gpus,duration_s,groups,balanced
 even,0,96,60,48@rack; 8@machine,
-uneven,1,20,60,"8,8,4@machine",
+uneven,1,20,60,8+8+4@machine,
 shared,2,16,60,,rack
 plain,3,4,60,,
 """

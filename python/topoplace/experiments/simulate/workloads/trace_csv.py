@@ -19,7 +19,7 @@ from topoplace.experiments.simulate.workloads.trace_formats import (
     format_of,
     without_header,
 )
-from topoplace.jobs.groups import groups_of_text
+from topoplace.jobs.groups import sized_groups
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import Lines, checked_header, lines, number, records, rows_below
@@ -228,7 +228,7 @@ def _grouped(job: JobGraph, text: str) -> JobGraph:
     """Return the job with the groups that a cell such as "48@nvlink_domain;8@machine" requires."""
     for one in filter(None, text.split(";")):
         try:
-            groups, level = groups_of_text(one)
+            groups, level = sized_groups(one)
             job = job.grouped(groups, within=level)
         except ValueError as error:
             raise ValueError(f"groups = {_checks.shown(text)}: {error}") from None
