@@ -100,9 +100,9 @@ def _groups(value: object, what: str) -> tuple[SizedGroups, ...]:
         raise
     except JobGraphError as error:
         raise RequestError(f"{what}: {error}") from None
-    for sizes, level in found:
-        if isinstance(sizes, str) or 0 in (sizes if isinstance(sizes, tuple) else (sizes,)):
-            raise RequestError(f"{what}: {_checks.shown(f'{sizes}@{level}')} has no size of at least 1")
+    for sizes, _ in found:
+        if isinstance(sizes, str):
+            raise RequestError(f"{what} = {_checks.shown(text)}: {sizes!r} is no size")
     return found
 
 

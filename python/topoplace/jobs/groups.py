@@ -78,6 +78,8 @@ def sized_groups(text: str) -> SizedGroups:
         raise JobGraphError(f"{_checks.shown(text)} is not SIZE@LEVEL, such as 8@machine or 16+16+8@rack")
     if all(_SIZE.fullmatch(size) for size in sizes):
         first, *others = map(int, sizes)
+        if 0 in (first, *others):
+            raise JobGraphError(f"{_checks.shown(text)} has a group without tasks")
         return SizedGroups((first, *others) if others else first, level)
     if len(sizes) > 1 or not what[0].isalpha():
         raise JobGraphError(

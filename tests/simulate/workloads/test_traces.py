@@ -309,7 +309,7 @@ def test_groups_of_rows_are_required_and_survive_manifests_and_results(tmp_path:
         ("8", "'8' is not SIZE@LEVEL, such as 8@machine"),
         ("8@", "'8@' is not SIZE@LEVEL"),
         ("tensor@machine", "groups = 'tensor' is no dimension of the job"),
-        ("0@machine", "groups = 0 is not in 1..8"),
+        ("0@machine", "'0@machine' has a group without tasks"),
         ("9@machine", "groups = 9 is not in 1..8"),
         ("4@rack;3@machine", "groups: the group of tasks 3, 4, 5 within 'machine' crosses "),
     ],
