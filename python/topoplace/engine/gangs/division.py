@@ -7,7 +7,7 @@ groups, are then exchanged for less communication between machines (`kernels.dis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,12 +147,23 @@ def _count_together(
 ) -> tuple[int, kernels.GroupPacking | None]:
     """Return how many of these groups, the first ones, fit at the same time, and how."""
     required = required_of(request.job)
-    low, high, best = 0, len(groups), None
+
+    def packing_of(number: int) -> kernels.GroupPacking | None:
+        tasks = {task for group in groups[:number] for task in group.tasks}
+        inside = [one for one in required if tasks.issuperset(one.tasks)]
+        return packed(request, domains, inside, sorted(tasks))
+
+    return _most_packed(len(groups), packing_of)
+
+
+def _most_packed(
+    high: int, packing_of: Callable[[int], kernels.GroupPacking | None]
+) -> tuple[int, kernels.GroupPacking | None]:
+    """Return the largest number up to `high` that has a packing, and it; 0 if there is none. Fewer are no harder."""
+    low, best = 0, None
     middle = high
     while low < high:
-        tasks = {task for group in groups[:middle] for task in group.tasks}
-        inside = [one for one in required if tasks.issuperset(one.tasks)]
-        found = packed(request, domains, inside, sorted(tasks))
+        found = packing_of(middle)
         if found is None:
             high = middle - 1
         else:
@@ -195,16 +206,12 @@ def _most(
     packing: kernels.GroupPacking,
 ) -> tuple[int, kernels.GroupPacking]:
     """Return how many of `wishes`, the first ones, can be fulfilled, and the packing with them."""
-    low, high, best = 0, len(wishes), packing
-    middle = high
-    while low < high:
+
+    def packing_of(number: int) -> kernels.GroupPacking | None:
         try:
-            found = packed(request, domains, [*required, *wishes[:middle]])
+            return packed(request, domains, [*required, *wishes[:number]])
         except SearchTimeoutError:
-            found = None
-        if found is None:
-            high = middle - 1
-        else:
-            low, best = middle, found
-        middle = (low + high + 1) // 2
-    return low, best
+            return None
+
+    fulfilled, best = _most_packed(len(wishes), packing_of)
+    return fulfilled, best or packing
