@@ -81,7 +81,7 @@ def test_release_where_slurm_does_not_answer(
     monkeypatch.setenv("PATH", str(tmp_path))
     done = call("slurm", "release", "--journal", tmp_path / "journal")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "topoplace: squeue: there is no such command on this host\n"
+    assert done.err == "topoplace: scontrol: there is no such command on this host\n"
 
 
 def test_replay_without_a_dump(call: Call, cluster: Path) -> None:

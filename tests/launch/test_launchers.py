@@ -56,6 +56,13 @@ def test_torchrun_refuses_several_slices_of_a_machine() -> None:
     assert "CUDA_VISIBLE_DEVICES=MIG-1" in placement.launch("mpirun").files["rank.sh"]
 
 
+def test_a_jobset_gives_no_shares() -> None:
+    gpus = tuple(range(8))
+    job = tp.JobGraph.ring(8).with_(gpu_fraction=0.5)
+    with pytest.raises(tp.AllocationError, match="a pod gets whole GPUs, the job takes shares"):
+        tp.Placement(gpus, topology=PAIR, job=job).launch("jobset")
+
+
 def test_a_jobset_has_a_pod_on_each_machine() -> None:
     gpus = (4, 0, 5, 1, 6, 2, 7, 3)
     launch = tp.Placement(gpus, topology=PAIR, job=tp.JobGraph.ring(8)).launch("jobset", "python -m train")

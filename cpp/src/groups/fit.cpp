@@ -242,7 +242,10 @@ std::optional<Division> Fit::of_many_kinds(std::int32_t domain, const Counts& gr
     nodes_left_ = std::max(nodes_left_, kNodesForLast);
     Search all = new_search(domain, groups, false);
     all.is_fewest = false;
-    if (!search(all, 0, 0)) return std::nullopt;
+    if (!search(all, 0, 0)) {
+        is_unsure_ = true;  // they fit, as was found before, but the nodes are spent
+        return std::nullopt;
+    }
     add_for_free_tasks(all.found, children, tasks);
     return std::move(all.found);
 }

@@ -32,6 +32,9 @@ def jobset(ranks: Ranks, program: str) -> Launch:
     (maker,) = makers_of(ranks.placement.topology, ranks.placement.gpus)
     if maker not in _RESOURCE:
         raise AllocationError(f'launcher = "jobset": the resource of {maker.value} devices is not known')
+    job = ranks.placement.job
+    if job is not None and job.takes_parts:
+        raise AllocationError('launcher = "jobset": a pod gets whole GPUs, the job takes shares of them')
     machines = nodes(ranks)
     for node in machines:
         _refuse_part(ranks, node)
