@@ -29,7 +29,7 @@ struct PackParams {
     std::span<const std::int32_t> group_parent{};  // of each group; that of the job is -1
     std::span<const std::int32_t> group_depth{};   // of the domain that holds the whole group
     std::span<const std::int32_t> own_tasks{};     // of each group: its tasks in no group inside it
-    std::int32_t balanced = -1;                    // depth of domains with equal shares; -1 for none
+    std::int32_t balanced = -1;                    // depth of domains with small largest shares; or -1
     StopCondition stop{};
 };
 

@@ -110,7 +110,7 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--balanced",
         metavar="LEVEL",
-        help="divide the tasks evenly over the domains of this level that the job uses, or over its machines",
+        help="keep the largest share on a domain of this level, or on a machine, as small as possible",
     )
 
 

@@ -31,7 +31,7 @@ class RequestedJob:
     prefer_groups: tuple[SizedGroups, ...] = ()
     """Groups of tasks that should be together."""
     balanced: str | None = None
-    """Level over whose domains in use the tasks are divided as evenly as possible."""
+    """Level on whose domains the largest share of the job is as small as possible."""
     model: str | None = None
     memory_gb: float | None = None
     """Memory of each GPU."""
