@@ -11,6 +11,7 @@
 #include "groups/refusal.hpp"
 
 namespace topoplace::groups {
+
 Domains::Domains(std::span<const std::int32_t> parent, std::span<const std::int32_t> room)
     : parent_(parent.begin(), parent.end()) {
     if (parent.empty()) throw std::invalid_argument("parent is empty: there must be a root");

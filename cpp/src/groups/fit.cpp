@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kNodesForFewest = 256;
 constexpr std::uint64_t kNodesForLast = 4096;
 
-// The only kind of which there are groups; none for several kinds, kAbsent for no groups.
+// The only kind with groups; none for several such kinds, kAbsent for no groups.
 std::optional<std::int32_t> only_kind(const Counts& groups) {
     std::int32_t found = kAbsent;
     for (std::size_t kind = 0; kind < groups.size(); ++kind) {

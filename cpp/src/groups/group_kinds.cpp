@@ -11,6 +11,7 @@
 #include "groups/refusal.hpp"
 
 namespace topoplace::groups {
+
 GroupKinds::GroupKinds(const PackParams& params, std::int32_t leaf_depth) {
     read(params, leaf_depth);
     sort_kinds(params);
@@ -67,12 +68,6 @@ void GroupKinds::sort_kinds(const PackParams& params) {
     if (kinds_.back().size > std::numeric_limits<std::int32_t>::max()) {
         throw std::invalid_argument("own_tasks has more than 2**31 - 1 tasks in all");
     }
-}
-
-Counts GroupKinds::inside(std::int32_t group) const {
-    Counts counts(size(), 0);
-    for (const std::int32_t child : children(group)) ++counts[index(of(child))];
-    return counts;
 }
 
 std::int64_t GroupKinds::tasks(const Counts& counts) const {

@@ -35,8 +35,6 @@ class GroupKinds {
         return std::span(children_).subspan(first_[index(group)],
                                             first_[index(group) + 1] - first_[index(group)]);
     }
-    // How many of each kind are directly inside a group.
-    Counts inside(std::int32_t group) const;
     std::int64_t tasks(const Counts& counts) const;
     static std::uint64_t number(const Counts& counts) {
         return static_cast<std::uint64_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
