@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
+#include "groups/children.hpp"
 #include "topoplace/group_packing.hpp"
 
 namespace topoplace::groups {
@@ -25,10 +26,7 @@ class Domains {
     // Equal for domains between which no search can tell a difference.
     std::int32_t kind(std::int32_t domain) const { return kind_[index(domain)]; }
     // By ascending capacity, alike ones together.
-    std::span<const std::int32_t> children(std::int32_t domain) const {
-        return std::span(children_).subspan(first_[index(domain)],
-                                            first_[index(domain) + 1] - first_[index(domain)]);
-    }
+    std::span<const std::int32_t> children(std::int32_t domain) const { return children_.of(domain); }
 
   private:
     void read();
@@ -39,8 +37,7 @@ class Domains {
     std::vector<std::int32_t> depth_;
     std::vector<std::int32_t> capacity_;
     std::vector<std::int32_t> kind_;
-    std::vector<std::int32_t> children_;
-    std::vector<std::size_t> first_;
+    Children children_;
     std::int32_t leaf_depth_ = 0;
 };
 

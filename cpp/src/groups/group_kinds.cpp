@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 #include <tuple>
 
@@ -12,40 +11,32 @@
 
 namespace topoplace::groups {
 
-GroupKinds::GroupKinds(const PackParams& params, std::int32_t leaf_depth) {
-    read(params, leaf_depth);
-    sort_kinds(params);
-}
+namespace {
 
-void GroupKinds::read(const PackParams& params, std::int32_t leaf_depth) {
-    const auto& parent = params.group_parent;
-    const auto& depth = params.group_depth;
-    if (parent.empty()) throw std::invalid_argument("group_parent is empty: group 0 is the job");
-    if (depth.size() != parent.size())
+std::span<const std::int32_t> checked_groups(const PackParams& params) {
+    if (params.group_parent.empty()) throw std::invalid_argument("group_parent is empty: group 0 is the job");
+    if (params.group_depth.size() != params.group_parent.size()) {
         throw std::invalid_argument("group_depth must have one for each group");
-    if (params.own_tasks.size() != parent.size()) {
+    }
+    if (params.own_tasks.size() != params.group_parent.size()) {
         throw std::invalid_argument("own_tasks must have a number for each group");
     }
-    if (parent[0] != kAbsent) refuse("group_parent", 0, parent[0], "the job has none, -1");
+    return params.group_parent;
+}
+
+}  // namespace
+
+GroupKinds::GroupKinds(const PackParams& params, std::int32_t leaf_depth)
+    : children_(checked_groups(params), "group_parent", "the job has none, -1") {
+    const auto& depth = params.group_depth;
     if (depth[0] != 0) refuse("group_depth", 0, depth[0], "that of the job is 0");
-    first_.assign(parent.size() + 1, 0);
-    for (std::size_t i = 0; i < parent.size(); ++i) {
+    for (std::size_t i = 0; i < depth.size(); ++i) {
         if (params.own_tasks[i] < 0) refuse("own_tasks", i, params.own_tasks[i], "must not be negative");
-        if (i == 0) continue;
-        if (parent[i] < 0 || index(parent[i]) >= i) {
-            refuse("group_parent", i, parent[i], "must be a smaller number");
-        }
-        if (depth[i] <= depth[index(parent[i])] || depth[i] > leaf_depth) {
+        if (i > 0 && (depth[i] <= depth[index(params.group_parent[i])] || depth[i] > leaf_depth)) {
             refuse("group_depth", i, depth[i], "must be more than the parent's and at most the leaves'");
         }
-        ++first_[index(parent[i]) + 1];
     }
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    children_.resize(parent.size() - 1);
-    std::vector<std::size_t> next(first_);
-    for (std::size_t i = 1; i < parent.size(); ++i) {
-        children_[next[index(parent[i])]++] = static_cast<std::int32_t>(i);
-    }
+    sort_kinds(params);
 }
 
 void GroupKinds::sort_kinds(const PackParams& params) {

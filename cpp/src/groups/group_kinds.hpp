@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
+#include "groups/children.hpp"
 #include "topoplace/group_packing.hpp"
 
 namespace topoplace::groups {
@@ -31,23 +32,18 @@ class GroupKinds {
     const GroupKind& operator[](std::int32_t kind) const { return kinds_[index(kind)]; }
     std::int32_t of(std::int32_t group) const { return of_[index(group)]; }
     // The groups directly inside a group.
-    std::span<const std::int32_t> children(std::int32_t group) const {
-        return std::span(children_).subspan(first_[index(group)],
-                                            first_[index(group) + 1] - first_[index(group)]);
-    }
+    std::span<const std::int32_t> children(std::int32_t group) const { return children_.of(group); }
     std::int64_t tasks(const Counts& counts) const;
     static std::uint64_t number(const Counts& counts) {
         return static_cast<std::uint64_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
     }
 
   private:
-    void read(const PackParams& params, std::int32_t leaf_depth);
     void sort_kinds(const PackParams& params);
 
     std::vector<GroupKind> kinds_;
     std::vector<std::int32_t> of_;
-    std::vector<std::int32_t> children_;
-    std::vector<std::size_t> first_;
+    Children children_;
 };
 
 }  // namespace topoplace::groups
