@@ -301,6 +301,20 @@ BAD: list[tuple[Any, str]] = [
         "tensor = 2, but traffic has no bytes for tensor",
     ),
     (lambda: DENSE.per_group(data=6, expert=1, tensor=-2), "tensor = -2 is not in"),
+    (
+        lambda: Traffic.of("llama3-8b").per_group(tensor=24),
+        "tensor = 24 does not divide the 32 attention heads",
+    ),
+    (
+        lambda: Traffic.of("mixtral-8x7b").per_group(data=32, expert=16),
+        "expert = 16 does not divide the 8 experts of a layer",
+    ),
+    (lambda: Traffic.of("llama3-8b").per_group(pipeline=33), "pipeline = 33 is more than the 32 layers"),
+    (
+        lambda: Traffic.of("llama3-8b", virtual_stages=5).per_group(pipeline=8),
+        "pipeline = 8 of 5 parts is more than the 32 layers",
+    ),
+    (lambda: Traffic(heads=0), "heads = 0 is not in"),
     (lambda: Traffic(tensor=-1), "tensor = -1 is not above 0"),
     (lambda: Traffic(tensor="1"), "tensor = '1' is not a number"),  # type: ignore[arg-type]
     (lambda: Traffic(data=math.inf), "data = inf is not a finite number"),

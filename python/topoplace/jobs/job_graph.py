@@ -332,9 +332,10 @@ class JobGraph:
 
         The tasks are numbered role after role. A role has the name of its job, with its index if several have that
         name; `dimensions` has the tasks of each by its name, so `grouped("decode", prefer="rack")` means one of them.
-        Edges, collectives and groups of each role stay. What a role requires of all its tasks, `within`, `prefer` or
-        `single_machine`, becomes a group. CPUs, host memory and its bandwidth, and drives add up; each task must need
-        the same. Other requirements must be equal, and hold for the joined job.
+        Edges, collectives and groups of each role stay; a role that is itself joined counts as one. What a role
+        requires of all its tasks, `within`, `prefer` or `single_machine`, becomes a group. CPUs, host memory and its
+        bandwidth, and drives add up; each task must need the same. Other requirements must be equal, and hold for the
+        joined job.
 
         Args:
             roles: The job of each role.

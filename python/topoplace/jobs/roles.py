@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, product
@@ -82,15 +83,16 @@ def joined_fields(parts: Sequence[JobGraph], traffic: object) -> dict[str, Any]:
 
 def _names(parts: Sequence[JobGraph]) -> list[str]:
     """Return the name of each role: that of its job, with its index if several jobs have it."""
-    given = [part.name for part in parts]
-    names = [name if given.count(name) == 1 else f"{name} {i}" for i, name in enumerate(given)]
+    times = Counter(part.name for part in parts)
+    names = [part.name if times[part.name] == 1 else f"{part.name} {i}" for i, part in enumerate(parts)]
     _refuse_repeated(names)
     return names
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:
+    place: dict[str, int] = {}
     for i, name in enumerate(names):
-        if (first := names.index(name)) != i:
+        if (first := place.setdefault(name, i)) != i:
             raise JobGraphError(f"roles[{i}] has the name of roles[{first}], {name!r}")
 
 

@@ -94,6 +94,12 @@ class Traffic:
     virtual_stages: int = 1
     """Parts of the model on each pipeline stage, if the schedule interleaves them: each micro-batch crosses from stage
     to stage so many times, and from the last stage back to the first one time less."""
+    layers: int | None = None
+    """Layers of the model, of which each part has at least one; None if not known."""
+    heads: int | None = None
+    """Attention heads, which tasks that share a layer divide equally; None if not known."""
+    experts: int | None = None
+    """Experts of a layer, which tasks divide equally; None if not known."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -101,6 +107,9 @@ class Traffic:
             keep(self, dimension, _checked_volume(getattr(self, dimension), dimension))
         _checks.flag(self.sequence_parallel, "sequence_parallel", JobGraphError)
         keep(self, "virtual_stages", _number(self.virtual_stages, "virtual_stages"))
+        for size in ("layers", "heads", "experts"):
+            if (stated := getattr(self, size)) is not None:
+                keep(self, size, _number(stated, size))
 
     @classmethod
     def transformer(
@@ -129,7 +138,7 @@ class Traffic:
             hidden: Size of the activations of a token.
             sequence: Tokens of a sequence.
             vocabulary: Tokens that the embeddings know.
-            heads: Attention heads.
+            heads: Attention heads; with 1, the number of tasks that share a layer is not checked.
             key_value_heads: Heads of keys and values; `heads` if None.
             feed_forward: Inner size of feed-forward layers, and of each expert; 4 x `hidden` if None.
             gated: True for Llama's kind: feed-forward layers of three matrices, not two, no biases, rotary positions
@@ -186,6 +195,9 @@ class Traffic:
             pipeline=step.pipeline(),
             sequence_parallel=step.how["sequence_parallel"],
             virtual_stages=step.how["virtual_stages"],
+            layers=shape.layers,
+            heads=shape.heads if shape.heads > 1 else None,
+            experts=shape.experts or None,
         )
 
     def per_group(
@@ -200,7 +212,8 @@ class Traffic:
         of "expert_data".
 
         Raises:
-            JobGraphError: Names a wrong degree, or one above 1 for which this traffic has no bytes.
+            JobGraphError: Names a wrong degree, one above 1 for which this traffic has no bytes, or one that does not
+                divide the heads or experts, or that needs more layers than the model has.
         """
         degrees = {"tensor": tensor, "context": context, "expert": expert, "data": data, "pipeline": pipeline}
         for dimension, degree in degrees.items():
@@ -208,6 +221,7 @@ class Traffic:
                 raise JobGraphError(f"{dimension} = {degree}, but traffic has no bytes for {dimension}")
         if data % expert:
             raise JobGraphError(f"expert = {expert} does not divide data = {data}")
+        self._refuse_more_than_the_model_has(tensor, pipeline, expert)
         sent_by = tensor if self.sequence_parallel else 1
         cut: Volumes = {
             "tensor": self._divided("tensor", pipeline * context),
@@ -224,6 +238,16 @@ class Traffic:
                 cut[dimension] = _apart(cut[dimension], cut["context"], context)
         sizes = {**degrees, "expert_data": data // expert}
         return {dimension: volume for dimension, volume in cut.items() if sizes[dimension] > 1 and volume}
+
+    def _refuse_more_than_the_model_has(self, tensor: int, pipeline: int, expert: int) -> None:
+        if self.heads and self.heads % tensor:
+            raise JobGraphError(f"tensor = {tensor} does not divide the {self.heads} attention heads")
+        if self.experts and self.experts % expert:
+            raise JobGraphError(f"expert = {expert} does not divide the {self.experts} experts of a layer")
+        parts = pipeline * self.virtual_stages if pipeline > 1 else 1
+        if self.layers and parts > self.layers:
+            of_each = f" of {self.virtual_stages} parts" if self.virtual_stages > 1 else ""
+            raise JobGraphError(f"pipeline = {pipeline}{of_each} is more than the {self.layers} layers")
 
     @property
     def wrapped_share(self) -> float:
