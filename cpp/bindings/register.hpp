@@ -17,5 +17,6 @@ void register_machines(pybind11::module_& module);
 void register_mapping(pybind11::module_& module);
 void register_match(pybind11::module_& module);
 void register_partition(pybind11::module_& module);
+void register_ports(pybind11::module_& module);
 
 }  // namespace topoplace::bindings

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs.patterns import Edges, edge_tuples, edges_of
 from topoplace.jobs.requirements import MAX_EDGES, MAX_TASKS
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Ints = NDArray[np.int64]
 
-    Ints = NDArray[np.int64]
+if TYPE_CHECKING:
     Shape = Literal["ring", "chain", "all"]
 
 KINDS: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")
@@ -131,6 +131,39 @@ def _not_within_others(groups: Mapping[frozenset[int], tuple[int, ...]]) -> tupl
     return tuple([tasks for group, tasks in groups.items() if group in kept])
 
 
+class Batch(NamedTuple):
+    """Collectives of one kind and number of tasks, in one dimension."""
+
+    kind: str
+    tasks: Ints
+    """(c, n) the tasks of each, in the order of their ring or chain."""
+    carried: NDArray[np.float64]
+    """(c,) the GB between two neighbours, both directions together."""
+
+    @property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Return the places, in the tasks of a collective, of both ends of each pair that communicates."""
+        return _pairs(_CARRIED[self.kind][0], self.tasks.shape[1])
+
+
+def batches(collectives: Iterable[Collective]) -> Mapping[str, tuple[Batch, ...]]:
+    """Return the collectives of each dimension, alike ones together, in the order of their first one."""
+    alike: dict[str, dict[tuple[str, int], list[Collective]]] = {}
+    for one in collectives:
+        alike.setdefault(one.dimension, {}).setdefault((one.kind, len(one.tasks)), []).append(one)
+    return MappingProxyType(
+        {
+            dimension: tuple([_batch(kind, n, same) for (kind, n), same in kinds.items()])
+            for dimension, kinds in alike.items()
+        }
+    )
+
+
+def _batch(kind: str, n: int, alike: Sequence[Collective]) -> Batch:
+    carried = np.array([one.gigabytes for one in alike]) * _CARRIED[kind][1](n)
+    return Batch(kind, np.array([one.tasks for one in alike]), carried)
+
+
 # ---- what each pair of tasks carries --------------------------------------------------------------------------
 
 
@@ -157,12 +190,10 @@ def summed_edges(collectives: Sequence[Collective]) -> Edges:
 
 def _carried(kind: str, n: int, alike: Sequence[Collective]) -> tuple[Ints, NDArray[np.float64]]:
     """Return a key of each pair of tasks that communicate, and the GB, for collectives of one kind among n tasks."""
-    shape, share = _CARRIED[kind]
-    tasks = np.array([one.tasks for one in alike])
-    here, there = (tasks[:, ends] for ends in _pairs(shape, n))
-    gigabytes = np.array([one.gigabytes for one in alike]) * share(n)
+    batch = _batch(kind, n, alike)
+    here, there = (batch.tasks[:, ends] for ends in batch.pairs)
     keys = np.minimum(here, there) * MAX_TASKS + np.maximum(here, there)
-    return keys.ravel(), np.repeat(gigabytes, here.shape[1])
+    return keys.ravel(), np.repeat(batch.carried, here.shape[1])
 
 
 def _pairs(shape: Shape, n: int) -> tuple[Ints, Ints]:

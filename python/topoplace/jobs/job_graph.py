@@ -15,7 +15,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs import collectives
-from topoplace.jobs.collectives import PATTERN_KINDS, Collective
+from topoplace.jobs.collectives import PATTERN_KINDS, Batch, Collective
 from topoplace.jobs.groups import Group, blocks
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
 from topoplace.jobs.requirements import FIELDS, MAX_EDGES, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
@@ -471,6 +471,14 @@ class JobGraph:
         from topoplace.jobs import roles
 
         return MappingProxyType({**found, **{name: (tasks,) for name, tasks in roles.tasks_of(self.roles)}})
+
+    @cached_property
+    def traffic(self) -> Mapping[str, tuple[Batch, ...]]:
+        """Return the collectives of each dimension as arrays, alike ones together; read-only."""
+        if not self.stated_collectives and self.name not in PATTERN_KINDS and self.edges:
+            pairs, carried = self.edge_array[:, :2].astype(np.int64), self.edge_array[:, 2]
+            return MappingProxyType({"all": (Batch("send", pairs, carried),)})
+        return collectives.batches(self.collectives)
 
     @cached_property
     def graph(self) -> Graph:

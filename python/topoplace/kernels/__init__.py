@@ -38,6 +38,7 @@ from topoplace.kernels.matching import (
 )
 from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
 from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
+from topoplace.kernels.port_network import PhaseTime, PortNetwork
 from topoplace.kernels.ring_packing import (
     MAX_LEVEL,
     ChannelRules,
@@ -79,6 +80,8 @@ __all__ = [
     "LinkCountScore",
     "Mapping",
     "PackedTree",
+    "PhaseTime",
+    "PortNetwork",
     "Remainder",
     "RingNetwork",
     "RingPacking",

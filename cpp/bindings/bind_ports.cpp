@@ -1,0 +1,69 @@
+// Binds networks of ports, and the time that flows take in them.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "convert.hpp"
+#include "register.hpp"
+#include "topoplace/port_network.hpp"
+
+template <>
+class pybind11::detail::type_caster<topoplace::ports::PortNetwork>
+    : public topoplace::bindings::HandleCaster<topoplace::ports::PortNetwork> {};
+
+namespace py = pybind11;
+
+namespace topoplace::bindings {
+namespace {
+
+using ports::PhaseTime;
+using ports::PortNetwork;
+using Ints = Array<std::int32_t>;
+using Reals = Array<double>;
+using Times = std::vector<std::tuple<double, std::int32_t, double>>;  // seconds, slowest hop, port-seconds
+
+std::unique_ptr<PortNetwork> make_network(std::int32_t num_vertices, const Reals& gb_per_s, const Ints& entry,
+                                          const Ints& segment_of, const Ints& domain, const Ints& uplink,
+                                          const Ints& links, const Array<std::uint8_t>& is_slower) {
+    return std::make_unique<PortNetwork>(ports::NetworkParams{.num_vertices = num_vertices,
+                                                              .gb_per_s = as_span(gb_per_s),
+                                                              .entry = as_span(entry),
+                                                              .segment_of = as_span(segment_of),
+                                                              .domain = as_span(domain),
+                                                              .uplink = as_span(uplink),
+                                                              .links = as_span(links),
+                                                              .is_slower = as_span(is_slower)});
+}
+
+std::vector<std::int32_t> route(const PortNetwork& network, std::int32_t from, std::int32_t to) {
+    std::vector<std::int32_t> hops;
+    if (!network.route(from, to, hops)) hops.assign(1, ports::kNone);
+    return hops;
+}
+
+Times phase_times(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends, const Ints& from,
+                  const Ints& to, const Reals& there, const Reals& back) {
+    const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
+    const auto found =
+        without_gil<std::vector<PhaseTime>>([&] { return ports::phase_times(network, phase_ends, flows); });
+    Times times;
+    for (const PhaseTime& one : found) times.emplace_back(one.seconds, one.slowest, one.port_seconds);
+    return times;
+}
+
+}  // namespace
+
+void register_ports(py::module_& module) {
+    py::class_<PortNetwork>(module, "PortNetwork")
+        .def(py::init(&make_network), py::arg("num_vertices"), py::arg("gb_per_s").noconvert(),
+             py::arg("entry").noconvert(), py::arg("segment_of").noconvert(), py::arg("domain").noconvert(),
+             py::arg("uplink").noconvert(), py::arg("links").noconvert(), py::arg("is_slower").noconvert())
+        .def("route", &route, py::arg("start"), py::arg("end"), "Hops, or [-1] without a path.")
+        .def("phase_times", &phase_times, py::arg("phase_ends"), py::arg("start").noconvert(),
+             py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert());
+}
+
+}  // namespace topoplace::bindings

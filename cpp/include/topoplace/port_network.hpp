@@ -1,0 +1,84 @@
+// Port network: which ports the traffic between two vertices passes, and how long a set of flows takes.
+//
+// A port has a speed in each of its two directions. Two vertices with a link of their own use it. Others meet
+// at the first level at which they share a domain: their traffic leaves each of them by its entry into the
+// segment of that level, and climbs the uplinks of the segment's levels below. A segment is a network apart
+// from the others, such as switches inside a machine, or the network between machines.
+//
+// Flows of a phase run at once, so its time is that of the port which takes longest: bytes / speed, in the
+// busier direction.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace topoplace::ports {
+
+inline constexpr std::int32_t kNone = -1;
+
+// Arrays of levels and segments have a row of n vertices for each.
+struct NetworkParams {
+    std::int32_t num_vertices = 0;
+    std::span<const double> gb_per_s{};          // of each port and direction; 0: nothing passes
+    std::span<const std::int32_t> entry{};       // (segments, n) port by which a vertex enters; or kNone
+    std::span<const std::int32_t> segment_of{};  // of each level, ascending
+    std::span<const std::int32_t> domain{};      // (levels, n) at each level; or kNone
+    std::span<const std::int32_t> uplink{};      // (levels, n) port of the vertex's domain there; or kNone
+    std::span<const std::int32_t> links{};       // (links, 3) two vertices in ascending order, port; sorted
+    std::span<const std::uint8_t> is_slower{};   // of each link: 1 if it is a part of the usual path
+};
+
+// Flow i is from `from[i]` to `to[i]`, `there[i]` GB, and the other way `back[i]` GB.
+struct Flows {
+    std::span<const std::int32_t> from{};
+    std::span<const std::int32_t> to{};
+    std::span<const double> there{};
+    std::span<const double> back{};
+};
+
+// One direction of a port: 2 * port, or 2 * port + 1 for what comes back to the vertices below it.
+using Hop = std::int32_t;
+
+struct PhaseTime {
+    double seconds = 0.0;       // infinity where two vertices have no path
+    Hop slowest = kNone;        // the hop that takes so long, the lowest of several
+    double port_seconds = 0.0;  // summed over all hops that pass an uplink
+};
+
+class PortNetwork {
+  public:
+    // Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+    explicit PortNetwork(const NetworkParams& params);
+
+    std::int32_t num_vertices() const { return num_vertices_; }
+    std::int32_t num_ports() const { return static_cast<std::int32_t>(gb_per_s_.size()); }
+    double gb_per_s(std::int32_t port) const { return gb_per_s_[static_cast<std::size_t>(port)]; }
+    bool is_uplink(std::int32_t port) const { return is_uplink_[static_cast<std::size_t>(port)] != 0; }
+
+    // Appends the hops of traffic from one vertex to another; false where there is no path.
+    bool route(std::int32_t from, std::int32_t to, std::vector<Hop>& hops) const;
+
+  private:
+    std::size_t at(std::size_t row, std::int32_t vertex) const {
+        return row * static_cast<std::size_t>(num_vertices_) + static_cast<std::size_t>(vertex);
+    }
+    std::size_t meeting(std::int32_t from, std::int32_t to) const;
+    void climb(std::size_t level, std::int32_t vertex, std::int32_t other, Hop direction,
+               std::vector<Hop>& hops) const;
+    std::size_t link_between(std::int32_t from, std::int32_t to) const;
+
+    std::int32_t num_vertices_;
+    std::vector<double> gb_per_s_;
+    std::vector<std::uint8_t> is_uplink_;
+    std::vector<std::int32_t> entry_, segment_of_, domain_, uplink_;
+    std::vector<std::int32_t> first_link_;  // of each vertex, as the lower end
+    std::vector<std::int32_t> link_end_, link_port_;
+    std::vector<std::uint8_t> is_slower_;
+};
+
+// The time of each phase; `phase_ends[k]` is the number of flows of phases 0..k.
+std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
+                                   const Flows& flows);
+
+}  // namespace topoplace::ports

@@ -1,0 +1,144 @@
+// Routes of a port network, and the checks of its parameters.
+#include "topoplace/port_network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace topoplace::ports {
+namespace {
+
+[[noreturn]] void refuse(const char* name, std::size_t i, const std::string& value, const char* rule) {
+    throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] = " + value + ": " + rule);
+}
+
+void check_size(const char* name, std::size_t size, std::size_t expected) {
+    if (size != expected) {
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(size) + " entries, not " +
+                                    std::to_string(expected));
+    }
+}
+
+void check_range(const char* name, std::span<const std::int32_t> values, std::int32_t low,
+                 std::size_t count) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (values[i] < low || (values[i] >= 0 && static_cast<std::size_t>(values[i]) >= count)) {
+            refuse(name, i, std::to_string(values[i]), "out of range");
+        }
+    }
+}
+
+void check_links(const NetworkParams& params) {
+    const auto links = params.links;
+    for (std::size_t i = 0; i < links.size(); i += 3) {
+        const bool repeats =
+            i > 0 && (links[i] < links[i - 3] || (links[i] == links[i - 3] && links[i + 1] <= links[i - 2]));
+        if (links[i] >= links[i + 1] || repeats) {
+            refuse("links", i / 3, std::to_string(links[i]) + ", " + std::to_string(links[i + 1]),
+                   "pairs are ascending and sorted");
+        }
+    }
+}
+
+void check(const NetworkParams& params) {
+    if (params.num_vertices < 0) refuse("num_vertices", 0, std::to_string(params.num_vertices), "below 0");
+    const auto n = static_cast<std::size_t>(params.num_vertices);
+    const std::size_t levels = params.segment_of.size(), ports = params.gb_per_s.size();
+    const std::size_t segments = n == 0 ? 0 : params.entry.size() / n;
+    check_size("entry", params.entry.size(), segments * n);
+    check_size("domain", params.domain.size(), levels * n);
+    check_size("uplink", params.uplink.size(), levels * n);
+    check_size("links", params.links.size(), params.is_slower.size() * 3);
+    check_range("segment_of", params.segment_of, 0, segments);
+    if (!std::ranges::is_sorted(params.segment_of)) throw std::invalid_argument("segment_of is not sorted");
+    check_range("entry", params.entry, kNone, ports);
+    check_range("uplink", params.uplink, kNone, ports);
+    check_range("domain", params.domain, kNone, static_cast<std::size_t>(INT32_MAX));
+    for (std::size_t i = 0; i < params.links.size(); ++i) {
+        check_range("links", params.links.subspan(i, 1), 0, i % 3 == 2 ? ports : n);
+    }
+    check_links(params);
+    for (std::size_t i = 0; i < ports; ++i) {
+        if (!(params.gb_per_s[i] >= 0.0)) {
+            refuse("gb_per_s", i, std::to_string(params.gb_per_s[i]), "not 0 or above");
+        }
+    }
+}
+
+template <class T>
+std::vector<T> copy_of(std::span<const T> values) {
+    return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+PortNetwork::PortNetwork(const NetworkParams& params) : num_vertices_(params.num_vertices) {
+    check(params);
+    gb_per_s_ = copy_of(params.gb_per_s);
+    entry_ = copy_of(params.entry);
+    segment_of_ = copy_of(params.segment_of);
+    domain_ = copy_of(params.domain);
+    uplink_ = copy_of(params.uplink);
+    is_slower_ = copy_of(params.is_slower);
+    is_uplink_.assign(gb_per_s_.size(), 0);
+    for (const std::int32_t port : uplink_) {
+        if (port != kNone) is_uplink_[static_cast<std::size_t>(port)] = 1;
+    }
+    first_link_.assign(static_cast<std::size_t>(num_vertices_) + 1, 0);
+    for (std::size_t i = 0; i < params.links.size(); i += 3) {
+        ++first_link_[static_cast<std::size_t>(params.links[i]) + 1];
+        link_end_.push_back(params.links[i + 1]);
+        link_port_.push_back(params.links[i + 2]);
+    }
+    for (std::size_t i = 1; i < first_link_.size(); ++i) first_link_[i] += first_link_[i - 1];
+}
+
+std::size_t PortNetwork::link_between(std::int32_t from, std::int32_t to) const {
+    const auto low = static_cast<std::size_t>(std::min(from, to));
+    const auto begin = link_end_.begin() + first_link_[low], end = link_end_.begin() + first_link_[low + 1];
+    const auto found = std::lower_bound(begin, end, std::max(from, to));
+    const bool exists = found != end && *found == std::max(from, to);
+    return exists ? static_cast<std::size_t>(found - link_end_.begin()) : link_end_.size();
+}
+
+// The first level at which both vertices are in one domain and can enter; the number of levels if there is
+// none.
+std::size_t PortNetwork::meeting(std::int32_t from, std::int32_t to) const {
+    std::size_t level = 0;
+    for (; level < segment_of_.size(); ++level) {
+        const std::int32_t domain = domain_[at(level, from)];
+        if (domain == kNone || domain != domain_[at(level, to)]) continue;
+        const auto segment = static_cast<std::size_t>(segment_of_[level]);
+        if (entry_[at(segment, from)] != kNone && entry_[at(segment, to)] != kNone) break;
+    }
+    return level;
+}
+
+// Appends the ports between a vertex and the level at which it meets the other one.
+void PortNetwork::climb(std::size_t level, std::int32_t vertex, std::int32_t other, Hop direction,
+                        std::vector<Hop>& hops) const {
+    const std::int32_t segment = segment_of_[level];
+    hops.push_back(2 * entry_[at(static_cast<std::size_t>(segment), vertex)] + direction);
+    for (std::size_t below = level; below-- > 0 && segment_of_[below] == segment;) {
+        const std::int32_t port = uplink_[at(below, vertex)];
+        if (port != kNone && port != uplink_[at(below, other)]) hops.push_back(2 * port + direction);
+    }
+}
+
+bool PortNetwork::route(std::int32_t from, std::int32_t to, std::vector<Hop>& hops) const {
+    if (from == to) return true;
+    const std::size_t link = link_between(from, to);
+    const bool has_link = link < link_end_.size();
+    if (has_link) {
+        hops.push_back(2 * link_port_[link] + (from < to ? 0 : 1));
+        if (is_slower_[link] == 0) return true;
+    }
+    const std::size_t level = meeting(from, to);
+    if (level == segment_of_.size()) return has_link;
+    climb(level, from, to, 0, hops);
+    climb(level, to, from, 1, hops);
+    return true;
+}
+
+}  // namespace topoplace::ports

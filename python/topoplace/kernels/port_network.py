@@ -1,0 +1,105 @@
+"""Networks of ports: the route of each flow, and the time that the flows of a phase take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+
+Ints = NDArray[np.int32]
+Reals = NDArray[np.float64]
+
+
+class PhaseTime(NamedTuple):
+    """How long the flows of a phase take."""
+
+    seconds: float
+    """Infinity if two vertices have no path."""
+    slowest: int
+    """The hop that takes so long: 2 x port, or 2 x port + 1 for traffic that comes in; -1 for none."""
+    port_seconds: float
+    """GB / (GB/s), summed over the hops of all uplinks."""
+
+
+class PortNetwork:
+    """Vertices that communicate through ports, each with a speed in both directions.
+
+    Two vertices with a link of their own use it. Others meet at the first level at which they share a domain: their
+    traffic passes the port by which each enters the segment of that level, and the uplinks of their domains at the
+    segment's levels below. Levels of one segment follow each other.
+
+    Args:
+        gb_per_s: (p,) GB/s of each port in one direction; through a port of 0 nothing passes.
+        entry: (s, n) the port by which each vertex enters each segment; -1 for none.
+        segment_of: (l,) the segment of each level, ascending.
+        domain: (l, n) the domain of each vertex at each level; -1 for none.
+        uplink: (l, n) the port through which the traffic of that domain leaves it; -1 for none.
+        links: (k, 3) two vertices, the lower first, and the port between them; sorted by vertices.
+        is_slower: (k,) whether traffic passes the link in addition to the usual route.
+
+    Raises:
+        ValueError: Names an argument of the wrong shape, or a number that is out of range.
+    """
+
+    def __init__(
+        self,
+        gb_per_s: ArrayLike,
+        entry: ArrayLike,
+        segment_of: ArrayLike,
+        domain: ArrayLike,
+        uplink: ArrayLike,
+        links: ArrayLike = (),
+        is_slower: ArrayLike = (),
+    ) -> None:
+        entries = _rows(entry, "entry")
+        n = entries.shape[1]
+        self.num_vertices = n
+        self.native = _core.PortNetwork(
+            n,
+            np.ascontiguousarray(_checks.numbers_of(gb_per_s, "gb_per_s", ValueError), np.float64),
+            entries.reshape(-1),
+            np.ascontiguousarray(segment_of, np.int32),
+            _rows(domain, "domain", n).reshape(-1),
+            _rows(uplink, "uplink", n).reshape(-1),
+            np.ascontiguousarray(links, np.int32).reshape(-1),
+            np.ascontiguousarray(is_slower, np.uint8),
+        )
+
+    def route(self, start: int, end: int) -> tuple[int, ...] | None:
+        """Return the hops of traffic from one vertex to another; None without a path."""
+        high = self.num_vertices - 1
+        ends = [
+            _checks.integer(one, name, ValueError, low=0, high=high)
+            for one, name in ((start, "start"), (end, "end"))
+        ]
+        hops = tuple(self.native.route(*ends))
+        return None if hops == (-1,) else hops
+
+    def phase_times(
+        self, phase_ends: Sequence[int], start: Ints, end: Ints, there: Reals, back: Reals
+    ) -> list[PhaseTime]:
+        """Return the time of each phase, whose flows run at once.
+
+        Args:
+            phase_ends: The number of flows of each phase and those before it.
+            start: (f,) the vertex from which each flow comes.
+            end: (f,) the vertex to which it goes.
+            there: (f,) its GB.
+            back: (f,) the GB in the other direction.
+
+        Raises:
+            ValueError: For arrays of different length, or a vertex that does not exist.
+        """
+        found = self.native.phase_times(list(phase_ends), start, end, there, back)
+        return [PhaseTime(*one) for one in found]
+
+
+def _rows(values: ArrayLike, name: str, width: int | None = None) -> Ints:
+    rows = np.ascontiguousarray(values, np.int32)
+    if rows.ndim != 2 or (width is not None and rows.shape[1] != width):
+        raise ValueError(f"{name} has shape {rows.shape}; expected rows of {width or 'n'} numbers")
+    return rows

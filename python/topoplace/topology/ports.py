@@ -1,0 +1,402 @@
+"""A topology as a network of ports, each with a speed in both directions, and what each of them is.
+
+Inside a machine, a GPU's NVLinks into switches are one port, a direct link is a port of its own, and the paths over
+PCIe are the tree that their classes imply: a GPU's PCIe link, the uplinks of PCIe switches and of host bridges, and the
+links between sockets. Between machines, traffic leaves a GPU by its nearest network adapter and its domains by their
+uplinks; inside an NVLink domain it takes the NVLinks. The speed of an uplink is that of all adapters below it over the
+oversubscription of the level above.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.topology import level_ports
+from topoplace.topology.links.link import PATH_KINDS, LinkKind
+from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S
+from topoplace.topology.nearest_adapters import own_adapters
+from topoplace.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from topoplace.kernels import PortNetwork
+    from topoplace.topology.fabric import Level
+
+Ints = NDArray[np.int32]
+Reals = NDArray[np.float64]
+_NONE: Final = -1
+_SWITCHED, _NETWORK, _DIRECT, _NO_PATH = range(len(PATH_KINDS), len(PATH_KINDS) + 4)
+"""The classes of pairs after those of `PATH_KINDS`: over NVSwitches, over the network, by a link of their own, none."""
+_CLASS_OF: Final = {
+    **{kind: rank for rank, kind in enumerate(PATH_KINDS)},
+    LinkKind.NVSWITCH: _SWITCHED,
+    LinkKind.NETWORK: _NETWORK,
+    LinkKind.NONE: _NO_PATH,
+    LinkKind.SELF: _NO_PATH,
+}
+_SAME: Final = 1 - 1e-9
+"""Speeds whose ratio is between this and 1 are equal."""
+_MOST_NAMED: Final = 8
+_ABOVE: Final = {
+    LinkKind.PCIE: "PCIe switch",
+    LinkKind.PCIE_BRIDGES: "PCIe bridges",
+    LinkKind.HOST: "host bridge",
+    LinkKind.HOST_BRIDGES: "socket",
+    LinkKind.SYSTEM: "machine",
+}
+"""What joins the GPUs of a domain of each class of paths."""
+
+
+class Port(NamedTuple):
+    """What a port belongs to; its text is such as "adapter mlx5_0 of GPU 17" or "uplink of leaf l3"."""
+
+    what: str
+    gpus: tuple[int, ...] = ()
+    """The GPUs that have it; () for a domain of machines."""
+
+    def __str__(self) -> str:
+        if not self.gpus:
+            return self.what
+        numbers = ", ".join(map(str, self.gpus[:_MOST_NAMED]))
+        more = ", ..." if len(self.gpus) > _MOST_NAMED else ""
+        return f"{self.what} of GPU{'s' if len(self.gpus) > 1 else ''} {numbers}{more}"
+
+
+class Ports:
+    """The ports of a topology; `topology.derived(Ports)` returns them, made once.
+
+    Raises:
+        TopologyError: For a machine of more than 16,384 GPUs.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        from topoplace import kernels
+
+        parts = [_MachinePorts(template, topology) for template in topology.templates]
+        self._tiles = _Tiles(topology, parts)
+        fabric = _FabricPorts(topology, self._tiles)
+        self._of_domains = fabric.ports
+        levels = [*self._tiles.levels, *fabric.levels]
+        levels.sort(key=lambda level: level.segment)
+        self.gb_per_s = np.array([*self._tiles.gb_per_s, *fabric.gb_per_s])
+        """(p,) GB/s of each port in one direction."""
+        self.near_order = self._tiles.near_order
+        """(n,) the place of each GPU on its machine if near ones follow each other."""
+        ends, slower = self._tiles.links
+        self.has_links = np.zeros(topology.num_gpus, bool)
+        """(n,) whether a GPU has a direct link."""
+        self.has_links[ends[slower == 0, :2]] = True
+        self.network: PortNetwork = kernels.PortNetwork(
+            self.gb_per_s,
+            np.array(self._tiles.entries),
+            [level.segment for level in levels],
+            np.array([level.domain for level in levels]),
+            np.array([level.uplink for level in levels]),
+            ends,
+            slower,
+        )
+
+    def port(self, number: int) -> Port:
+        """Return what a port, given by number, belongs to."""
+        inside = self._tiles.port(number)
+        return self._of_domains[number - len(self._tiles.gb_per_s)] if inside is None else inside
+
+
+class _Level(NamedTuple):
+    """A level of the network of ports; see `PortNetwork`."""
+
+    segment: int
+    domain: Ints
+    uplink: Ints
+
+
+_SWITCHES, _PCIE, _ADAPTERS = range(3)
+"""The segments: NVSwitches of machines and NVLink domains, PCIe, and the network."""
+
+
+# ---- one machine ---------------------------------------------------------------------------------------------
+
+
+class _MachinePorts:
+    """The ports of one machine, or of a topology without a fabric; GPUs and ports count from 0 within it."""
+
+    def __init__(self, machine: Topology, whole: Topology) -> None:
+        self._machine = machine
+        self.gb_per_s: list[float] = []
+        self.ports: list[Port] = []
+        self._kinds = machine.link_matrix(lambda link: _CLASS_OF.get(link.kind, _DIRECT), np.int8)
+        self._speeds = machine.bandwidth_matrix()
+        self.entries = (
+            self._star(self._kinds == _SWITCHED, "NVLinks", _speeds_into_switches(machine, whole)),
+            self._star(self._kinds < _SWITCHED, "PCIe link"),
+            self._star(self._kinds == _NETWORK, "adapter")
+            if whole.tiling is None
+            else self._own_adapters(_adapter_speed(whole)),
+        )
+        """The port by which each GPU enters each segment."""
+        has_switches = (self._kinds == _SWITCHED).any(axis=1)
+        self.switches = np.where(has_switches, _joined(self._kinds == _SWITCHED), _NONE).astype(np.int32)
+        """The lowest GPU that shares NVSwitches with each GPU; -1 without any."""
+        self.domains: list[Ints] = []
+        """For each class of paths, the lowest GPU that each GPU reaches by it or a nearer one."""
+        self.uplinks: list[Ints] = []
+        """For each class of paths, the port through which traffic leaves that domain."""
+        implied = self._add_tree()
+        self.near_order = np.argsort(np.lexsort(tuple(self.domains))).astype(np.int32)
+        self.links: list[tuple[int, int, int, bool]] = []
+        """(u, v, port, is slower) of the pairs with a port of their own."""
+        self._add_links(implied)
+
+    def _add(self, gb_per_s: float, what: str, gpus: Sequence[int]) -> int:
+        self.gb_per_s.append(gb_per_s)
+        self.ports.append(Port(what, tuple(gpus)))
+        return len(self.gb_per_s) - 1
+
+    def _star(self, pairs: NDArray[np.bool_], what: str, others: Sequence[float] = ()) -> Ints:
+        """Add a port for each GPU that has `pairs`, as fast as the fastest of them.
+
+        others: speeds of the ports of GPUs without such pairs; 0 for none.
+        """
+        fastest = np.where(pairs, self._speeds, 0.0).max(axis=1, initial=0.0)
+        has_some = pairs.any(axis=1)
+        if len(others):
+            fastest = np.where(has_some, fastest, others)
+            has_some = has_some | (fastest > 0)
+        made = zip(fastest.tolist(), has_some.tolist(), strict=True)
+        ports = [self._add(speed, what, [gpu]) if some else _NONE for gpu, (speed, some) in enumerate(made)]
+        return np.array(ports, np.int32)
+
+    def _own_adapters(self, stated: float | None) -> Ints:
+        """Add the adapters at a stated speed, else at their own."""
+        machine, network = self._machine, NETWORK_GB_PER_S
+        own = own_adapters(machine) if machine.nics else tuple(map(str, range(machine.num_gpus)))
+        speeds = {nic.name: nic.gb_per_s for nic in machine.nics}
+        known: dict[str, int] = {}
+        for name in own:
+            if name not in known:
+                users = [gpu for gpu, other in enumerate(own) if other == name]
+                speed = (speeds.get(name) or network) if stated is None else stated
+                known[name] = self._add(speed, f"adapter {name}" if machine.nics else "adapter", users)
+        return np.array([known[name] for name in own], np.int32)
+
+    def _add_tree(self) -> Reals:
+        """Add the tree of the paths; return (n, n) the speeds that follow from all ports so far."""
+        labels = np.arange(len(self._kinds), dtype=np.int32)
+        switched, width, adapters = map(self._speeds_of, self.entries)
+        implied = np.where(self._kinds == _SWITCHED, _lower(switched), np.inf)
+        implied = np.where(self._kinds == _NETWORK, _lower(adapters), implied)
+        for rank, kind in enumerate(PATH_KINDS):
+            below, labels = labels, _joined(self._kinds <= rank)
+            meet = (labels[:, None] == labels) & (below[:, None] != below) & (self._kinds < _SWITCHED)
+            implied = np.where(meet, _lower(width), implied)
+            uplink = self._uplinks(below, labels, kind)
+            width = np.minimum(width, self._speeds_of(uplink))
+            self.domains.append(labels)
+            self.uplinks.append(uplink)
+        return implied
+
+    def _uplinks(self, below: Ints, labels: Ints, kind: LinkKind) -> Ints:
+        """Add the uplink of each domain of a class of paths that paths leave.
+
+        It is as fast as the fastest of them. A domain with the GPUs of one below has none of its own.
+        """
+        ports = np.full(len(labels), _NONE, np.int32)
+        for label in np.unique(labels).tolist():
+            members = np.flatnonzero(labels == label)
+            leaving = (self._kinds[members] < _SWITCHED) & (labels != label)
+            if len(np.unique(below[members])) > 1 and leaving.any():
+                speed = float(self._speeds[members][leaving].max())
+                ports[members] = self._add(speed, f"uplink of the {_ABOVE[kind]}", members.tolist())
+        return ports
+
+    def _add_links(self, implied: Reals) -> None:
+        """Add a port for each direct link, and for each pair that is slower than its path implies."""
+        direct = self._kinds == _DIRECT
+        meets = np.logical_or.reduce([level[:, None] == level for level in self.domains])
+        slower = (self._speeds < implied * _SAME) & ~direct & ((self._kinds != _NO_PATH) | meets)
+        for u, v in zip(*(ends.tolist() for ends in np.nonzero(np.triu(direct | slower, 1))), strict=True):
+            link = self._machine.pairs.link(u, v)
+            port = self._add(link.gb_per_s, f"{link.kind.label} link", [u, v])
+            self.links.append((u, v, port, bool(slower[u, v])))
+
+    def _speeds_of(self, ports: Ints) -> Reals:
+        """Return (n,) the speed of each GPU's port; infinity without one."""
+        return np.array([*self.gb_per_s, np.inf])[ports]
+
+
+def _lower(width: Reals) -> Reals:
+    return np.minimum(width[:, None], width)
+
+
+def _joined(together: NDArray[np.bool_]) -> Ints:
+    """Return (n,) the lowest GPU of the connected component of each GPU, where pairs in `together` are joined."""
+    n = len(together)
+    near = together | np.eye(n, dtype=bool)
+    labels = np.arange(n, dtype=np.int32)
+    while True:
+        lowest = np.where(near, labels, n).min(axis=1, initial=n).astype(np.int32)[labels]
+        if np.array_equal(lowest, labels):
+            return labels
+        labels = lowest
+
+
+def _speeds_into_switches(machine: Topology, whole: Topology) -> Reals:
+    """Return (n,) GB/s of each GPU of a template into the NVLink domains of its machines; 0 for none."""
+    found = np.zeros(machine.num_gpus)
+    number = next(i for i, template in enumerate(whole.templates) if template is machine)
+    for level in _switched_levels(whole):
+        ports = level_ports.ports_into(level, whole.templates, whole.template_of).get(number, ())
+        speeds = [level_ports.link_between(level, port, port, whole.network).gb_per_s for port in ports]
+        found = np.maximum(found, speeds or 0.0)
+    return found
+
+
+def _switched_levels(topology: Topology) -> list[Level]:
+    return [level for level in topology.levels if level.kind is LinkKind.NVSWITCH]
+
+
+def _adapter_speed(topology: Topology) -> float | None:
+    """Return GB/s of an adapter that the fabric states; None if it states none."""
+    speed = _speed_of(topology, _network_above(topology, -1))
+    is_stated = speed != NETWORK_GB_PER_S or any(level.gb_per_s for level in topology.levels)
+    return speed if is_stated else None
+
+
+# ---- all machines --------------------------------------------------------------------------------------------
+
+
+class _Tiles:
+    """The ports of all machines, one machine after the other."""
+
+    def __init__(self, topology: Topology, parts: Sequence[_MachinePorts]) -> None:
+        template_of = np.array(topology.template_of)
+        self._parts, self._template_of = parts, template_of
+        sizes = np.array([len(part.switches) for part in parts])[template_of]
+        counts = np.array([len(part.gb_per_s) for part in parts])[template_of]
+        self._firsts = np.cumsum([0, *sizes])
+        self._first_ports = np.cumsum([0, *counts])
+        before = np.cumsum([0, *(len(part.switches) for part in parts)])
+        place = np.arange(self._firsts[-1]) + np.repeat(before[template_of] - self._firsts[:-1], sizes)
+
+        def tiled(of_part: Callable[[_MachinePorts], Ints], shifts: NDArray[np.int64]) -> Ints:
+            own = np.concatenate([of_part(part) for part in parts])[place]
+            return np.where(own < 0, _NONE, own + np.repeat(shifts[:-1], sizes)).astype(np.int32)
+
+        self.gb_per_s = np.concatenate([parts[t].gb_per_s for t in template_of])
+        self.entries = [tiled(lambda part, i=i: part.entries[i], self._first_ports) for i in range(3)]
+        self.near_order = np.concatenate([part.near_order for part in parts])[place]
+        self.levels = [
+            _Level(
+                _SWITCHES,
+                tiled(lambda part: part.switches, self._firsts),
+                np.full(len(place), _NONE, np.int32),
+            )
+        ]
+        for rank in range(len(PATH_KINDS)):
+            domain = tiled(lambda part, rank=rank: part.domains[rank], self._firsts)
+            uplink = tiled(lambda part, rank=rank: part.uplinks[rank], self._first_ports)
+            self.levels.append(_Level(_PCIE, domain, uplink))
+
+    @property
+    def links(self) -> tuple[Ints, NDArray[np.uint8]]:
+        """Return (k, 3) two GPUs and their port, and (k,) whether it is slower than their path, for every link."""
+        rows = [np.empty((0, 4), np.int64)]
+        for template, part in enumerate(self._parts):
+            if part.links:
+                machines = np.flatnonzero(self._template_of == template)
+                shift = np.stack(
+                    [self._firsts[machines]] * 2 + [self._first_ports[machines], 0 * machines], 1
+                )
+                rows.append((np.array(part.links)[None, :, :] + shift[:, None, :]).reshape(-1, 4))
+        found = np.concatenate(rows)
+        found = found[np.lexsort((found[:, 1], found[:, 0]))]
+        return found[:, :3].astype(np.int32), found[:, 3].astype(np.uint8)
+
+    def port(self, number: int) -> Port | None:
+        """Return what the port of a machine, given by number, belongs to; None for a port of no machine."""
+        machine = bisect_right(self._first_ports, number) - 1
+        if machine >= len(self._template_of):
+            return None
+        port = self._parts[self._template_of[machine]].ports[number - self._first_ports[machine]]
+        return port._replace(gpus=tuple([int(self._firsts[machine]) + gpu for gpu in port.gpus]))
+
+
+class _FabricPorts:
+    """The ports of the domains between machines, and the levels at which machines meet."""
+
+    def __init__(self, topology: Topology, tiles: _Tiles) -> None:
+        self._topology, self._tiles = topology, tiles
+        self.gb_per_s: list[float] = []
+        self.ports: list[Port] = []
+        self.levels: list[_Level] = []
+        if topology.tiling is not None:
+            self._nothing = np.full(topology.num_gpus, _NONE, np.int32)
+            for level in _switched_levels(topology):
+                codes = level.codes[topology.machine_of].astype(np.int32)
+                self.levels.append(_Level(_SWITCHES, codes, self._nothing))
+            self._add_machines()
+            for number, level in enumerate(topology.levels):
+                self._add_level(level, _network_above(topology, number))
+        if topology.network > 0:
+            around = np.zeros(topology.num_gpus, np.int32)
+            self.levels.append(_Level(_ADAPTERS, around, np.full_like(around, _NONE)))
+
+    def _add_machines(self) -> None:
+        """Add the uplinks of machines, if the innermost network level carries less than their adapters."""
+        above = _network_above(self._topology, -1)
+        if above is not None and above.oversubscription > 1:
+            names = [f"uplink of machine {name}" for name in self._topology.machine_names]
+            uplink = self._uplinks(self._topology.machine_of, names, above)
+            self.levels.append(_Level(_ADAPTERS, self._nothing, uplink))
+
+    def _add_level(self, level: Level, above: Level | None) -> None:
+        domain, names = self._domains(level)
+        meets = level.kind is LinkKind.NETWORK and _speed_of(self._topology, level) > 0
+        uplink = self._uplinks(domain, names, above)
+        self.levels.append(_Level(_ADAPTERS, domain if meets else self._nothing, uplink))
+
+    def _domains(self, level: Level) -> tuple[Ints, list[str]]:
+        """Return (n,) the number of each GPU's domain, or of its rail of it, and the name of each number's uplink."""
+        codes = level.codes[self._topology.machine_of]
+        name_of = dict(zip(level.codes.tolist(), level.domains, strict=True))
+        if not level.rail:
+            names = [
+                f"uplink of {level.name} {name_of[code]}" for code in range(len(name_of.keys() - {_NONE}))
+            ]
+            return codes.astype(np.int32), names
+        rails = [
+            [local if gpu.rail is None else gpu.rail for local, gpu in enumerate(template.gpus)]
+            for template in self._topology.templates
+        ]
+        rail = np.concatenate([rails[template] for template in self._topology.template_of])
+        keys, number = np.unique(np.stack([codes, rail], 1), axis=0, return_inverse=True)
+        names = [f"uplink of rail {one} of {level.name} {name_of[code]}" for code, one in keys.tolist()]
+        return np.where(codes < 0, _NONE, number.reshape(-1)).astype(np.int32), names
+
+    def _uplinks(self, domain: Ints, names: Sequence[str], above: Level | None) -> Ints:
+        """Add a port for each domain: all adapters in it, each at most at the speed of the level above, over that
+        level's oversubscription; (n,) the ports.
+        """
+        inside = domain >= 0
+        adapters = self._tiles.entries[_ADAPTERS]
+        pairs = np.unique(np.stack([domain[inside], adapters[inside]], 1), axis=0)
+        limit = np.inf if above is None else above.gb_per_s or np.inf
+        speeds = np.minimum(self._tiles.gb_per_s[pairs[:, 1]], limit)
+        share = 1.0 if above is None else 1 / above.oversubscription
+        first = len(self._tiles.gb_per_s) + len(self.gb_per_s)
+        self.gb_per_s += (np.bincount(pairs[:, 0], speeds, minlength=len(names)) * share).tolist()
+        self.ports += map(Port, names)
+        return np.where(inside, domain + first, _NONE).astype(np.int32)
+
+
+def _network_above(topology: Topology, level: int) -> Level | None:
+    """Return the first level of the network above one, given by number; None for the network around all."""
+    return next((one for one in topology.levels[level + 1 :] if one.kind is LinkKind.NETWORK), None)
+
+
+def _speed_of(topology: Topology, level: Level | None) -> float:
+    return topology.network if level is None or level.gb_per_s is None else level.gb_per_s
