@@ -9,6 +9,7 @@ oversubscription of the level above.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -171,7 +172,7 @@ class _MachinePorts:
         return np.array(ports, np.int32)
 
     def _own_adapters(self, stated: float | None) -> Ints:
-        """Add the adapters at a stated speed, else at their own."""
+        """Add the adapters, at the lower of the speeds that they and the fabric state."""
         machine, network = self._machine, NETWORK_GB_PER_S
         own = own_adapters(machine) if machine.nics else tuple(map(str, range(machine.num_gpus)))
         speeds = {nic.name: nic.gb_per_s for nic in machine.nics}
@@ -179,7 +180,8 @@ class _MachinePorts:
         for name in own:
             if name not in known:
                 users = [gpu for gpu, other in enumerate(own) if other == name]
-                speed = (speeds.get(name) or network) if stated is None else stated
+                speed = min(stated or math.inf, speeds.get(name) or math.inf)
+                speed = speed if speed < math.inf else network
                 known[name] = self._add(speed, f"adapter {name}" if machine.nics else "adapter", users)
         return np.array([known[name] for name in own], np.int32)
 
@@ -346,9 +348,9 @@ class _FabricPorts:
             self.levels.append(_Level(_ADAPTERS, around, np.full_like(around, _NONE)))
 
     def _add_machines(self) -> None:
-        """Add the uplinks of machines, if the innermost network level carries less than their adapters."""
-        above = _network_above(self._topology, -1)
-        if above is not None and above.oversubscription > 1:
+        """Add the uplinks of machines, if the innermost level is a network that carries less than their adapters."""
+        above = next(iter(self._topology.levels), None)
+        if above is not None and above.kind is LinkKind.NETWORK and above.oversubscription > 1:
             names = [f"uplink of machine {name}" for name in self._topology.machine_names]
             uplink = self._uplinks(self._topology.machine_of, names, above)
             self.levels.append(_Level(_ADAPTERS, self._nothing, uplink))
