@@ -54,6 +54,26 @@ Times phase_times(const PortNetwork& network, const std::vector<std::int64_t>& p
     return times;
 }
 
+// (sets, size) vertices, seconds and port-seconds of each.
+std::tuple<py::array_t<std::int32_t>, py::array_t<double>, py::array_t<double>> best_orders(
+    const PortNetwork& network, const std::vector<std::int64_t>& phase_ends, const Ints& from, const Ints& to,
+    const Reals& there, const Reals& back, const Ints& sets) {
+    check_shape(sets, "sets", {-1, -1});
+    const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
+    const auto size = static_cast<std::int32_t>(sets.shape(1));
+    const auto found = without_gil<std::vector<ports::Order>>(
+        [&] { return ports::best_orders(network, phase_ends, flows, size, as_span(sets)); });
+    std::vector<std::int32_t> vertices;
+    std::vector<double> seconds, port_seconds;
+    for (const ports::Order& one : found) {
+        vertices.insert(vertices.end(), one.vertices.begin(), one.vertices.end());
+        seconds.push_back(one.seconds);
+        port_seconds.push_back(one.port_seconds);
+    }
+    return {to_array(std::move(vertices), {sets.shape(0), sets.shape(1)}), to_row(std::move(seconds)),
+            to_row(std::move(port_seconds))};
+}
+
 }  // namespace
 
 void register_ports(py::module_& module) {
@@ -62,6 +82,9 @@ void register_ports(py::module_& module) {
              py::arg("entry").noconvert(), py::arg("segment_of").noconvert(), py::arg("domain").noconvert(),
              py::arg("uplink").noconvert(), py::arg("links").noconvert(), py::arg("is_slower").noconvert())
         .def("route", &route, py::arg("start"), py::arg("end"), "Hops, or [-1] without a path.")
+        .def("best_orders", &best_orders, py::arg("phase_ends"), py::arg("start").noconvert(),
+             py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert(),
+             py::arg("sets").noconvert())
         .def("phase_times", &phase_times, py::arg("phase_ends"), py::arg("start").noconvert(),
              py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert());
 }

@@ -18,5 +18,6 @@ void register_mapping(pybind11::module_& module);
 void register_match(pybind11::module_& module);
 void register_partition(pybind11::module_& module);
 void register_ports(pybind11::module_& module);
+void register_tree_mapping(pybind11::module_& module);
 
 }  // namespace topoplace::bindings

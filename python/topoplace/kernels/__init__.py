@@ -38,7 +38,7 @@ from topoplace.kernels.matching import (
 )
 from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
 from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
-from topoplace.kernels.port_network import PhaseTime, PortNetwork
+from topoplace.kernels.port_network import Flows, Orders, PhaseTime, PortNetwork
 from topoplace.kernels.ring_packing import (
     MAX_LEVEL,
     ChannelRules,
@@ -60,6 +60,13 @@ from topoplace.kernels.terminal_cuts import (
     verify_least_flow,
     verify_throughput,
 )
+from topoplace.kernels.tree_mapping import (
+    Exchanges,
+    PortTree,
+    TreeMapping,
+    map_to_tree,
+    verify_tree_mapping,
+)
 from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, verify_trees
 from topoplace.kernels.work_budget import WorkBudget
 
@@ -72,16 +79,20 @@ __all__ = [
     "Channels",
     "Distribution",
     "Embedding",
+    "Exchanges",
     "FlowNetwork",
     "FlowSolution",
+    "Flows",
     "Graph",
     "GroupPacking",
     "LeastFlow",
     "LinkCountScore",
     "Mapping",
+    "Orders",
     "PackedTree",
     "PhaseTime",
     "PortNetwork",
+    "PortTree",
     "Remainder",
     "RingNetwork",
     "RingPacking",
@@ -89,6 +100,7 @@ __all__ = [
     "TargetDistance",
     "TerminalGraph",
     "ThroughputBound",
+    "TreeMapping",
     "TreePacking",
     "WorkBudget",
     "best_channels",
@@ -101,6 +113,7 @@ __all__ = [
     "enumerate_subgraphs",
     "least_max_flow",
     "map_graph",
+    "map_to_tree",
     "min_cost_flow",
     "pack_groups",
     "pack_rings",
@@ -115,5 +128,6 @@ __all__ = [
     "verify_rings",
     "verify_task_mapping",
     "verify_throughput",
+    "verify_tree_mapping",
     "verify_trees",
 ]

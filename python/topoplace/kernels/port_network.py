@@ -25,6 +25,32 @@ class PhaseTime(NamedTuple):
     """GB / (GB/s), summed over the hops of all uplinks."""
 
 
+class Flows(NamedTuple):
+    """Flows by phase: those of a phase run at once."""
+
+    phase_ends: Sequence[int]
+    """The number of flows of each phase and those before it."""
+    start: Ints
+    """(f,) where each flow comes from."""
+    end: Ints
+    """(f,) where it goes."""
+    there: Reals
+    """(f,) its GB."""
+    back: Reals
+    """(f,) the GB in the other direction."""
+
+
+class Orders(NamedTuple):
+    """How tasks are put on sets of vertices."""
+
+    vertices: Ints
+    """(s, k) the vertex of each task."""
+    seconds: Reals
+    """(s,) summed over the phases."""
+    port_seconds: Reals
+    """(s,) GB / (GB/s), summed over the hops of all ports and phases."""
+
+
 class PortNetwork:
     """Vertices that communicate through ports, each with a speed in both directions.
 
@@ -79,23 +105,24 @@ class PortNetwork:
         hops = tuple(self.native.route(*ends))
         return None if hops == (-1,) else hops
 
-    def phase_times(
-        self, phase_ends: Sequence[int], start: Ints, end: Ints, there: Reals, back: Reals
-    ) -> list[PhaseTime]:
-        """Return the time of each phase, whose flows run at once.
-
-        Args:
-            phase_ends: The number of flows of each phase and those before it.
-            start: (f,) the vertex from which each flow comes.
-            end: (f,) the vertex to which it goes.
-            there: (f,) its GB.
-            back: (f,) the GB in the other direction.
+    def phase_times(self, flows: Flows) -> list[PhaseTime]:
+        """Return the time of each phase of flows between vertices.
 
         Raises:
             ValueError: For arrays of different length, or a vertex that does not exist.
         """
-        found = self.native.phase_times(list(phase_ends), start, end, there, back)
+        found = self.native.phase_times(list(flows[0]), *flows[1:])
         return [PhaseTime(*one) for one in found]
+
+    def best_orders(self, flows: Flows, sets: Ints) -> Orders:
+        """Return an order of the vertices of each set, improved by swaps for the least time of flows between tasks.
+
+        Args:
+            flows: Between tasks, of which task i gets the i-th vertex.
+            sets: (s, k) vertices, in an order to start from.
+        """
+        rows = np.ascontiguousarray(sets, np.int32)
+        return Orders(*self.native.best_orders(list(flows[0]), *flows[1:], rows))
 
 
 def _rows(values: ArrayLike, name: str, width: int | None = None) -> Ints:

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _checks
+from topoplace import _checks, kernels
 from topoplace.collective.bandwidth import ring_bandwidth
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
@@ -108,7 +108,7 @@ def measured(job: JobGraph, placed: Ints, topology: Topology, *, planned: bool =
     """Return what `communication_time` returns; placed: (num_tasks,) checked."""
     ports = topology.derived(Ports)
     flows = [_flows_of(batches, placed, topology, planned) for batches in job.traffic.values()]
-    times = _times(ports, flows)
+    times = ports.network.phase_times(_joined(flows))
     seconds = [max(time.seconds, one.rings.seconds) for time, one in zip(times, flows, strict=True)]
     return CommunicationTime(
         math.fsum(seconds),
@@ -147,18 +147,29 @@ def _add_planned(
     flows.add(batch, gpus[through_ports], carried[through_ports])
 
 
-def _times(ports: Ports, flows: Sequence[_Flows]) -> list[PhaseTime]:
-    def joined(parts: Iterator[NDArray[np.float64]], dtype: type) -> NDArray[np.float64]:
-        return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype)
+def _joined(parts: Sequence[_Flows]) -> kernels.Flows:
+    """Return the flows of all dimensions, one phase for each."""
 
-    ends = np.cumsum([sum(map(len, one.start)) for one in flows]).tolist()
-    return ports.network.phase_times(
-        ends,
-        joined((part for one in flows for part in one.start), np.int32),
-        joined((part for one in flows for part in one.end), np.int32),
-        joined((part for one in flows for part in one.there), np.float64),
-        joined((part for one in flows for part in one.back), np.float64),
+    def joined(arrays: Iterator[NDArray[Any]], dtype: type) -> NDArray[Any]:
+        return np.concatenate([np.empty(0, dtype), *arrays]).astype(dtype)
+
+    return kernels.Flows(
+        np.cumsum([sum(map(len, one.start)) for one in parts]).tolist(),
+        joined((part for one in parts for part in one.start), np.int32),
+        joined((part for one in parts for part in one.end), np.int32),
+        joined((part for one in parts for part in one.there), np.float64),
+        joined((part for one in parts for part in one.back), np.float64),
     )
+
+
+def task_flows(job: JobGraph) -> kernels.Flows:
+    """Return the flows between the tasks of a job, in the order of each collective's tasks."""
+    parts: list[_Flows] = []
+    for batches in job.traffic.values():
+        parts.append(_Flows())
+        for batch in batches:
+            parts[-1].add(batch, batch.tasks, batch.carried)
+    return _joined(parts)
 
 
 def _named(

@@ -1,0 +1,137 @@
+// Bounds by single items: of an item's neighbours, a domain can have only as many as its room admits; what it
+// exchanges with the others passes its own ports of all depths above, at best at their fastest leaf.
+#include "tree_mapping/bound.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace topoplace::tree_mapping {
+namespace {
+
+// The most other items that any domain of each depth holds beside one.
+std::vector<std::int64_t> most_beside(const Problem& problem) {
+    std::vector<std::int64_t> rooms(problem.parent.size(), 0), most(at(problem.depth) + 1, 0);
+    for (Index leaf = 0; leaf < problem.leaves; ++leaf) {
+        for (Index depth = 0; depth <= problem.depth; ++depth) {
+            std::int64_t& room = rooms[at(problem.above[at(depth)][at(leaf)])];
+            room += problem.room[at(leaf)];
+            most[at(depth)] = std::max(most[at(depth)], room - 1);
+        }
+    }
+    return most;
+}
+
+// Seconds of a GB through an item's own port, at the least: if it is exchanged beyond a domain of each depth.
+// It then meets at a smaller depth, and no port of these is faster.
+std::vector<double> least_per_gb(const Problem& problem) {
+    std::vector<double> least(at(problem.depth) + 1, 0.0);
+    double fastest = 0.0;
+    for (Index depth = 0; depth < problem.depth; ++depth) {
+        const auto begin = problem.own_per_gb.begin() +
+                           static_cast<std::ptrdiff_t>(problem.own_class[at(depth)]) * problem.leaves;
+        double here = *std::min_element(begin, begin + problem.leaves);
+        if (depth > 0) here = std::min(here, fastest);
+        fastest = here;
+        least[at(depth) + 1] = here;
+    }
+    return least;
+}
+
+// GB that an item exchanges with all but `kept` neighbours, those with which it exchanges the most.
+double beyond(std::vector<double> amounts, std::int64_t kept) {
+    std::ranges::sort(amounts);
+    const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(amounts.size()) - kept);
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < rest; ++i) sum += amounts[static_cast<std::size_t>(i)];
+    return sum;
+}
+
+class Bounds {
+  public:
+    explicit Bounds(const Problem& problem)
+        : problem_(problem), beside_(most_beside(problem)), per_gb_(least_per_gb(problem)) {}
+
+    // Of the neighbours with which the item exchanges so much. Ports of different classes work side by side,
+    // so the largest of the depths counts.
+    double seconds(const std::vector<double>& amounts) const {
+        double most = 0.0;
+        for (Index depth = 1; depth <= problem_.depth; ++depth) {
+            most = std::max(most, beyond(amounts, beside_[at(depth)]) * per_gb_[at(depth)]);
+        }
+        return most;
+    }
+
+    // Of one edge between items that are on different leaves, as so many do not fit on one.
+    double seconds_of_one(double half, Index items) const {
+        for (Index depth = 1; depth <= problem_.depth; ++depth) {
+            if (beside_[at(depth)] + 1 < items) return half * per_gb_[at(depth)];
+        }
+        return 0.0;
+    }
+
+    // What an item exchanges with each neighbour, in one phase or in all (-1).
+    std::vector<double> amounts(Index item, Index phase) const {
+        std::map<Index, double> sums;
+        for (const Neighbour& one : problem_.around(item)) {
+            if (phase < 0 || one.phase == phase) sums[one.item] += one.half;
+        }
+        std::vector<double> found;
+        for (const auto& [_, half] : sums) found.push_back(half);
+        return found;
+    }
+
+  private:
+    const Problem& problem_;
+    std::vector<std::int64_t> beside_;
+    std::vector<double> per_gb_;
+};
+
+// If a phase joins all items and no leaf has room for them, some edge of it passes own ports.
+double of_joined(const Problem& problem, const Bounds& bounds, Index phase) {
+    std::vector<Index> root(at(problem.items));
+    std::iota(root.begin(), root.end(), 0);
+    const auto find = [&](Index item) {
+        while (root[at(item)] != item) item = root[at(item)] = root[at(root[at(item)])];
+        return item;
+    };
+    Index parts = problem.items;
+    double least = std::numeric_limits<double>::infinity();
+    const std::int64_t begin = phase == 0 ? 0 : problem.phase_ends[at(phase - 1)];
+    for (std::int64_t i = begin; i < problem.phase_ends[at(phase)]; ++i) {
+        const auto edge = static_cast<std::size_t>(i);
+        const Index one = find(problem.from[edge]), other = find(problem.to[edge]);
+        if (one != other) --parts;
+        root[at(one)] = other;
+        least = std::min(least, problem.half[edge]);
+    }
+    return parts > 1 ? 0.0 : bounds.seconds_of_one(least, problem.items);
+}
+
+double largest(const Problem& problem, const Bounds& bounds, Index phase) {
+    double most = 0.0;
+    for (Index item = 0; item < problem.items; ++item) {
+        most = std::max(most, bounds.seconds(bounds.amounts(item, phase)));
+    }
+    return most;
+}
+
+}  // namespace
+
+std::vector<double> least_phase_seconds(const Problem& problem) {
+    const Bounds bounds(problem);
+    std::vector<double> least;
+    for (Index phase = 0; phase < problem.phases; ++phase) {
+        least.push_back(std::max(largest(problem, bounds, phase), of_joined(problem, bounds, phase)));
+    }
+    return least;
+}
+
+double least_seconds(const Problem& problem) {
+    double sum = 0.0;
+    for (const double phase : least_phase_seconds(problem)) sum += phase;
+    return std::max(sum, largest(problem, Bounds(problem), -1));
+}
+
+}  // namespace topoplace::tree_mapping

@@ -1,0 +1,148 @@
+// Seconds of ports under moves: an edge is taken from the ports that it used, and given to those that it
+// uses.
+#include "tree_mapping/loads.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace topoplace::tree_mapping {
+
+Loads::Loads(const Problem& problem)
+    : problem_(problem),
+      width_(at(problem.classes) * at(problem.items) + at(problem.ports())),
+      seconds_(at(problem.phases) * width_, 0.0),
+      longest_(at(problem.phases), 0.0),
+      at_longest_(at(problem.phases), 0),
+      unknown_(at(problem.phases), 0),
+      aims_(at(problem.phases), std::numeric_limits<double>::infinity()),
+      place_of_(at(problem.items), 0),
+      items_on_(at(problem.leaves)) {}
+
+void Loads::set(const std::vector<Index>& leaf_of) {
+    for (const Index leaf : leaf_of_) items_on_[at(leaf)].clear();
+    leaf_of_ = leaf_of;
+    for (Index item = 0; item < problem_.items; ++item) {
+        auto& here = items_on_[at(leaf_of_[at(item)])];
+        place_of_[at(item)] = static_cast<Index>(here.size());
+        here.push_back(item);
+    }
+    rebuild();
+}
+
+void Loads::rebuild() {
+    std::ranges::fill(seconds_, 0.0);
+    std::ranges::fill(longest_, 0.0);
+    std::ranges::fill(at_longest_, 0);
+    port_seconds_ = excess_ = 0.0;
+    updates_ = 0;
+    std::size_t edge = 0;
+    for (Index phase = 0; phase < problem_.phases; ++phase) {
+        for (; static_cast<std::int64_t>(edge) < problem_.phase_ends[at(phase)]; ++edge) {
+            add(problem_.from[edge], problem_.to[edge], phase, problem_.half[edge]);
+        }
+    }
+    std::ranges::fill(unknown_, 1);
+    look_for_longest();
+}
+
+double Loads::seconds() const {
+    double sum = 0.0;
+    for (const double longest : longest_) sum += longest;
+    return sum;
+}
+
+void Loads::aim_at(const std::vector<double>& phase_seconds) {
+    aims_ = phase_seconds;
+    if (!leaf_of_.empty()) rebuild();
+}
+
+void Loads::bump(Index phase, std::size_t port, double seconds) {
+    double& value = seconds_[at(phase) * width_ + port];
+    const double before = value, longest = longest_[at(phase)];
+    value = before + seconds;
+    const bool was = longest > 0.0 && before * kEqual >= longest;
+    if (value > longest * kEqual) {
+        longest_[at(phase)] = value;
+        at_longest_[at(phase)] = 1;
+    } else {
+        const bool is = longest > 0.0 && value * kEqual >= longest;
+        at_longest_[at(phase)] += static_cast<Index>(is) - static_cast<Index>(was);
+        if (at_longest_[at(phase)] <= 0) unknown_[at(phase)] = 1;
+    }
+    excess_ += excess_of(phase, value) - excess_of(phase, before);
+}
+
+void Loads::climb(Index phase, Index leaf, Index meeting, double half) {
+    const std::size_t first = at(problem_.classes) * at(problem_.items);
+    for (Index depth = meeting + 1; depth <= problem_.depth; ++depth) {
+        const Index port = problem_.port_of[at(problem_.above[at(depth)][at(leaf)])];
+        if (port < 0) continue;
+        const double seconds = half * problem_.per_gb[at(port)];
+        bump(phase, first + at(port), seconds);
+        port_seconds_ += seconds;
+    }
+}
+
+void Loads::add(Index one, Index other, Index phase, double half) {
+    const Index here = leaf_of_[at(one)], there = leaf_of_[at(other)];
+    const Index meeting = problem_.meeting(here, there);
+    if (meeting == problem_.depth) return;
+    const Index own = problem_.own_class[at(meeting)];
+    const std::size_t first = at(own) * at(problem_.items);
+    bump(phase, first + at(one), half * problem_.own(own, here));
+    bump(phase, first + at(other), half * problem_.own(own, there));
+    climb(phase, here, meeting, half);
+    climb(phase, there, meeting, half);
+}
+
+void Loads::add_around(Index item, double sign, Index except) {
+    for (const Neighbour& one : problem_.around(item)) {
+        if (one.item != except) add(item, one.item, one.phase, sign * one.half);
+    }
+}
+
+void Loads::place(Index item, Index leaf) {
+    auto& old = items_on_[at(leaf_of_[at(item)])];
+    const Index last = old.back();
+    old[at(place_of_[at(item)])] = last;
+    place_of_[at(last)] = place_of_[at(item)];
+    old.pop_back();
+    auto& now = items_on_[at(leaf)];
+    leaf_of_[at(item)] = leaf;
+    place_of_[at(item)] = static_cast<Index>(now.size());
+    now.push_back(item);
+}
+
+void Loads::move(Index item, Index leaf) {
+    add_around(item, -1.0);
+    place(item, leaf);
+    add_around(item, 1.0);
+    look_for_longest();
+}
+
+void Loads::swap(Index one, Index other) {
+    const Index here = leaf_of_[at(one)], there = leaf_of_[at(other)];
+    add_around(one, -1.0);
+    add_around(other, -1.0, one);
+    place(one, there);
+    place(other, here);
+    add_around(one, 1.0);
+    add_around(other, 1.0, one);
+    look_for_longest();
+}
+
+void Loads::look_for_longest() {
+    if (++updates_ >= kUpdatesBeforeRebuild) rebuild();
+    for (Index phase = 0; phase < problem_.phases; ++phase) {
+        if (unknown_[at(phase)] == 0) continue;
+        unknown_[at(phase)] = 0;
+        const auto begin = seconds_.begin() + static_cast<std::ptrdiff_t>(at(phase) * width_);
+        const auto end = begin + static_cast<std::ptrdiff_t>(width_);
+        const double longest = width_ == 0 ? 0.0 : std::max(0.0, *std::max_element(begin, end));
+        longest_[at(phase)] = longest;
+        const auto is_long = [&](double value) { return longest > 0.0 && value * kEqual >= longest; };
+        at_longest_[at(phase)] = static_cast<Index>(std::count_if(begin, end, is_long));
+    }
+}
+
+}  // namespace topoplace::tree_mapping

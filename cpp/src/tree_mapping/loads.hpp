@@ -1,0 +1,60 @@
+// A mapping and the seconds of each of its ports, kept up to date by moves and swaps of items.
+#pragma once
+
+#include <vector>
+
+#include "tree_mapping/problem.hpp"
+
+namespace topoplace::tree_mapping {
+
+class Loads {
+  public:
+    explicit Loads(const Problem& problem);
+
+    void set(const std::vector<Index>& leaf_of);
+    void move(Index item, Index leaf);
+    void swap(Index one, Index other);
+
+    const std::vector<Index>& leaf_of() const { return leaf_of_; }
+    const std::vector<Index>& items_on(Index leaf) const { return items_on_[at(leaf)]; }
+    bool has_room(Index leaf) const {
+        return static_cast<Index>(items_on_[at(leaf)].size()) < problem_.room[at(leaf)];
+    }
+    double seconds() const;
+    double port_seconds() const { return port_seconds_; }
+    const std::vector<double>& phase_seconds() const { return longest_; }
+    // What ports take longer than these seconds of their phase, over all ports, as parts of them.
+    double excess() const { return excess_; }
+    void aim_at(const std::vector<double>& phase_seconds);
+
+  private:
+    void add(Index one, Index other, Index phase, double half);
+    void add_around(Index item, double sign, Index except = -1);
+    void bump(Index phase, std::size_t port, double seconds);
+    void climb(Index phase, Index leaf, Index meeting, double half);
+    void place(Index item, Index leaf);
+    void look_for_longest();
+    void rebuild();
+    double excess_of(Index phase, double seconds) const {
+        const double aim = aims_[at(phase)];
+        return seconds > aim * kEqual ? (seconds - aim) / aim : 0.0;
+    }
+
+    static constexpr double kEqual = 1 + 1e-9;
+    static constexpr Index kUpdatesBeforeRebuild = 1 << 14;  // sums of floats drift
+
+    const Problem& problem_;
+    std::size_t width_;  // ports of a phase: own ports by class and item, then uplinks
+    std::vector<double> seconds_;
+    std::vector<double> longest_;
+    std::vector<Index> at_longest_;      // ports that take as long
+    std::vector<std::uint8_t> unknown_;  // phases whose longest port is to be looked for
+    std::vector<double> aims_;
+    std::vector<Index> leaf_of_, place_of_;
+    std::vector<std::vector<Index>> items_on_;
+    double port_seconds_ = 0.0;
+    double excess_ = 0.0;
+    Index updates_ = 0;
+};
+
+}  // namespace topoplace::tree_mapping

@@ -1,0 +1,108 @@
+// Plans of filling the tree from the top down.
+#include "tree_mapping/plans.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace topoplace::tree_mapping {
+namespace {
+
+// What the domains above the leaves take: multiples of `step`, at most `limit`; leaves take multiples of
+// `leaf_step`.
+struct Rule {
+    Index leaf_step = 1;
+    Index step = 1;
+    Index limit = std::numeric_limits<Index>::max();
+};
+
+class Filler {
+  public:
+    Filler(const Problem& problem, const Rule& rule) : problem_(problem), takes_(problem.parent.size(), 0) {
+        std::vector<Index> depth_of(problem.parent.size(), 0);
+        for (std::size_t i = 1; i < depth_of.size(); ++i) depth_of[i] = depth_of[at(problem.parent[i])] + 1;
+        for (std::size_t i = takes_.size(); i-- > 0;) {
+            const Index leaf = problem.leaf_of_domain[i];
+            if (leaf >= 0) takes_[i] = problem.room[at(leaf)] / rule.leaf_step * rule.leaf_step;
+            if (depth_of[i] + 1 == problem.depth) limit(takes_[i], rule);
+            takes_[i] = std::min(takes_[i], static_cast<std::int64_t>(problem.items));
+            if (i > 0) takes_[at(problem.parent[i])] += takes_[i];
+        }
+    }
+
+    bool is_limited() const { return is_limited_; }
+    bool has_room() const { return takes_[0] >= problem_.items; }
+
+    Plan plan() {
+        Plan plan;
+        fill(0, problem_.items, plan);
+        return plan;
+    }
+
+  private:
+    void limit(std::int64_t& takes, const Rule& rule) {
+        takes = takes / rule.step * rule.step;
+        if (takes > rule.limit) {
+            takes = rule.limit;
+            is_limited_ = true;
+        }
+    }
+
+    void fill(Index domain, std::int64_t count, Plan& plan) {
+        if (const Index leaf = problem_.leaf_of_domain[at(domain)]; leaf >= 0) {
+            plan.insert(plan.end(), static_cast<std::size_t>(count), leaf);
+            return;
+        }
+        std::vector<Index> children = problem_.children[at(domain)];
+        std::ranges::stable_sort(children, std::ranges::greater{},
+                                 [&](Index one) { return takes_[at(one)]; });
+        for (std::size_t i = 0; count > 0 && i < children.size(); ++i) {
+            const bool suffices = takes_[at(children[i])] >= count;
+            std::size_t chosen = i;
+            if (suffices) {  // the smallest that does
+                while (chosen + 1 < children.size() && takes_[at(children[chosen + 1])] >= count) ++chosen;
+                while (chosen > i && takes_[at(children[chosen - 1])] == takes_[at(children[chosen])])
+                    --chosen;
+            }
+            const std::int64_t part = std::min(count, takes_[at(children[chosen])]);
+            fill(children[chosen], part, plan);
+            count -= part;
+        }
+    }
+
+    const Problem& problem_;
+    std::vector<std::int64_t> takes_;
+    bool is_limited_ = false;
+};
+
+std::vector<Rule> rules_of(const Problem& problem) {
+    const Index largest = problem.leaves == 0 ? 0 : *std::ranges::max_element(problem.room);
+    const Index most = std::min(largest, Index{8});
+    std::vector<Rule> rules;
+    for (const Index limit : {std::numeric_limits<Index>::max(), Index{8}, Index{16}, Index{4}, Index{2}}) {
+        for (Index leaf_step = 1; leaf_step <= most; ++leaf_step) {
+            for (const Index step : {1, 2, 4, 8, 16}) {
+                if (step <= limit) rules.push_back({leaf_step, step, limit});
+            }
+        }
+    }
+    return rules;
+}
+
+}  // namespace
+
+std::vector<Plan> plans_of(const Problem& problem, std::size_t most) {
+    std::vector<Plan> plans;
+    std::set<Plan> known;
+    for (const Rule& rule : rules_of(problem)) {
+        Filler filler(problem, rule);
+        const bool is_new = rule.limit == std::numeric_limits<Index>::max() || filler.is_limited();
+        if (!is_new || !filler.has_room()) continue;
+        Plan plan = filler.plan();
+        if (known.insert(plan).second) plans.push_back(std::move(plan));
+        if (plans.size() >= most) break;
+    }
+    return plans;
+}
+
+}  // namespace topoplace::tree_mapping

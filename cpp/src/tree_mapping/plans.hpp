@@ -1,0 +1,17 @@
+// Plans: how many items each leaf takes, and in which sequence leaves are filled.
+#pragma once
+
+#include <vector>
+
+#include "tree_mapping/problem.hpp"
+
+namespace topoplace::tree_mapping {
+
+using Plan = std::vector<Index>;  // of each place in an order, its leaf
+
+// At most `most` different plans: in each, few domains from the top down, the largest first and at last the
+// smallest that suffices. In later ones, leaves and domains take multiples of some number of items, or at
+// most some number of them. Empty where there is not enough room.
+std::vector<Plan> plans_of(const Problem& problem, std::size_t most);
+
+}  // namespace topoplace::tree_mapping

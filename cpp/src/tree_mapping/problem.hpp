@@ -1,0 +1,70 @@
+// The tree and the items as the search uses them: ancestors by depth, neighbours by item.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "topoplace/tree_mapping.hpp"
+
+namespace topoplace::tree_mapping {
+
+using Index = std::int32_t;
+
+inline std::size_t at(Index index) { return static_cast<std::size_t>(index); }
+
+struct Neighbour {
+    Index item = 0;
+    Index phase = 0;
+    double half = 0.0;  // GB in one direction
+};
+
+struct Problem {
+    explicit Problem(const TreeMapParams& params);
+
+    Index depth = 0;  // of leaves
+    Index leaves = 0;
+    Index items = 0;
+    Index phases = 0;
+    Index classes = 0;
+    std::vector<Index> parent{};
+    std::vector<std::vector<Index>> children{};
+    std::vector<std::vector<Index>> above{};  // [depth][leaf] its domain there
+    std::vector<Index> room{};                // of each leaf
+    std::vector<Index> leaf_of_domain{};      // -1 where the domain is none
+    std::vector<Index> port_of{};             // of each domain: its uplink's number from 0, or -1
+    std::vector<double> per_gb{};             // seconds of one GB through each of these uplinks
+    std::vector<Index> own_class{};           // of each depth
+    std::vector<double> own_per_gb{};         // [class * leaves + leaf]
+    std::vector<std::int64_t> phase_ends{};
+    std::vector<Index> from{}, to{};
+    std::vector<double> half{};
+    std::vector<Index> first{};  // of each item in `neighbours`
+    std::vector<Neighbour> neighbours{};
+    std::vector<Index> confined{};  // depth of the domain that each item may not leave
+    std::vector<Index> start{};
+
+    Index ports() const { return static_cast<Index>(per_gb.size()); }
+    double own(Index port_class, Index leaf) const { return own_per_gb[at(port_class * leaves + leaf)]; }
+    std::span<const Neighbour> around(Index item) const {
+        return std::span(neighbours).subspan(at(first[at(item)]), at(first[at(item) + 1] - first[at(item)]));
+    }
+    // The depth of the lowest domain that has both leaves.
+    Index meeting(Index one, Index other) const {
+        Index found = depth;
+        while (above[at(found)][at(one)] != above[at(found)][at(other)]) --found;
+        return found;
+    }
+    bool may_go(Index item, Index from_leaf, Index to_leaf) const {
+        const auto& domains = above[at(confined[at(item)])];
+        return domains[at(from_leaf)] == domains[at(to_leaf)];
+    }
+
+  private:
+    void read_tree(const TreeParams& tree);
+    void read_depths();
+    void read_items(const ItemParams& given);
+    void list_neighbours();
+};
+
+}  // namespace topoplace::tree_mapping

@@ -1,0 +1,244 @@
+// Starts from every order of the items laid along every plan of filling the tree, and improves the best of
+// them by moves and swaps: first until no port takes longer than the bound of its phase, then for fewer
+// port-seconds at no more time. Worse steps are accepted less and less.
+#include <algorithm>
+#include <cmath>
+
+#include "topoplace/random.hpp"
+#include "tree_mapping/bound.hpp"
+#include "tree_mapping/loads.hpp"
+#include "tree_mapping/orders.hpp"
+#include "tree_mapping/plans.hpp"
+
+namespace topoplace::tree_mapping {
+namespace {
+
+constexpr double kEqual = 1 + 1e-9;
+constexpr std::size_t kMostOrders = 48;
+constexpr std::size_t kMostPlans = 64;
+constexpr std::size_t kImproved = 4;          // starts that are improved for port-seconds
+constexpr std::size_t kImprovedForTime = 2;   // the same for time
+constexpr std::uint64_t kFirstMoves = 64;     // for each item, before more are made
+constexpr std::uint64_t kStartsPerMove = 16;  // an edge of a start costs a part of a move
+constexpr double kHot = 1.5, kCold = 0.03;    // in mean steps of an edge, for port-seconds
+constexpr double kHotForTime = 3.0;           // the same for time
+constexpr double kExcess = 8.0, kTime = 200.0;
+
+struct Found {
+    double seconds = 0.0;
+    double port_seconds = 0.0;
+    double excess = 0.0;
+    std::vector<Index> leaf_of{};
+
+    bool is_better_than(const Found& other) const {
+        if (leaf_of.empty() || other.leaf_of.empty()) return other.leaf_of.empty();
+        if (seconds * kEqual < other.seconds) return true;
+        return seconds <= other.seconds * kEqual && port_seconds * kEqual < other.port_seconds;
+    }
+};
+
+class Search {
+  public:
+    Search(const TreeMapParams& params, const Problem& problem)
+        : problem_(problem), loads_(problem), random_(params.seed), meter_(params.stop), left_(params.moves) {
+        list_leaves();
+        bound_ = least_seconds(problem);
+        loads_.aim_at(aims());
+    }
+
+    TreeMapResult run() {
+        std::vector<Found> starts = first_mappings();
+        if (starts.empty()) return {.bound = bound_, .complete = !meter_.stopped()};
+        const auto better = [](const Found& one, const Found& other) { return one.is_better_than(other); };
+        best_ = *std::ranges::min_element(starts, better);
+        const std::uint64_t all = left_;
+        if (best_.seconds > bound_ * kEqual) {
+            std::ranges::stable_sort(starts, {}, &Found::excess);
+            const std::size_t tried = std::min(starts.size(), kImprovedForTime);
+            for (std::size_t i = 0; i < tried; ++i) improve(starts[i], all / 4 * 3 / tried, true);
+        }
+        starts.insert(starts.begin(), best_);
+        std::ranges::stable_sort(starts, better);
+        if (starts.size() > kImproved) starts.resize(kImproved);
+        if (!is_worth_more()) starts.clear();
+        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
+            improve(starts[i], left_ / (starts.size() - i), false);
+        }
+        return {.found = true,
+                .leaf_of = best_.leaf_of,
+                .seconds = best_.seconds,
+                .port_seconds = best_.port_seconds,
+                .bound = bound_,
+                .complete = !meter_.stopped(),
+                .moves = all - left_};
+    }
+
+  private:
+    void list_leaves() {
+        group_of_.assign(at(problem_.leaves), 0);
+        leaves_in_.resize(problem_.parent.size());
+        for (Index leaf = 0; leaf < problem_.leaves; ++leaf) {
+            const Index group = problem_.above[at(std::max(0, problem_.depth - 1))][at(leaf)];
+            group_of_[at(leaf)] = group;
+            if (problem_.room[at(leaf)] == 0) continue;
+            leaves_.push_back(leaf);
+            leaves_in_[at(group)].push_back(leaf);
+        }
+    }
+
+    // True unless a short search finds nothing better than a mapping that is as fast as can be.
+    bool is_worth_more() {
+        if (best_.seconds > bound_ * kEqual) return true;
+        const double before = best_.port_seconds;
+        improve(Found(best_), kFirstMoves * static_cast<std::uint64_t>(problem_.items), false);
+        return best_.port_seconds * kEqual < before;
+    }
+
+    bool is_done() const { return best_.seconds <= bound_ * kEqual && best_.port_seconds <= 0.0; }
+
+    Found measured(const std::vector<Index>& leaf_of) {
+        loads_.set(leaf_of);
+        return {loads_.seconds(), loads_.port_seconds(), loads_.excess(), leaf_of};
+    }
+
+    // Every order along every plan, while less than a fourth of the work is spent on them.
+    std::vector<Found> first_mappings() {
+        if (!problem_.start.empty()) return {measured(problem_.start)};
+        const std::vector<Order> orders = orders_of(problem_, kMostOrders);
+        std::uint64_t credit = left_ / 4 * kStartsPerMove;
+        std::vector<Found> found;
+        for (const Plan& plan : plans_of(problem_, kMostPlans)) {
+            for (const Order& order : orders) {
+                const std::uint64_t cost = problem_.from.size() + at(problem_.items);
+                if (!found.empty() && (credit < cost || meter_.visit())) break;
+                credit -= std::min(credit, cost);
+                std::vector<Index> leaf_of(at(problem_.items));
+                for (std::size_t i = 0; i < order.size(); ++i) leaf_of[at(order[i])] = plan[i];
+                found.push_back(measured(leaf_of));
+            }
+        }
+        return found;
+    }
+
+    // Seconds of an edge of middling GB through an uplink, in which steps are measured.
+    double step() const {
+        double half = 0.0, per_gb = 0.0;
+        for (const double one : problem_.half) half += one;
+        for (const double one : problem_.per_gb) per_gb = std::max(per_gb, one);
+        const double mean = half / static_cast<double>(std::max<std::size_t>(1, problem_.half.size()));
+        return mean * per_gb > 0.0 ? 2 * mean * per_gb : 1.0;
+    }
+
+    double energy(bool for_time) const {
+        if (for_time) return loads_.excess() * kExcess + loads_.port_seconds() / step_ * 0.1;
+        const double over = std::max(0.0, loads_.seconds() - best_.seconds * kEqual);
+        return loads_.port_seconds() / step_ + (best_.seconds > 0.0 ? over / best_.seconds : over) * kTime;
+    }
+
+    void improve(const Found& start, std::uint64_t moves, bool for_time) {
+        if (problem_.items == 0 || leaves_.empty()) return;
+        loads_.set(start.leaf_of);
+        step_ = step();
+        const double hot = for_time ? kHotForTime : kHot;
+        double now = energy(for_time);
+        moves = std::min(moves, left_);
+        for (std::uint64_t i = 0; i < moves; ++i) {
+            --left_;
+            if (meter_.visit()) return;
+            const double cooled = 1.0 - static_cast<double>(i) / static_cast<double>(moves);
+            try_step(now, kCold + (hot - kCold) * cooled * cooled, for_time);
+            if (is_done() || (for_time && best_.seconds <= bound_ * kEqual)) return;
+        }
+    }
+
+    std::vector<double> aims() const {
+        std::vector<double> aims = least_phase_seconds(problem_);
+        for (std::size_t i = 0; i < aims.size(); ++i) {
+            if (aims[i] <= 0.0) aims[i] = 1e-12;
+        }
+        return aims;
+    }
+
+    void try_step(double& now, double warmth, bool for_time) {
+        const Index item = random_.below(problem_.items);
+        const Index from = loads_.leaf_of()[at(item)], target = target_of(item);
+        if (target == from || !problem_.may_go(item, from, target)) return;
+        Index other = -1;
+        const auto& there = loads_.items_on(target);
+        if (!loads_.has_room(target) || (!there.empty() && random_.below(4) == 0)) {
+            other = there[at(random_.below(static_cast<Index>(there.size())))];
+            if (!problem_.may_go(other, target, from)) return;
+        }
+        step_to(item, other, target);
+        const double then = energy(for_time);
+        if (then > now + warmth * likely()) {
+            step_to(item, other, from);
+            return;
+        }
+        now = then;
+        const bool is_faster = loads_.seconds() * kEqual < best_.seconds;
+        const bool is_as_fast = loads_.seconds() <= best_.seconds * kEqual;
+        if (is_faster || (is_as_fast && loads_.port_seconds() * kEqual < best_.port_seconds)) {
+            best_ = {loads_.seconds(), loads_.port_seconds(), loads_.excess(), loads_.leaf_of()};
+            now = energy(for_time);
+        }
+    }
+
+    void step_to(Index item, Index other, Index leaf) {
+        if (other < 0) {
+            loads_.move(item, leaf);
+        } else {
+            loads_.swap(item, other);
+        }
+    }
+
+    // A random number of mean about .4, larger than 2 never: how much worse a step may be, in units of
+    // warmth.
+    double likely() {
+        const double share = static_cast<double>(random_.next() >> 11) * 0x1p-53;
+        return 2.0 * (1.0 - share) / (1.0 + share);
+    }
+
+    Index any_of(const std::vector<Index>& leaves) {
+        return leaves[at(random_.below(static_cast<Index>(leaves.size())))];
+    }
+
+    // Mostly where a neighbour is, or near it.
+    Index target_of(Index item) {
+        const auto around = problem_.around(item);
+        if (!around.empty() && random_.below(8) != 0) {
+            const Index near = around[at(random_.below(static_cast<Index>(around.size())))].item;
+            const Index leaf = loads_.leaf_of()[at(near)];
+            return random_.below(3) == 0 ? leaf : any_of(leaves_in_[at(group_of_[at(leaf)])]);
+        }
+        if (random_.below(2) == 0) return loads_.leaf_of()[at(random_.below(problem_.items))];
+        return any_of(leaves_);
+    }
+
+    const Problem& problem_;
+    Loads loads_;
+    Random random_;
+    WorkMeter meter_;
+    std::uint64_t left_;
+    double bound_ = 0.0;
+    double step_ = 1.0;
+    Found best_{};
+    std::vector<Index> leaves_{};  // with room
+    std::vector<Index> group_of_{};
+    std::vector<std::vector<Index>> leaves_in_{};
+};
+
+}  // namespace
+
+TreeMapResult map_to_tree(const TreeMapParams& params) {
+    const Problem problem(params);
+    TreeMapResult result = Search(params, problem).run();
+    if (result.found) {  // sums of floats drift in the search
+        const TreeTime exact = tree_time(params, result.leaf_of);
+        result.seconds = exact.seconds;
+        result.port_seconds = exact.port_seconds;
+    }
+    return result;
+}
+
+}  // namespace topoplace::tree_mapping

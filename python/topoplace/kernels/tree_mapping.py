@@ -1,0 +1,177 @@
+"""Map items that exchange data to the leaves of a tree of domains, such as groups of tasks to machines in racks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels.arguments import seconds as checked_seconds
+
+Ints = NDArray[np.int32]
+Reals = NDArray[np.float64]
+MOVES = 1 << 17
+"""Moves that a search tries if nothing else is asked: about a tenth of a second."""
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PortTree:
+    """A tree of domains and the speeds of its ports.
+
+    Domain 0 is the root, parents have smaller numbers, and all leaves have the same depth; leaves count from 0 in the
+    order of their domains.
+    """
+
+    parent: ArrayLike
+    """(d,) the parent of each domain, -1 for the root."""
+    room: ArrayLike
+    """(l,) the most items of each leaf."""
+    uplink: ArrayLike
+    """(d,) GB/s of each domain's uplink in one direction; 0 for no limit."""
+    own_class: ArrayLike
+    """(depth of leaves,) for each depth, the class of the own ports that items use if they meet there."""
+    own: ArrayLike
+    """(c, l) GB/s of an item's own port of each class on each leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """What items exchange in each phase."""
+
+    num_items: int
+    phase_ends: Sequence[int]
+    """The number of edges of each phase and those before it."""
+    start: ArrayLike
+    """(e,) one item of each edge."""
+    end: ArrayLike
+    """(e,) the other."""
+    gigabytes: ArrayLike
+    """(e,) GB of both directions together."""
+
+
+class TreeMapping(NamedTuple):
+    """The result of `map_to_tree`."""
+
+    leaf_of: Ints
+    """(n,) the leaf of each item."""
+    seconds: float
+    """The sum over the phases of the longest that a port takes."""
+    port_seconds: float
+    """GB / (GB/s), summed over all uplinks, in one direction."""
+    bound: float
+    """No mapping takes fewer seconds."""
+    complete: bool
+    """False if the timeout ended the search."""
+    moves: int
+    """Number of moves that were tried."""
+
+    @property
+    def optimal(self) -> bool:
+        """Return True if no mapping takes less time."""
+        return self.seconds <= self.bound * (1 + 1e-9)
+
+
+def map_to_tree(
+    tree: PortTree,
+    exchanges: Exchanges,
+    *,
+    start: ArrayLike = (),
+    confined: ArrayLike = (),
+    seed: int = 0,
+    moves: int = MOVES,
+    timeout: float | None = None,
+) -> TreeMapping | None:
+    """Put each item on a leaf, so that the ports take the least time, and then for few port-seconds.
+
+    In a phase all edges are used at once, half of the GB each way. What two items on different leaves exchange passes
+    the own port of both, and the uplinks of the domains that it leaves. Returns None if there is not enough room. The
+    answer is a heuristic's; `bound` tells how far from the best it may be. The same arguments give the same answer.
+
+    Args:
+        tree: The domains.
+        exchanges: The items.
+        start: (n,) a leaf for each item from which to search; by default many starts are tried.
+        confined: (n,) the depth of the domain of `start` that each item may not leave.
+        seed: Of random moves.
+        moves: Number of moves to try.
+        timeout: Limit in seconds; the best mapping so far is returned.
+
+    Raises:
+        SearchTimeoutError: If the timeout comes before the first mapping.
+        ValueError: For an argument that is out of range.
+    """
+    found = _core.map_to_tree(
+        _tree(tree),
+        _items(exchanges, start, confined),
+        _checks.integer(seed, "seed", ValueError, low=0, high=2**63 - 1),
+        _checks.integer(moves, "moves", ValueError, low=0, high=2**63 - 1),
+        checked_seconds(timeout),
+    )
+    if found[0]:
+        return TreeMapping(*found[1:])
+    if not found[5]:
+        raise SearchTimeoutError(f"no mapping found; timeout = {timeout} s", None)
+    return None
+
+
+def verify_tree_mapping(
+    tree: PortTree,
+    exchanges: Exchanges,
+    mapping: TreeMapping,
+    *,
+    start: ArrayLike = (),
+    confined: ArrayLike = (),
+) -> bool:
+    """Return True if the mapping keeps the rooms and the domains of `confined`, and takes the time that it says.
+
+    The check uses only the definition and shares no code with the search.
+    """
+    leaf_of = _integers(mapping.leaf_of, "leaf_of")
+    items = _items(exchanges, start, confined)
+    fault = _core.verify_tree_mapping(_tree(tree), items, leaf_of, mapping.seconds, mapping.port_seconds)
+    return fault is None
+
+
+def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
+    return (
+        _integers(tree.parent, "parent"),
+        _integers(tree.room, "room"),
+        _reals(tree.uplink, "uplink"),
+        _integers(tree.own_class, "own_class"),
+        _reals(tree.own, "own"),
+    )
+
+
+def _items(
+    given: Exchanges, start: ArrayLike, confined: ArrayLike
+) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints]:
+    ends = np.ascontiguousarray(given.phase_ends, np.int64)
+    return (
+        _checks.integer(given.num_items, "num_items", ValueError, low=0, high=_MOST),
+        ends.reshape(-1),
+        _integers(given.start, "start of exchanges"),
+        _integers(given.end, "end of exchanges"),
+        _reals(given.gigabytes, "gigabytes"),
+        _integers(start, "start"),
+        _integers(confined, "confined"),
+    )
+
+
+def _integers(values: ArrayLike, name: str) -> Ints:
+    numbers = np.asarray(values)
+    if numbers.dtype == np.int32:
+        return np.ascontiguousarray(numbers).reshape(-1)
+    numbers = _checks.numbers_of(values, name, ValueError).reshape(-1)
+    for i in np.flatnonzero(~((numbers >= -1) & (numbers <= _MOST) & (numbers == np.floor(numbers))))[:1]:
+        raise ValueError(f"{name}[{i}] = {numbers[i]:g} is not an integer in -1..{_MOST}")
+    return numbers.astype(np.int32)
+
+
+def _reals(values: ArrayLike, name: str) -> Reals:
+    return np.ascontiguousarray(_checks.numbers_of(values, name, ValueError), np.float64).reshape(-1)
