@@ -61,6 +61,7 @@ from topoplace.kernels.terminal_cuts import (
     verify_throughput,
 )
 from topoplace.kernels.tree_mapping import (
+    MOVES,
     Exchanges,
     PortTree,
     TreeMapping,
@@ -74,6 +75,7 @@ __all__ = [
     "INFINITE",
     "MAX_EXACT_VERTICES",
     "MAX_LEVEL",
+    "MOVES",
     "Bipartition",
     "ChannelRules",
     "Channels",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from topoplace.kernels.port_network import PhaseTime
 
 Ints = NDArray[np.int64]
-_RINGS: Final = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
+RING_KINDS: Final = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
 """The kinds in which each task sends to the next one only; in others, half of the GB of a pair goes each way. Inside a
 machine the library plans their rings, whatever the order of the ranks."""
 
@@ -69,7 +69,7 @@ class _Flows:
         """Add what each collective carries from one of its GPUs to the next ones; gpus: (c, n)."""
         here, there = batch.pairs
         gigabytes = np.repeat(carried, len(here))
-        one_way = batch.kind in _RINGS
+        one_way = batch.kind in RING_KINDS
         self.start.append(gpus[:, here].ravel())
         self.end.append(gpus[:, there].ravel())
         self.there.append(gigabytes if one_way else gigabytes / 2)
@@ -122,7 +122,7 @@ def _flows_of(batches: Sequence[Batch], placed: Ints, topology: Topology, planne
     flows = _Flows()
     for batch in batches:
         gpus = placed[batch.tasks]
-        if planned and batch.kind in _RINGS:
+        if planned and batch.kind in RING_KINDS:
             machines = topology.machine_of[gpus]
             inside = (machines == machines[:, :1]).all(axis=1)
             _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.policies.fragmentation.vector_rules import GpuPacking as GpuPacking
     from topoplace.policies.fragmentation.vector_rules import VectorBestFit as VectorBestFit
     from topoplace.policies.fragmentation.vector_rules import VectorWorstFit as VectorWorstFit
+    from topoplace.policies.least_time.policy import LeastTime as LeastTime
     from topoplace.policies.mapa.baseline import Baseline as Baseline
     from topoplace.policies.mapa.greedy import Greedy as Greedy
     from topoplace.policies.mapa.preserve import Preserve as Preserve
@@ -74,6 +75,7 @@ __all__ = [
     "Greedy",
     "InferenceEngine",
     "LeastStranded",
+    "LeastTime",
     "MachinePolicy",
     "MapaTopoAware",
     "NodeQueue",
@@ -112,6 +114,7 @@ _HOME = {
     "Greedy": "policies.mapa.greedy",
     "InferenceEngine": "policies.drmaestro.inference",
     "LeastStranded": "policies.fragmentation.fgd",
+    "LeastTime": "policies.least_time.policy",
     "MachinePolicy": "engine.machine_policy",
     "MapaTopoAware": "policies.mapa.topo_aware",
     "NodeQueue": "policies.tsubame.node_queue",
@@ -132,6 +135,7 @@ _HOME = {
 """The module of each class, below `topoplace`; it is loaded on first use."""
 
 _POLICIES = {
+    "least-time": "LeastTime",
     "baseline": "Baseline",
     "mapa-topo-aware": "MapaTopoAware",
     "mapa-greedy": "Greedy",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ _CLASS_OF: Final = {
 }
 _SAME: Final = 1 - 1e-9
 """Speeds whose ratio is between this and 1 are equal."""
+_LEAST_GB_PER_S: Final = 1e-9
+"""For ports that are not there, so that what would pass them takes for ever."""
 _MOST_NAMED: Final = 8
 _ABOVE: Final = {
     LinkKind.PCIE: "PCIe switch",
@@ -81,6 +84,8 @@ class Ports:
         self._tiles = _Tiles(topology, parts)
         fabric = _FabricPorts(topology, self._tiles)
         self._of_domains = fabric.ports
+        self._uplinks = fabric.uplinks
+        self._machine_of = topology.machine_of.astype(np.int64)
         levels = [*self._tiles.levels, *fabric.levels]
         levels.sort(key=lambda level: level.segment)
         self.gb_per_s = np.array([*self._tiles.gb_per_s, *fabric.gb_per_s])
@@ -100,6 +105,33 @@ class Ports:
             ends,
             slower,
         )
+
+    def has_uplinks(self, level: str) -> bool:
+        """Return True if the domains of a level have uplinks; "machine" is one."""
+        return level in self._uplinks
+
+    def uplink_speeds(self, level: str) -> Reals:
+        """Return (m,) GB/s of the uplinks of each machine's domain, those of all its rails together; 0 for none."""
+        ports = self._uplinks[level]
+        pairs = np.unique(np.stack([self._machine_of, ports], 1)[ports >= 0], axis=0)
+        return np.bincount(pairs[:, 0], self.gb_per_s[pairs[:, 1]], minlength=self._machine_of[-1] + 1)
+
+    @cached_property
+    def adapter_speeds(self) -> Reals:
+        """Return (m,) GB/s that a GPU of each machine has of its adapter, on average; it may share the adapter."""
+        return self._mean_speeds(self._tiles.entries[_ADAPTERS])
+
+    @cached_property
+    def nvlink_speeds(self) -> Reals:
+        """Return (m,) GB/s of the NVLinks into switches of a GPU of each machine, on average."""
+        return self._mean_speeds(self._tiles.entries[_SWITCHES])
+
+    def _mean_speeds(self, ports: Ints) -> Reals:
+        pairs = np.unique(np.stack([self._machine_of, ports], 1)[ports >= 0], axis=0)
+        num_machines = int(self._machine_of[-1]) + 1
+        totals = np.bincount(pairs[:, 0], self.gb_per_s[pairs[:, 1]], minlength=num_machines)
+        speeds = totals / np.bincount(self._machine_of, minlength=num_machines)
+        return np.where(speeds > 0, speeds, _LEAST_GB_PER_S)
 
     def port(self, number: int) -> Port:
         """Return what a port, given by number, belongs to."""
@@ -335,6 +367,8 @@ class _FabricPorts:
         self.gb_per_s: list[float] = []
         self.ports: list[Port] = []
         self.levels: list[_Level] = []
+        self.uplinks: dict[str, Ints] = {}
+        """(n,) the port of each GPU's domain, by level."""
         if topology.tiling is not None:
             self._nothing = np.full(topology.num_gpus, _NONE, np.int32)
             for level in _switched_levels(topology):
@@ -353,12 +387,13 @@ class _FabricPorts:
         if above is not None and above.kind is LinkKind.NETWORK and above.oversubscription > 1:
             names = [f"uplink of machine {name}" for name in self._topology.machine_names]
             uplink = self._uplinks(self._topology.machine_of, names, above)
+            self.uplinks["machine"] = uplink
             self.levels.append(_Level(_ADAPTERS, self._nothing, uplink))
 
     def _add_level(self, level: Level, above: Level | None) -> None:
         domain, names = self._domains(level)
         meets = level.kind is LinkKind.NETWORK and _speed_of(self._topology, level) > 0
-        uplink = self._uplinks(domain, names, above)
+        uplink = self.uplinks[level.name] = self._uplinks(domain, names, above)
         self.levels.append(_Level(_ADAPTERS, domain if meets else self._nothing, uplink))
 
     def _domains(self, level: Level) -> tuple[Ints, list[str]]:

@@ -1,0 +1,5 @@
+"""The policy of topoplace itself: the least communication time, and of equal placements the least cost to others.
+
+To change: what counts among the GPUs of a machine and in which order, `machine_sets.py`; which machines a gang gets,
+`gangs.py`.
+"""

@@ -1,0 +1,323 @@
+"""The machines of a gang: its tasks, or groups of them, are mapped to the tree of the domains of the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import kernels
+from topoplace.engine.gangs.division import Part, divided, part_jobs
+from topoplace.engine.gangs.domain_tree import Together, required_of
+from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
+from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.request import exact_request_key
+from topoplace.jobs.groups import MACHINE, SOCKET, Group
+from topoplace.policies.least_time import machine_sets
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.ports import Ports
+
+if TYPE_CHECKING:
+    from topoplace.engine.gangs.offers import Offers
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.policies.least_time.policy import LeastTime
+
+Ints = NDArray[np.int64]
+_WORK: Final = 400_000
+"""Moves times edges of an item, for up to 128 items: less than a tenth of a second."""
+_MOST_WORK: Final = 2_000_000
+_MOVES_OF_AN_ITEM: Final = 2_000
+_MUCH_ROOM: Final = 8
+"""More machines than have room for so many times the job are not looked at."""
+
+
+class Mapped(NamedTuple):
+    """Where the tasks of a gang go."""
+
+    gpus: list[int]
+    """The GPU of each task."""
+    bound: float
+    """No placement takes fewer seconds."""
+
+
+def mapped(policy: LeastTime, request: JobRequest, view: ClusterView, offers: Offers) -> Mapped | None:
+    """Return the GPU of each task of a gang; None if there is not room, or if its machines are not free to choose.
+
+    That is so if they are to be spread, few, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets.
+    """
+    job = request.job
+    is_bound = job.spread or job.max_machines or job.same_gpus or request.needs_sockets
+    if is_bound or not offers.is_simple or not len(offers):
+        return None
+    units = _units(job, int(offers.sizes.max()), offers)
+    parts = _divided(job, units, request, view, offers)
+    if parts is None and _needs_division(job):
+        return None
+    tree = _Tree(request, offers if parts else _promising(request, offers, view), view, units.shape[1])
+    found = _on_tree(policy, job, tree, units, parts)
+    if found is None:
+        return None
+    placed = tree.parts(units, found.leaf_of)
+    return Mapped(_gpus_of(policy, job, placed, view), found.bound)
+
+
+def _on_tree(
+    policy: LeastTime, job: JobGraph, tree: _Tree, units: Ints, parts: Sequence[Part] | None
+) -> kernels.TreeMapping | None:
+    start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
+    if parts and (start < 0).any():
+        return None
+    confined = tree.confined(job, units, start) if parts else ()
+    room = np.bincount(start, minlength=len(tree.room)) if parts and job.balanced else tree.room
+    exchanges = _exchanges(job, units)
+    return kernels.map_to_tree(
+        tree.ports(room),
+        exchanges,
+        start=start,
+        confined=confined,
+        moves=_moves(exchanges),
+        timeout=policy.timeout,
+    )
+
+
+def _moves(exchanges: kernels.Exchanges) -> int:
+    n = exchanges.num_items
+    degree = max(1.0, 2 * len(np.asarray(exchanges.start)) / n)
+    work = min(_WORK * max(1.0, n / 128), _MOST_WORK)
+    return int(min(work / degree, _MOVES_OF_AN_ITEM * n))
+
+
+# ---- items -----------------------------------------------------------------------------------------------------
+
+
+def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
+    """Return (u, t) the tasks of each item that is mapped as a whole: a group of one machine, or else single tasks.
+
+    These are the groups that one machine must have, or of the dimension in which a task exchanges the most, if they
+    are equally large and the machines have room for all of them.
+    """
+    single = np.arange(job.num_tasks)[:, None]
+    if job.anti_affinity:
+        return single
+    required = [one.tasks for one in required_of(job) if one.level == MACHINE]
+    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)]
+    others = [one.tasks for one in required_of(job) if one.level != MACHINE]
+    for groups in candidates:
+        size = len(groups[0]) if groups else 0
+        if not 1 < size <= most or any(len(group) != size for group in groups):
+            continue
+        tasks = np.array(groups)
+        has_room = int((offers.sizes // size).sum()) * size >= job.num_tasks
+        if tasks.size == job.num_tasks == len(np.unique(tasks)) and has_room and _are_whole(tasks, others):
+            return tasks
+    return single
+
+
+def _heaviest_first(job: JobGraph) -> list[str]:
+    """Return the dimensions that the job states, that in which pairs exchange the most first."""
+    if not job.stated_collectives:
+        return []
+    amounts = {
+        name: max((float(batch.carried.max()) for batch in batches), default=0.0)
+        for name, batches in job.traffic.items()
+    }
+    return sorted(amounts, key=lambda name: -amounts[name])
+
+
+def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
+    """Return True if each group has all tasks or none of every unit."""
+    unit_of = np.empty(units.size, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
+
+
+def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
+    """Return what the items exchange in each dimension; what tasks of one item exchange does not count."""
+    unit_of = np.empty(job.num_tasks, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    ends: list[int] = [0]
+    pairs: list[Ints] = []
+    amounts: list[NDArray[np.float64]] = []
+    for batches in job.traffic.values():
+        keys: list[Ints] = [np.empty(0, np.int64)]
+        carried: list[NDArray[np.float64]] = [np.empty(0)]
+        for batch in batches:
+            here, there = (unit_of[batch.tasks[:, places]] for places in batch.pairs)
+            apart = here != there
+            keys.append((np.minimum(here, there) * len(units) + np.maximum(here, there))[apart])
+            carried.append(np.broadcast_to(batch.carried[:, None], here.shape)[apart])
+        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+        pairs.append(distinct)
+        amounts.append(np.bincount(place, np.concatenate(carried), minlength=len(distinct)))
+        ends.append(ends[-1] + len(distinct))
+    start, end = np.divmod(np.concatenate(pairs or [np.empty(0, np.int64)]), len(units))
+    return kernels.Exchanges(len(units), ends[1:], start, end, np.concatenate(amounts or [np.empty(0)]))
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------
+
+
+def _needs_division(job: JobGraph) -> bool:
+    levels = [group.within for group in job.groups if group.within != MACHINE]
+    wishes = [group.prefer for group in job.groups]
+    return bool(job.within or job.prefer or job.balanced or any(levels) or any(wishes))
+
+
+def _divided(
+    job: JobGraph, units: Ints, request: JobRequest, view: ClusterView, offers: Offers
+) -> list[Part] | None:
+    """Return a division with all required groups together, and the units whole if that is possible."""
+    if not _needs_division(job):
+        return None
+    if units.shape[1] > 1 and not any(group.within == MACHINE for group in job.groups):
+        found = divided(view.request(_with_whole_units(job, units)), offers, view)
+        if found is not None:
+            return found
+    return divided(request, offers, view)
+
+
+def _with_whole_units(job: JobGraph, units: Ints) -> JobGraph:
+    whole = tuple([Group(tuple(unit), within=MACHINE) for unit in units.tolist()])
+    return job.with_(groups=(*job.groups, *whole))
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------
+
+
+def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers:
+    """Return the offers of the outermost domains that have much more room than the job needs, if there are more.
+
+    The smallest that has room for all of it comes first, else the largest.
+    """
+    levels = _chain(request, view)[1:]
+    if not levels or int(offers.sizes.sum()) <= _MUCH_ROOM * request.size:
+        return offers
+    _, domain = np.unique(levels[-1].codes[offers.machines], return_inverse=True)
+    rooms = np.bincount(domain, offers.sizes)
+    order = np.lexsort((np.where(rooms >= request.size, rooms, -rooms), rooms < request.size))
+    enough = int(np.searchsorted(np.cumsum(rooms[order]), _MUCH_ROOM * request.size)) + 1
+    return offers.at(np.flatnonzero(np.isin(domain, order[:enough])))
+
+
+def _chain(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
+    """Return the levels as a tree, from the machines up."""
+    chains = view.cluster.topology.derived(LevelChains)
+    found = chains.of(named_levels(request.job))
+    assert found is not None  # `engine.requirements` has refused levels that do not nest
+    return found
+
+
+class _Tree:
+    """The domains of the offered machines as `kernels.map_to_tree` takes them."""
+
+    def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
+        levels = _chain(request, view)
+        machines = offers.machines
+        order = np.lexsort([level.codes[machines] for level in levels])
+        self._offers, self._topology, self._unit = offers.at(order), view.cluster.topology, unit
+        self._levels = levels[::-1]
+        self._machines = machines[order]
+        self._leaf_of_machine = {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
+        sizes = np.minimum(self._offers.sizes, 1) if request.anti_affine else self._offers.sizes
+        self.room = sizes // unit
+        """(l,) the most units of each machine."""
+
+    def ports(self, room: Ints) -> kernels.PortTree:
+        """Return the tree and its speeds."""
+        parent: list[Ints] = [np.array([-1])]
+        uplink: list[NDArray[np.float64]] = [np.zeros(1)]
+        above, first = np.zeros(len(self._machines), np.int64), 0
+        for level in self._levels:
+            codes = level.codes[self._machines]
+            _, firsts, domain = np.unique(
+                np.stack([above, codes]), axis=1, return_index=True, return_inverse=True
+            )
+            first += len(parent[-1])
+            parent.append(above[firsts])
+            uplink.append(self._uplinks(level.name, self._machines[firsts]))
+            above = first + domain.reshape(-1)
+        own_class, own = self._own()
+        return kernels.PortTree(np.concatenate(parent), room, np.concatenate(uplink), own_class, own)
+
+    def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
+        """Return GB/s of the uplink of the domain of each machine; 0 where none is known."""
+        ports = self._topology.derived(Ports)
+        return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
+
+    def _own(self) -> tuple[list[int], NDArray[np.float64]]:
+        """Return the class of ports at each depth, and (classes, leaves) the GB/s of a unit."""
+        ports = self._topology.derived(Ports)
+        switched = {level.name for level in self._topology.levels if level.kind is LinkKind.NVSWITCH}
+        classes = [0, *(int(level.name in switched) for level in self._levels[:-1])]
+        speeds = [ports.adapter_speeds, ports.nvlink_speeds][: max(classes) + 1]
+        return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
+
+    def leaves_of(self, units: Ints, parts: Sequence[Part]) -> Ints:
+        """Return (u,) the leaf of each unit in a division; -1 where a unit is not whole."""
+        leaf = np.full(units.size, -1)
+        for part in parts:
+            leaf[part.tasks] = self._leaf_of_machine[part.machine]
+        rows = leaf[units]
+        return np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], -1)
+
+    def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
+        """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
+        unit_of = np.empty(units.size, np.int64)
+        unit_of[units] = np.arange(len(units))[:, None]
+        wishes = [Together(group.tasks, group.prefer) for group in job.groups if group.prefer]
+        if job.prefer:
+            wishes.append(Together(tuple(range(job.num_tasks)), job.prefer))
+        depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
+        codes = {level.name: level.codes[self._machines] for level in self._levels}
+        found = np.zeros(len(units), np.int64)
+        for one in chain(required_of(job), wishes):
+            if one.level == SOCKET or (one.level == MACHINE and len(one.tasks) == units.shape[1]):
+                continue
+            inside = unit_of[list(one.tasks)]
+            if len(np.unique(codes[one.level][start[inside]])) == 1:
+                found[inside] = np.maximum(found[inside], depth_of[one.level])
+        return found
+
+    def parts(self, units: Ints, leaf_of: NDArray[np.int32]) -> list[Part]:
+        """Return the tasks of each machine that has some."""
+        found: list[Part] = []
+        order = np.argsort(leaf_of, kind="stable")
+        leaves, firsts = np.unique(leaf_of[order], return_index=True)
+        for leaf, inside in zip(leaves.tolist(), np.split(order, firsts[1:]), strict=True):
+            offer = self._offers[leaf]
+            found.append(
+                Part(offer.machine, offer.gpus_for(offer.max_tasks), np.sort(units[inside].ravel()).tolist())
+            )
+        return found
+
+
+# ---- GPUs ------------------------------------------------------------------------------------------------------
+
+
+def _gpus_of(policy: LeastTime, job: JobGraph, parts: Sequence[Part], view: ClusterView) -> list[int]:
+    """Return the GPU of each task, on each machine by the rule for one machine."""
+    gpus = [-1] * job.num_tasks
+    for part, own in zip(parts, part_jobs(job, parts), strict=True):
+        numbers = view.classes.gpus_of[part.machine]
+        for task, local in zip(part.tasks, _local_gpus(policy, part, own, view), strict=True):
+            gpus[task] = numbers[local]
+    return gpus
+
+
+def _local_gpus(policy: LeastTime, part: Part, job: JobGraph, view: ClusterView) -> Sequence[int]:
+    machine_class = view.classes.of(part.machine)
+
+    def find() -> tuple[int, ...]:
+        _, state = view.conditions(Sight(jobs=False, shares=job.takes_parts)).of_machine(part.machine)
+        options = machine_sets.ranked(view.request(job), machine_class, state, part.usable, policy.slack)
+        best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
+        return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
+
+    key = (policy, "part", machine_class, part.usable, exact_request_key(job))
+    return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id

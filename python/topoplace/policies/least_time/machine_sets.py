@@ -1,0 +1,196 @@
+"""The sets of one machine's GPUs for a job, the best first: by time, nearness, and what they cost other jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.collective.machine_graph import MAX_GPUS
+from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
+from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_options import Option
+from topoplace.objectives.communication import RING_KINDS, task_flows
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.ports import Ports
+
+if TYPE_CHECKING:
+    from topoplace.engine.machines.machine_class import MachineClass, Mask
+    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.request import JobRequest
+    from topoplace.topology.topology import Topology
+
+Reals = NDArray[np.float64]
+Ints = NDArray[np.int32]
+_MOST_SETS: Final = 13_000
+"""Most sets that are all compared: those of 8 of 16 GPUs."""
+_MOST_OPTIONS: Final = 16
+_WHOLE: Final = 1000
+"""Thousandths of a whole GPU."""
+_FARTHEST: Final = len(PATH_KINDS) + 1
+_NEARNESS: Final = {
+    **{kind: rank for rank, kind in enumerate(PATH_KINDS, 1)},
+    LinkKind.UNKNOWN: len(PATH_KINDS),
+    LinkKind.NETWORK: _FARTHEST,
+    LinkKind.NONE: _FARTHEST,
+    LinkKind.SELF: 0,
+}
+"""How far the GPUs of a pair are by the kind of their link; 0 for NVLinks and links like them."""
+
+
+def _nearness(link: Link) -> int:
+    return _NEARNESS.get(link.kind, 0)
+
+
+class _Machine:
+    """What is known of a machine before any job asks."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.ports = topology.derived(Ports)
+        self.far = topology.link_matrix(_nearness, np.int64)
+        self.same_socket = topology.socket_of[:, None] == topology.socket_of
+        self.is_rated = 1 < topology.num_gpus <= MAX_GPUS
+
+    @cached_property
+    def domains(self) -> list[NDArray[np.bool_]]:
+        """(n,) the GPUs of each part that can be left whole: those that are nearer to each other than to others."""
+        parts = {tuple(np.flatnonzero(row <= rank)) for rank in range(_FARTHEST) for row in self.far}
+        parts |= {tuple(np.flatnonzero(row)) for row in self.same_socket}
+        n = self.topology.num_gpus
+        return [np.isin(np.arange(n), part) for part in sorted(parts) if 1 < len(part) < n]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is known of an option."""
+
+    seconds: float
+    """The communication time of the job."""
+
+
+def ranked(
+    request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask, slack: float
+) -> Iterator[Option]:
+    """Yield the best ways to place a job on one machine, in no order.
+
+    Args:
+        free: The GPUs that the job may use.
+        slack: The share by which times may differ and count as equal.
+    """
+    machine = machine_class.alone.derived(_Machine)
+    sets = _sets(machine, request, machine_class, free)
+    if not len(sets):
+        return
+    gpus, seconds = _times(machine, request, sets)
+    keys = _keys(machine, request, state, gpus, _grades(seconds, slack))
+    best = np.lexsort((*gpus.T[::-1], *keys[::-1]))[:_MOST_OPTIONS]
+    lost = _lost(machine, state, gpus[best], [key[best] for key in keys])
+    for place, one in enumerate(best.tolist()):
+        order = (*(float(key[one]) for key in keys), float(lost[place]))
+        yield Option(order, tuple(gpus[one].tolist()), -float(seconds[one]), Chosen(float(seconds[one])))
+
+
+# ---- which sets ------------------------------------------------------------------------------------------------
+
+
+def _sets(machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask) -> Ints:
+    """Return (s, k) the sets to compare, each with its GPUs ascending."""
+    if machine_class.partitions:
+        rows = [list(members(part)) for part in request.regions(machine_class, free)]
+        return np.array(rows, np.int32).reshape(len(rows), request.size)
+    numbers = list(members(free))
+    if math.comb(len(numbers), request.size) <= _MOST_SETS and machine.topology.num_gpus <= MAX_GPUS:
+        return _members(masks_of(numbers, request.size), request.size)
+    return _near_sets(machine, np.array(numbers), request.size)
+
+
+def _members(masks: Masks, size: int) -> Ints:
+    """Return (s, size) the GPUs of each set, ascending."""
+    if not len(masks):
+        return np.empty((0, size), np.int32)
+    bits = masks[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+    return np.nonzero(bits)[1].reshape(len(masks), size).astype(np.int32)
+
+
+def _near_sets(machine: _Machine, free: NDArray[np.int64], size: int) -> Ints:
+    """Return the sets of the GPUs nearest to each free one, and those that follow each other in the near order."""
+    in_order = free[np.argsort(machine.ports.near_order[free], kind="stable")]
+    windows = np.lib.stride_tricks.sliding_window_view(in_order, size)
+    far = machine.far[np.ix_(in_order, in_order)]
+    nearest = in_order[np.argsort(far, axis=1, kind="stable")[:, :size]]
+    return np.unique(np.sort(np.concatenate([windows, nearest]), axis=1), axis=0).astype(np.int32)
+
+
+# ---- what counts -----------------------------------------------------------------------------------------------
+
+
+def _times(machine: _Machine, request: JobRequest, sets: Ints) -> tuple[Ints, Reals]:
+    """Return (s, k) the GPU of each task, and (s,) the communication time of each set."""
+    job = request.job
+    if not job.edges:
+        return sets, np.zeros(len(sets))
+    batches = [batch for batches in job.traffic.values() for batch in batches]
+    one_ring = all(batch.kind in RING_KINDS and batch.tasks.shape[1] == request.size for batch in batches)
+    if one_ring and machine.is_rated:
+        carried = math.fsum(float(batch.carried.max()) for batch in batches)
+        rates = rated_sets(machine.topology, DEFAULT_RATES).gb_per_s(_masks(sets))
+        with np.errstate(divide="ignore"):
+            seconds = carried / rates
+        if np.isfinite(seconds).any():
+            return sets, seconds
+    found = machine.ports.network.best_orders(request.table(task_flows, lambda: task_flows(job)), sets)
+    return found.vertices, found.seconds
+
+
+def _masks(sets: Ints) -> Masks:
+    return np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
+
+
+def _grades(seconds: Reals, slack: float) -> Reals:
+    """Return a number for each time, smaller for shorter ones; equal for times that count as equal."""
+    with np.errstate(divide="ignore"):
+        return np.where(seconds > 0, np.round(np.log(seconds) / math.log1p(slack)), -1e9)
+
+
+def _keys(
+    machine: _Machine, request: JobRequest, state: MachineState, gpus: Ints, grades: Reals
+) -> list[NDArray[np.floating]]:
+    """Return what counts besides the GPU list, most important first, smaller is better: (s,) each."""
+    far = machine.far[gpus[:, :, None], gpus[:, None, :]]
+    apart = ~machine.same_socket[gpus[:, :, None], gpus[:, None, :]]
+    nothing = np.zeros(len(gpus))
+    near = [far.max(axis=(1, 2)), far.sum(axis=(1, 2)), apart.sum(axis=(1, 2))]
+    shares = [nothing, nothing]
+    if request.takes_parts:
+        left = np.array(state.left)[gpus]
+        shares = [(left == _WHOLE).sum(axis=1), left.sum(axis=1)]
+    num_free, n = state.free.bit_count(), machine.topology.num_gpus
+    opened = nothing + float(num_free == n and gpus.shape[1] < n)
+    parts = nothing.copy()
+    chosen = np.zeros((len(gpus), n), bool)
+    np.put_along_axis(chosen, gpus.astype(np.int64), values=True, axis=1)
+    free = np.isin(np.arange(n), list(members(state.free)))
+    for domain in machine.domains:
+        if free[domain].all():
+            taken = chosen[:, domain].sum(axis=1)
+            parts += (taken > 0) & (taken < domain.sum())
+    communicates = bool(request.job.edges)
+    found = [grades, *(near if communicates else ()), *shares, opened, nothing + num_free, parts]
+    return [*found, *(() if communicates else near)]
+
+
+def _lost(machine: _Machine, state: MachineState, gpus: Ints, keys: list[NDArray[np.floating]]) -> Reals:
+    """Return what rings of the free GPUs lose by each set, GB/s, among the sets that tie with the first; else 0."""
+    lost = np.zeros(len(gpus))
+    tied = np.logical_and.reduce([key == key[0] for key in keys])
+    if machine.is_rated and tied.sum() > 1:
+        sets = rated_sets(machine.topology, DEFAULT_RATES)
+        lost[tied] = sets.lost(state.free, _masks(gpus[tied]))
+    return lost

@@ -1,0 +1,83 @@
+"""The default policy: the least communication time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace.engine.gangs.splits import nearest
+from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.objectives.communication import measured
+from topoplace.policies.least_time import machine_sets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.splits import MachineSplit
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_class import MachineClass, Mask
+    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.machines.machine_options import Option
+    from topoplace.engine.request import JobRequest
+
+
+class LeastTime(MachinePolicy):
+    """The least communication time (`communication_time`), by ports, rings and all levels of the fabric.
+
+    Placements whose times differ by no more than `slack` count as equal. Of these, the policy takes, in this order, the
+    one with the nearest links, on the machine with the fewest free GPUs, that breaks the fewest whole parts of a
+    machine, leaves its free GPUs the most ring bandwidth, and has the smallest GPU list. A gang on several machines is
+    mapped to the tree of their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least
+    of the uplinks.
+
+    Args:
+        slack: The share by which times may differ and count as equal.
+        timeout: Limit in seconds on the search for the machines of a gang; None for none but its number of moves.
+    """
+
+    name = "least-time"
+    sees_jobs = False
+
+    def __init__(self, slack: float = 0.01, *, timeout: float | None = None) -> None:
+        self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
+        self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
+
+    def options(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterable[Option]:
+        """Return the best sets of GPUs of a machine."""
+        return machine_sets.ranked(request, machine_class, state, free, self.slack)
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        """Return splits over the fewest machines, the nearest first, for gangs that are not mapped to the tree."""
+        return nearest(
+            offers, request.size, view.cluster.topology.fabric, anti_affine=request.job.anti_affinity
+        )
+
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
+        """Return the time of an assignment; None if tasks that communicate have no path."""
+        found = measured(request.job, np.array(gpus, np.int64), view.cluster.topology)
+        if found.seconds == np.inf:
+            return None
+        return Evaluation(-found.seconds, machine_sets.Chosen(found.seconds))
+
+    def scores(self, details: Any) -> Mapping[str, float]:
+        """Return the communication time."""
+        return {"communication_time": details.seconds}
+
+    def _evaluated(
+        self, request: JobRequest, view: ClusterView, most_memory_gb: float
+    ) -> Iterator[tuple[Sequence[int], Evaluation]]:
+        from topoplace.policies.least_time import gangs
+
+        offers = self._offers(request, view, most_memory_gb)
+        gang = gangs.mapped(self, request, view, offers)
+        if gang is not None and (found := self.evaluate(request, gang.gpus, view)):
+            yield gang.gpus, found
+            return
+        yield from super()._evaluated(request, view, most_memory_gb)
