@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 _WORK: Final = 400_000
 """Moves times edges of an item, for up to 128 items: less than a tenth of a second."""
 _MOST_WORK: Final = 2_000_000
-_MOVES_OF_AN_ITEM: Final = 2_000
+_MOVES_OF_AN_ITEM: Final = 4_000
 _MUCH_ROOM: Final = 8
 """More machines than have room for so many times the job are not looked at."""
 
