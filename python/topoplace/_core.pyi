@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -77,6 +77,17 @@ class BipartitionAnswer:
     def status(self) -> str:
         """
         optimal, feasible, infeasible or not_found.
+        """
+class PortNetwork:
+    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, gb_per_s: numpy.typing.NDArray[numpy.float64], entry: numpy.typing.NDArray[numpy.int32], segment_of: numpy.typing.NDArray[numpy.int32], domain: numpy.typing.NDArray[numpy.int32], uplink: numpy.typing.NDArray[numpy.int32], links: numpy.typing.NDArray[numpy.int32], is_slower: numpy.typing.NDArray[numpy.uint8]) -> None:
+        ...
+    def best_orders(self, phase_ends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], start: numpy.typing.NDArray[numpy.int32], end: numpy.typing.NDArray[numpy.int32], there: numpy.typing.NDArray[numpy.float64], back: numpy.typing.NDArray[numpy.float64], sets: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+        ...
+    def phase_times(self, phase_ends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], start: numpy.typing.NDArray[numpy.int32], end: numpy.typing.NDArray[numpy.int32], there: numpy.typing.NDArray[numpy.float64], back: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, int, float]]:
+        ...
+    def route(self, start: typing.SupportsInt | typing.SupportsIndex, end: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+        """
+        Hops, or [-1] without a path.
         """
 class TargetDistance:
     """
@@ -488,6 +499,8 @@ def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float6
     ...
 def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...
+def map_to_tree(tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], seed: typing.SupportsInt | typing.SupportsIndex, moves: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[bool, numpy.typing.NDArray[numpy.int32], float, float, float, bool, int]:
+    ...
 def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], algorithm: str, structure: bool, start_flow: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, start_potential: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
     ...
 def pack_groups(parent: numpy.typing.NDArray[numpy.int32], room: numpy.typing.NDArray[numpy.int32], group_parent: numpy.typing.NDArray[numpy.int32], group_depth: numpy.typing.NDArray[numpy.int32], own_tasks: numpy.typing.NDArray[numpy.int32], balanced: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[bool, numpy.typing.NDArray[numpy.int32], bool, int]:
@@ -555,6 +568,10 @@ def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collec
 def verify_throughput(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, terminals: typing.SupportsInt | typing.SupportsIndex, capacity: typing.SupportsInt | typing.SupportsIndex, side: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str | None:
     """
     The first fault, or None.
+    """
+def verify_tree_mapping(tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], leaf_of: numpy.typing.NDArray[numpy.int32], seconds: typing.SupportsFloat | typing.SupportsIndex, port_seconds: typing.SupportsFloat | typing.SupportsIndex) -> str | None:
+    """
+    None where the mapping is right, else the reason why it is not.
     """
 def verify_trees(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, trees: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], typing.SupportsInt | typing.SupportsIndex]]]]]], per_root: typing.SupportsInt | typing.SupportsIndex, rate_numerator: typing.SupportsInt | typing.SupportsIndex, rate_denominator: typing.SupportsInt | typing.SupportsIndex) -> str | None:
     """

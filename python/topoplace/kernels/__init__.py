@@ -21,6 +21,9 @@ To change:
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from topoplace.kernels.distribution import Distribution, distribute, verify_distribution
 from topoplace.kernels.flow_network import FlowNetwork
 from topoplace.kernels.graph import Graph
@@ -38,7 +41,6 @@ from topoplace.kernels.matching import (
 )
 from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
 from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
-from topoplace.kernels.port_network import Flows, Orders, PhaseTime, PortNetwork
 from topoplace.kernels.ring_packing import (
     MAX_LEVEL,
     ChannelRules,
@@ -60,22 +62,24 @@ from topoplace.kernels.terminal_cuts import (
     verify_least_flow,
     verify_throughput,
 )
-from topoplace.kernels.tree_mapping import (
-    MOVES,
-    Exchanges,
-    PortTree,
-    TreeMapping,
-    map_to_tree,
-    verify_tree_mapping,
-)
 from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, verify_trees
 from topoplace.kernels.work_budget import WorkBudget
+
+if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interpreter
+    from topoplace.kernels.port_network import Flows as Flows
+    from topoplace.kernels.port_network import Orders as Orders
+    from topoplace.kernels.port_network import PhaseTime as PhaseTime
+    from topoplace.kernels.port_network import PortNetwork as PortNetwork
+    from topoplace.kernels.tree_mapping import Exchanges as Exchanges
+    from topoplace.kernels.tree_mapping import PortTree as PortTree
+    from topoplace.kernels.tree_mapping import TreeMapping as TreeMapping
+    from topoplace.kernels.tree_mapping import map_to_tree as map_to_tree
+    from topoplace.kernels.tree_mapping import verify_tree_mapping as verify_tree_mapping
 
 __all__ = [
     "INFINITE",
     "MAX_EXACT_VERTICES",
     "MAX_LEVEL",
-    "MOVES",
     "Bipartition",
     "ChannelRules",
     "Channels",
@@ -133,3 +137,18 @@ __all__ = [
     "verify_tree_mapping",
     "verify_trees",
 ]
+
+_LATER = {
+    **dict.fromkeys(("Flows", "Orders", "PhaseTime", "PortNetwork"), "port_network"),
+    **dict.fromkeys(
+        ("Exchanges", "PortTree", "TreeMapping", "map_to_tree", "verify_tree_mapping"), "tree_mapping"
+    ),
+}
+"""The module of each name that is loaded when it is first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    return value

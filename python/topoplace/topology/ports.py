@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -114,7 +114,7 @@ class Ports:
         """Return (m,) GB/s of the uplinks of each machine's domain, those of all its rails together; 0 for none."""
         ports = self._uplinks[level]
         pairs = np.unique(np.stack([self._machine_of, ports], 1)[ports >= 0], axis=0)
-        return np.bincount(pairs[:, 0], self.gb_per_s[pairs[:, 1]], minlength=self._machine_of[-1] + 1)
+        return self._sums(pairs)
 
     @cached_property
     def adapter_speeds(self) -> Reals:
@@ -126,11 +126,18 @@ class Ports:
         """Return (m,) GB/s of the NVLinks into switches of a GPU of each machine, on average."""
         return self._mean_speeds(self._tiles.entries[_SWITCHES])
 
+    def _sums(self, pairs: NDArray[np.int64]) -> Reals:
+        """Return (m,) GB/s of all ports of each machine; pairs: (k, 2) machine and port."""
+        num_machines = int(self._machine_of[-1]) + 1
+        sums: Reals = np.bincount(pairs[:, 0], self.gb_per_s[pairs[:, 1]], minlength=num_machines).astype(
+            float
+        )
+        return sums
+
     def _mean_speeds(self, ports: Ints) -> Reals:
         pairs = np.unique(np.stack([self._machine_of, ports], 1)[ports >= 0], axis=0)
         num_machines = int(self._machine_of[-1]) + 1
-        totals = np.bincount(pairs[:, 0], self.gb_per_s[pairs[:, 1]], minlength=num_machines)
-        speeds = totals / np.bincount(self._machine_of, minlength=num_machines)
+        speeds = self._sums(pairs) / np.bincount(self._machine_of, minlength=num_machines)
         return np.where(speeds > 0, speeds, _LEAST_GB_PER_S)
 
     def port(self, number: int) -> Port:
@@ -189,14 +196,14 @@ class _MachinePorts:
         self.ports.append(Port(what, tuple(gpus)))
         return len(self.gb_per_s) - 1
 
-    def _star(self, pairs: NDArray[np.bool_], what: str, others: Sequence[float] = ()) -> Ints:
+    def _star(self, pairs: NDArray[np.bool_], what: str, others: Reals | None = None) -> Ints:
         """Add a port for each GPU that has `pairs`, as fast as the fastest of them.
 
         others: speeds of the ports of GPUs without such pairs; 0 for none.
         """
         fastest = np.where(pairs, self._speeds, 0.0).max(axis=1, initial=0.0)
         has_some = pairs.any(axis=1)
-        if len(others):
+        if others is not None:
             fastest = np.where(has_some, fastest, others)
             has_some = has_some | (fastest > 0)
         made = zip(fastest.tolist(), has_some.tolist(), strict=True)
@@ -252,7 +259,7 @@ class _MachinePorts:
         direct = self._kinds == _DIRECT
         meets = np.logical_or.reduce([level[:, None] == level for level in self.domains])
         slower = (self._speeds < implied * _SAME) & ~direct & ((self._kinds != _NO_PATH) | meets)
-        for u, v in zip(*(ends.tolist() for ends in np.nonzero(np.triu(direct | slower, 1))), strict=True):
+        for u, v in np.argwhere(np.triu(direct | slower, 1)).tolist():
             link = self._machine.pairs.link(u, v)
             port = self._add(link.gb_per_s, f"{link.kind.label} link", [u, v])
             self.links.append((u, v, port, bool(slower[u, v])))
@@ -316,23 +323,23 @@ class _Tiles:
         before = np.cumsum([0, *(len(part.switches) for part in parts)])
         place = np.arange(self._firsts[-1]) + np.repeat(before[template_of] - self._firsts[:-1], sizes)
 
-        def tiled(of_part: Callable[[_MachinePorts], Ints], shifts: NDArray[np.int64]) -> Ints:
-            own = np.concatenate([of_part(part) for part in parts])[place]
+        def tiled(of_parts: Sequence[Ints], shifts: NDArray[np.int64]) -> Ints:
+            own = np.concatenate(of_parts)[place]
             return np.where(own < 0, _NONE, own + np.repeat(shifts[:-1], sizes)).astype(np.int32)
 
         self.gb_per_s = np.concatenate([parts[t].gb_per_s for t in template_of])
-        self.entries = [tiled(lambda part, i=i: part.entries[i], self._first_ports) for i in range(3)]
+        self.entries = [tiled([part.entries[i] for part in parts], self._first_ports) for i in range(3)]
         self.near_order = np.concatenate([part.near_order for part in parts])[place]
         self.levels = [
             _Level(
                 _SWITCHES,
-                tiled(lambda part: part.switches, self._firsts),
+                tiled([part.switches for part in parts], self._firsts),
                 np.full(len(place), _NONE, np.int32),
             )
         ]
         for rank in range(len(PATH_KINDS)):
-            domain = tiled(lambda part, rank=rank: part.domains[rank], self._firsts)
-            uplink = tiled(lambda part, rank=rank: part.uplinks[rank], self._first_ports)
+            domain = tiled([part.domains[rank] for part in parts], self._firsts)
+            uplink = tiled([part.uplinks[rank] for part in parts], self._first_ports)
             self.levels.append(_Level(_PCIE, domain, uplink))
 
     @property
@@ -355,7 +362,7 @@ class _Tiles:
         machine = bisect_right(self._first_ports, number) - 1
         if machine >= len(self._template_of):
             return None
-        port = self._parts[self._template_of[machine]].ports[number - self._first_ports[machine]]
+        port: Port = self._parts[self._template_of[machine]].ports[number - self._first_ports[machine]]
         return port._replace(gpus=tuple([int(self._firsts[machine]) + gpu for gpu in port.gpus]))
 
 

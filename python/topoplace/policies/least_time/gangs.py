@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.policies.least_time.policy import LeastTime
 
 Ints = NDArray[np.int64]
 _WORK: Final = 400_000
@@ -46,10 +45,16 @@ class Mapped(NamedTuple):
     """No placement takes fewer seconds."""
 
 
-def mapped(policy: LeastTime, request: JobRequest, view: ClusterView, offers: Offers) -> Mapped | None:
+def mapped(
+    request: JobRequest, view: ClusterView, offers: Offers, *, slack: float, timeout: float | None
+) -> Mapped | None:
     """Return the GPU of each task of a gang; None if there is not room, or if its machines are not free to choose.
 
     That is so if they are to be spread, few, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets.
+
+    Args:
+        slack: The share by which times on one machine may differ and count as equal.
+        timeout: Limit in seconds on the search for the machines.
     """
     job = request.job
     is_bound = job.spread or job.max_machines or job.same_gpus or request.needs_sockets
@@ -60,15 +65,15 @@ def mapped(policy: LeastTime, request: JobRequest, view: ClusterView, offers: Of
     if parts is None and _needs_division(job):
         return None
     tree = _Tree(request, offers if parts else _promising(request, offers, view), view, units.shape[1])
-    found = _on_tree(policy, job, tree, units, parts)
+    found = _on_tree(job, tree, units, parts, timeout)
     if found is None:
         return None
     placed = tree.parts(units, found.leaf_of)
-    return Mapped(_gpus_of(policy, job, placed, view), found.bound)
+    return Mapped(_gpus_of(job, placed, view, slack), found.bound)
 
 
 def _on_tree(
-    policy: LeastTime, job: JobGraph, tree: _Tree, units: Ints, parts: Sequence[Part] | None
+    job: JobGraph, tree: _Tree, units: Ints, parts: Sequence[Part] | None, timeout: float | None
 ) -> kernels.TreeMapping | None:
     start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
     if parts and (start < 0).any():
@@ -82,7 +87,7 @@ def _on_tree(
         start=start,
         confined=confined,
         moves=_moves(exchanges),
-        timeout=policy.timeout,
+        timeout=timeout,
     )
 
 
@@ -154,7 +159,7 @@ def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
             carried.append(np.broadcast_to(batch.carried[:, None], here.shape)[apart])
         distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
         pairs.append(distinct)
-        amounts.append(np.bincount(place, np.concatenate(carried), minlength=len(distinct)))
+        amounts.append(np.bincount(place, np.concatenate(carried), minlength=len(distinct)).astype(float))
         ends.append(ends[-1] + len(distinct))
     start, end = np.divmod(np.concatenate(pairs or [np.empty(0, np.int64)]), len(units))
     return kernels.Exchanges(len(units), ends[1:], start, end, np.concatenate(amounts or [np.empty(0)]))
@@ -300,24 +305,24 @@ class _Tree:
 # ---- GPUs ------------------------------------------------------------------------------------------------------
 
 
-def _gpus_of(policy: LeastTime, job: JobGraph, parts: Sequence[Part], view: ClusterView) -> list[int]:
+def _gpus_of(job: JobGraph, parts: Sequence[Part], view: ClusterView, slack: float) -> list[int]:
     """Return the GPU of each task, on each machine by the rule for one machine."""
     gpus = [-1] * job.num_tasks
     for part, own in zip(parts, part_jobs(job, parts), strict=True):
         numbers = view.classes.gpus_of[part.machine]
-        for task, local in zip(part.tasks, _local_gpus(policy, part, own, view), strict=True):
+        for task, local in zip(part.tasks, _local_gpus(part, own, view, slack), strict=True):
             gpus[task] = numbers[local]
     return gpus
 
 
-def _local_gpus(policy: LeastTime, part: Part, job: JobGraph, view: ClusterView) -> Sequence[int]:
+def _local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Sequence[int]:
     machine_class = view.classes.of(part.machine)
 
     def find() -> tuple[int, ...]:
         _, state = view.conditions(Sight(jobs=False, shares=job.takes_parts)).of_machine(part.machine)
-        options = machine_sets.ranked(view.request(job), machine_class, state, part.usable, policy.slack)
+        options = machine_sets.ranked(view.request(job), machine_class, state, part.usable, slack)
         best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
 
-    key = (policy, "part", machine_class, part.usable, exact_request_key(job))
+    key = (Mapped, slack, machine_class, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id

@@ -150,7 +150,8 @@ def _times(machine: _Machine, request: JobRequest, sets: Ints) -> tuple[Ints, Re
 
 
 def _masks(sets: Ints) -> Masks:
-    return np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
+    found: Masks = np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
+    return found
 
 
 def _grades(seconds: Reals, slack: float) -> Reals:

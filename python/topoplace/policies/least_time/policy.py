@@ -76,7 +76,7 @@ class LeastTime(MachinePolicy):
         from topoplace.policies.least_time import gangs
 
         offers = self._offers(request, view, most_memory_gb)
-        gang = gangs.mapped(self, request, view, offers)
+        gang = gangs.mapped(request, view, offers, slack=self.slack, timeout=self.timeout)
         if gang is not None and (found := self.evaluate(request, gang.gpus, view)):
             yield gang.gpus, found
             return
