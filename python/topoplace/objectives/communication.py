@@ -150,8 +150,9 @@ def _add_planned(
 def _joined(parts: Sequence[_Flows]) -> kernels.Flows:
     """Return the flows of all dimensions, one phase for each."""
 
-    def joined(arrays: Iterator[NDArray[Any]], dtype: type) -> NDArray[Any]:
-        return np.concatenate([np.empty(0, dtype), *arrays]).astype(dtype)
+    def joined(arrays: Iterator[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+        listed: list[NDArray[Any]] = [np.empty(0, dtype), *arrays]
+        return np.concatenate(listed).astype(dtype)
 
     return kernels.Flows(
         np.cumsum([sum(map(len, one.start)) for one in parts]).tolist(),

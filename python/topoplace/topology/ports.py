@@ -88,7 +88,7 @@ class Ports:
         self._machine_of = topology.machine_of.astype(np.int64)
         levels = [*self._tiles.levels, *fabric.levels]
         levels.sort(key=lambda level: level.segment)
-        self.gb_per_s = np.array([*self._tiles.gb_per_s, *fabric.gb_per_s])
+        self.gb_per_s: Reals = np.concatenate([self._tiles.gb_per_s, np.array(fabric.gb_per_s)])
         """(p,) GB/s of each port in one direction."""
         self.near_order = self._tiles.near_order
         """(n,) the place of each GPU on its machine if near ones follow each other."""
@@ -113,7 +113,7 @@ class Ports:
     def uplink_speeds(self, level: str) -> Reals:
         """Return (m,) GB/s of the uplinks of each machine's domain, those of all its rails together; 0 for none."""
         ports = self._uplinks[level]
-        pairs = np.unique(np.stack([self._machine_of, ports], 1)[ports >= 0], axis=0)
+        pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
         return self._sums(pairs)
 
     @cached_property
@@ -135,7 +135,7 @@ class Ports:
         return sums
 
     def _mean_speeds(self, ports: Ints) -> Reals:
-        pairs = np.unique(np.stack([self._machine_of, ports], 1)[ports >= 0], axis=0)
+        pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
         num_machines = int(self._machine_of[-1]) + 1
         speeds = self._sums(pairs) / np.bincount(self._machine_of, minlength=num_machines)
         return np.where(speeds > 0, speeds, _LEAST_GB_PER_S)
@@ -201,14 +201,15 @@ class _MachinePorts:
 
         others: speeds of the ports of GPUs without such pairs; 0 for none.
         """
-        fastest = np.where(pairs, self._speeds, 0.0).max(axis=1, initial=0.0)
-        has_some = pairs.any(axis=1)
+        fastest: Reals = np.where(pairs, self._speeds, 0.0).max(axis=1, initial=0.0)
+        has_some: NDArray[np.bool_] = np.logical_or.reduce(pairs, axis=1)
         if others is not None:
             fastest = np.where(has_some, fastest, others)
             has_some = has_some | (fastest > 0)
-        made = zip(fastest.tolist(), has_some.tolist(), strict=True)
-        ports = [self._add(speed, what, [gpu]) if some else _NONE for gpu, (speed, some) in enumerate(made)]
-        return np.array(ports, np.int32)
+        ports = np.full(len(pairs), _NONE, np.int32)
+        for gpu in np.flatnonzero(has_some).tolist():
+            ports[gpu] = self._add(float(fastest[gpu]), what, [gpu])
+        return ports
 
     def _own_adapters(self, stated: float | None) -> Ints:
         """Add the adapters, at the lower of the speeds that they and the fabric state."""
@@ -314,20 +315,22 @@ class _Tiles:
     """The ports of all machines, one machine after the other."""
 
     def __init__(self, topology: Topology, parts: Sequence[_MachinePorts]) -> None:
-        template_of = np.array(topology.template_of)
+        template_of: NDArray[np.int64] = np.array(topology.template_of, np.int64)
         self._parts, self._template_of = parts, template_of
         sizes = np.array([len(part.switches) for part in parts])[template_of]
         counts = np.array([len(part.gb_per_s) for part in parts])[template_of]
         self._firsts = np.cumsum([0, *sizes])
         self._first_ports = np.cumsum([0, *counts])
         before = np.cumsum([0, *(len(part.switches) for part in parts)])
-        place = np.arange(self._firsts[-1]) + np.repeat(before[template_of] - self._firsts[:-1], sizes)
+        place: NDArray[np.int64] = np.arange(self._firsts[-1]) + np.repeat(
+            before[template_of] - self._firsts[:-1], sizes
+        )
 
         def tiled(of_parts: Sequence[Ints], shifts: NDArray[np.int64]) -> Ints:
             own = np.concatenate(of_parts)[place]
             return np.where(own < 0, _NONE, own + np.repeat(shifts[:-1], sizes)).astype(np.int32)
 
-        self.gb_per_s = np.concatenate([parts[t].gb_per_s for t in template_of])
+        self.gb_per_s: Reals = np.concatenate([parts[t].gb_per_s for t in topology.template_of])
         self.entries = [tiled([part.entries[i] for part in parts], self._first_ports) for i in range(3)]
         self.near_order = np.concatenate([part.near_order for part in parts])[place]
         self.levels = [
@@ -362,7 +365,7 @@ class _Tiles:
         machine = bisect_right(self._first_ports, number) - 1
         if machine >= len(self._template_of):
             return None
-        port: Port = self._parts[self._template_of[machine]].ports[number - self._first_ports[machine]]
+        port = self._parts[int(self._template_of[machine])].ports[number - int(self._first_ports[machine])]
         return port._replace(gpus=tuple([int(self._firsts[machine]) + gpu for gpu in port.gpus]))
 
 

@@ -107,21 +107,24 @@ def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
     These are the groups that one machine must have, or of the dimension in which a task exchanges the most, if they
     are equally large and the machines have room for all of them.
     """
-    single = np.arange(job.num_tasks)[:, None]
-    if job.anti_affinity:
-        return single
     required = [one.tasks for one in required_of(job) if one.level == MACHINE]
-    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)]
     others = [one.tasks for one in required_of(job) if one.level != MACHINE]
-    for groups in candidates:
+    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)]
+    for groups in candidates if not job.anti_affinity else ():
         size = len(groups[0]) if groups else 0
-        if not 1 < size <= most or any(len(group) != size for group in groups):
+        if not 1 < size <= most or int((offers.sizes // size).sum()) * size < job.num_tasks:
             continue
-        tasks = np.array(groups)
-        has_room = int((offers.sizes // size).sum()) * size >= job.num_tasks
-        if tasks.size == job.num_tasks == len(np.unique(tasks)) and has_room and _are_whole(tasks, others):
-            return tasks
-    return single
+        if _are_equal_parts(groups, job.num_tasks) and _are_whole(np.array(groups), others):
+            return np.array(groups)
+    return np.arange(job.num_tasks)[:, None]
+
+
+def _are_equal_parts(groups: Sequence[Sequence[int]], num_tasks: int) -> bool:
+    """Return True if the groups are equally large, and each task is in one of them."""
+    if any(len(group) != len(groups[0]) for group in groups):
+        return False
+    tasks = [task for group in groups for task in group]
+    return len(tasks) == num_tasks == len(set(tasks))
 
 
 def _heaviest_first(job: JobGraph) -> list[str]:
@@ -295,7 +298,7 @@ class _Tree:
         order = np.argsort(leaf_of, kind="stable")
         leaves, firsts = np.unique(leaf_of[order], return_index=True)
         for leaf, inside in zip(leaves.tolist(), np.split(order, firsts[1:]), strict=True):
-            offer = self._offers[leaf]
+            offer = self._offers[int(leaf)]
             found.append(
                 Part(offer.machine, offer.gpus_for(offer.max_tasks), np.sort(units[inside].ravel()).tolist())
             )
