@@ -11,7 +11,8 @@
 // groups are of one kind proven so, and among as many the smallest that suffice. With `balanced`, the tasks
 // are as even as possible over as many domains of that depth: the most on one are as few as possible, then as
 // few domains as possible have so many, and so on among the others. Where groups differ, no task can be moved
-// for more even shares, but exchanges of whole groups are not proven useless.
+// for more even shares, but exchanges of whole groups are not proven useless. The search for even shares ends
+// after 2^18 nodes.
 //
 // The entry point is `pack_groups`; cpp/src/groups/pack.cpp describes its method.
 #pragma once

@@ -135,14 +135,18 @@ class Balancing {
           domains_(domains),
           kinds_(kinds),
           meter_(meter),
+          first_node_(meter.nodes()),
           limit_(params.parent.size(), kOpen) {
         keep(std::move(shares));
         used_ = count_used(loads_);
         total_ = std::accumulate(loads_.begin(), loads_.end(), std::int64_t{0});
     }
 
+    // True if a limit ended the search before the shares were as even as it can make them.
+    bool is_stopped() const { return meter_.stopped() || meter_.nodes() - first_node_ > kMostNodes; }
+
     std::vector<Share> run() {
-        while (!meter_.stopped() && !is_even()) {
+        while (!is_stopped() && !is_even()) {
             lower_greatest();
             fix_greatest();
         }
@@ -150,6 +154,7 @@ class Balancing {
     }
 
   private:
+    static constexpr std::uint64_t kMostNodes = 1U << 18;  // less than a second
     static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max();
     using Numbers = std::vector<std::int64_t>;
 
@@ -224,7 +229,7 @@ class Balancing {
             const auto alike = loaded.subspan(first, last - first);
             std::size_t low = 0;
             std::size_t high = alike.size();
-            while (low < high && !meter_.stopped()) {
+            while (low < high && !is_stopped()) {
                 const std::size_t middle = (low + high) / 2;
                 fix(alike, middle, load);
                 if (repack(load - 1)) {
@@ -295,6 +300,7 @@ class Balancing {
     const Domains& domains_;
     const GroupKinds& kinds_;
     WorkMeter& meter_;
+    const std::uint64_t first_node_;
     Numbers limit_;  // of each domain; kOpen while it may become smaller
     std::vector<Share> shares_{};
     Numbers loads_{};
@@ -327,11 +333,14 @@ PackResult pack_groups(const PackParams& params) {
     PackResult result;
     Packing packing(params, domains, kinds, meter);
     auto shares = packing.run();
+    result.complete = shares || !packing.is_unsure();
     if (shares && params.balanced >= 0) {
-        shares = Balancing(params, domains, kinds, meter, std::move(*shares)).run();
+        Balancing balancing(params, domains, kinds, meter, std::move(*shares));
+        shares = balancing.run();
+        result.complete = !balancing.is_stopped();
     }
     result.found = shares.has_value();
-    result.complete = !meter.stopped() && (shares || !packing.is_unsure());
+    result.complete = result.complete && !meter.stopped();
     if (shares) result.shares = std::move(*shares);
     result.nodes = meter.nodes();
     return result;

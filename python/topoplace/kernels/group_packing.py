@@ -55,6 +55,7 @@ def pack_groups(
         balanced: Depth of domains. No more of them are used than without it, as evenly as possible: the most tasks of
             one are as few as possible, then as few domains as possible have so many, and so on among the others. Where
             groups differ, no task can be moved for more even shares, but exchanges of groups are not proven useless.
+            The search for even shares ends after 2^18 nodes.
 
     Raises:
         SearchTimeoutError: If a limit ends the search before a packing is found.

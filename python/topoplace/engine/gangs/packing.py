@@ -81,7 +81,8 @@ def _nested(groups: Iterable[tuple[int, Iterable[int]]]) -> list[tuple[int, list
                 moved = members.pop(other, [other])
                 name.update(dict.fromkeys(moved, largest))
                 mine += moved
-            grown = grown - names | {largest}
+            grown -= names
+            grown.add(largest)
         found += [(depth, sorted(members[one])) for one in grown]
     return found
 
