@@ -230,7 +230,7 @@ def crossing_jobs(draw: st.DrawFn) -> tp.JobGraph:
     return tp.JobGraph.ring(size).with_(groups=groups)
 
 
-@given(crossing_clusters(), crossing_jobs(), st.sampled_from(["topo-aware-p", "best-fit"]))
+@given(crossing_clusters(), crossing_jobs(), st.sampled_from(["topo-aware-p", "best-fit", "least-time"]))
 def test_groups_of_levels_that_cross_are_placed_if_that_is_possible(
     cluster: tp.Cluster, job: tp.JobGraph, name: str
 ) -> None:
