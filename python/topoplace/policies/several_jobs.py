@@ -154,13 +154,12 @@ class _Trial:
     @contextmanager
     def only(self, machines: Ints) -> Generator[None]:
         """Hold these machines no more in this block, but for what was held before; around it all are held."""
-        for machine in machines.tolist():
+        for machine, name in zip(machines.tolist(), self._named(machines), strict=True):
             held = self._held.get(machine, [])
             if machine in self._held_hosts:
-                own = self.state.topology.gpus_of[self._names[machine]]
-                self.state.unhold([gpu for gpu in own if gpu not in held])
+                self.state.unhold([gpu for gpu in self.state.topology.gpus_of[name] if gpu not in held])
             else:
-                self.state.unhold([self._names[machine]])
+                self.state.unhold([name])
                 self.state.hold(held)
         try:
             yield
@@ -169,7 +168,10 @@ class _Trial:
 
     def close(self, machines: Ints) -> None:
         """Hold machines again, in a block of `only`."""
-        self.state.hold([self._names[machine] for machine in machines.tolist()])
+        self.state.hold(self._named(machines))
+
+    def _named(self, machines: Ints) -> list[str]:
+        return [self._names[machine] for machine in machines.tolist()]
 
     # ---- jobs that share domains ---------------------------------------------------------------------------
 
