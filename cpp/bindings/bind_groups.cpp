@@ -45,12 +45,16 @@ GroupShares pack_groups(const Ints& parent, const Ints& room, const Ints& group_
 }
 
 Fault verify_group_packing(const Ints& parent, const Ints& room, const Ints& group_parent,
-                           const Ints& group_depth, const Ints& own_tasks, const Ints& shares) {
+                           const Ints& group_depth, const Ints& own_tasks, std::int32_t balanced,
+                           const Ints& shares) {
+    PackParams params = to_params(parent, room, group_parent, group_depth, own_tasks);
+    params.balanced = balanced;
+    groups::check_problem(params);
     check_shape(shares, "shares", {-1, 3});
     const auto rows = as_span(shares);
     std::vector<Share> listed;
     for (std::size_t i = 0; i < rows.size(); i += 3) listed.push_back({rows[i], rows[i + 1], rows[i + 2]});
-    return groups::verify_packing(to_params(parent, room, group_parent, group_depth, own_tasks), listed);
+    return groups::verify_packing(params, listed);
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ void register_groups(py::module_& module) {
                py::arg("max_nodes"));
     module.def("verify_group_packing", &verify_group_packing, py::arg("parent").noconvert(),
                py::arg("room").noconvert(), py::arg("group_parent").noconvert(),
-               py::arg("group_depth").noconvert(), py::arg("own_tasks").noconvert(),
+               py::arg("group_depth").noconvert(), py::arg("own_tasks").noconvert(), py::arg("balanced"),
                py::arg("shares").noconvert(),
                "None where the packing is right, else the reason why it is not.");
 }

@@ -1,6 +1,8 @@
 // Group packing against brute force on small trees, and against its verifier on larger ones.
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -85,20 +87,60 @@ std::vector<std::int32_t> leaves_of(const Case& c) {
     return leaves;
 }
 
-// Tries every way to put the tasks, group after group, on the leaves; the tasks of a group are alike.
-bool is_possible(const Case& c, const Ints& leaves, std::size_t group, std::size_t leaf, std::int32_t left,
-                 std::vector<Share>& shares) {
-    if (group == c.own_tasks.size()) return !groups::verify_packing(c.params(), shares);
+// Calls `seen` with every packing: every way to put the tasks, group after group, on the leaves; the tasks of
+// a group are alike. Ends when it returns true, and returns true then.
+template <typename Seen>
+bool any_packing(const Case& c, const Ints& leaves, const Seen& seen, std::vector<Share>& shares,
+                 std::size_t group = 0, std::size_t leaf = 0, std::int32_t left = -1) {
+    if (group == c.own_tasks.size()) {
+        auto params = c.params();
+        params.balanced = -1;
+        return !groups::verify_packing(params, shares) && seen(shares);
+    }
     if (left < 0) left = c.own_tasks[group];
-    if (left == 0) return is_possible(c, leaves, group + 1, 0, -1, shares);
+    if (left == 0) return any_packing(c, leaves, seen, shares, group + 1);
     if (leaf == leaves.size()) return false;
     for (std::int32_t tasks = std::min(left, c.room[std::size_t(leaves[leaf])]); tasks >= 0; --tasks) {
         if (tasks > 0) shares.push_back({static_cast<std::int32_t>(group), leaves[leaf], tasks});
-        const bool found = is_possible(c, leaves, group, leaf + 1, left - tasks, shares);
+        const bool found = any_packing(c, leaves, seen, shares, group, leaf + 1, left - tasks);
         if (tasks > 0) shares.pop_back();
         if (found) return true;
     }
     return false;
+}
+
+bool is_possible(const Case& c) {
+    std::vector<Share> shares;
+    return any_packing(c, leaves_of(c), [](const auto&) { return true; }, shares);
+}
+
+// The tasks on each domain of a depth that has some, the most first.
+Ints loads_of(const Case& c, const std::vector<Share>& shares, std::int32_t depth) {
+    Ints depths(c.parent.size(), 0), loads(c.parent.size(), 0);
+    for (std::size_t i = 1; i < depths.size(); ++i) depths[i] = depths[std::size_t(c.parent[i])] + 1;
+    for (const Share& share : shares) {
+        std::int32_t domain = share.leaf;
+        while (depths[std::size_t(domain)] > depth) domain = c.parent[std::size_t(domain)];
+        loads[std::size_t(domain)] += share.tasks;
+    }
+    std::erase(loads, 0);
+    std::sort(loads.begin(), loads.end(), std::greater<>());
+    return loads;
+}
+
+// The most even loads of all packings on at most as many domains of the depth.
+Ints most_even(const Case& c, std::int32_t depth, std::size_t most_domains) {
+    Ints best{std::numeric_limits<std::int32_t>::max()};
+    std::vector<Share> shares;
+    any_packing(
+        c, leaves_of(c),
+        [&](const std::vector<Share>& found) {
+            const Ints loads = loads_of(c, found, depth);
+            if (loads.size() <= most_domains) best = std::min(best, loads);
+            return false;
+        },
+        shares);
+    return best;
 }
 
 }  // namespace
@@ -109,9 +151,8 @@ TEST(agrees_with_brute_force) {
     for (std::int32_t i = 0; i < check::rounds(1500); ++i) {
         const Case c = random_case(random, 1 + random.below(3), 3, 4, 1 + random.below(6));
         const auto result = groups::pack_groups(c.params());
-        std::vector<Share> shares;
         CHECK(result.complete);
-        CHECK(result.found == is_possible(c, leaves_of(c), 0, 0, -1, shares));
+        CHECK(result.found == is_possible(c));
         if (result.found) CHECK(!groups::verify_packing(c.params(), result.shares));
         found += result.found ? 1 : 0;
     }
@@ -125,17 +166,6 @@ TEST(packs_large_trees) {
         const auto result = groups::pack_groups(c.params());
         if (result.found) CHECK(!groups::verify_packing(c.params(), result.shares));
     }
-}
-
-static std::size_t domains_used(const Case& c, const std::vector<Share>& shares, std::int32_t up) {
-    Ints used;
-    for (const Share& share : shares) {
-        std::int32_t domain = share.leaf;
-        for (std::int32_t i = 0; i < up; ++i) domain = c.parent[std::size_t(domain)];
-        used.push_back(domain);
-    }
-    std::sort(used.begin(), used.end());
-    return static_cast<std::size_t>(std::unique(used.begin(), used.end()) - used.begin());
 }
 
 // Of equal groups, the fewest children of the root: as brute force over the sets of children says.
@@ -162,7 +192,7 @@ TEST(uses_the_fewest_children) {
             }
         }
         CHECK(result.found == (fewest != 99));
-        if (result.found) CHECK(domains_used(c, result.shares, 1) == fewest);
+        if (result.found) CHECK(loads_of(c, result.shares, 1).size() == fewest);
     }
 }
 
@@ -177,6 +207,30 @@ TEST(balances_shares) {
     CHECK((groups::pack_groups(c.params()).shares == std::vector<Share>{{0, 1, 7}, {0, 2, 6}}));
     c.balanced = -1;
     CHECK((groups::pack_groups(c.params()).shares == std::vector<Share>{{0, 1, 10}, {0, 3, 3}}));
+    c.balanced = 1;
+    CHECK(groups::verify_packing(c.params(), std::vector<Share>{{0, 1, 8}, {0, 2, 5}}));
+    const Case even{{-1, 0, 0, 0}, {99, 4, 4, 4}, {-1}, {0}, {10}, 1};
+    CHECK((loads_of(even, groups::pack_groups(even.params()).shares, 1) == Ints{4, 3, 3}));
+    const Case uneven{{-1, 0, 0, 0}, {99, 10, 10, 2}, {-1}, {0}, {21}, 1};
+    CHECK((loads_of(uneven, groups::pack_groups(uneven.params()).shares, 1) == Ints{10, 9, 2}));
+}
+
+TEST(balances_as_brute_force) {
+    topoplace::Random random(22);
+    std::int32_t several = 0;
+    for (std::int32_t i = 0; i < check::rounds(1500); ++i) {
+        Case c = random_case(random, 1 + random.below(2), 4, 4, 3 + random.below(5));
+        const auto plain = groups::pack_groups(c.params());
+        c.balanced = 1;
+        const auto even = groups::pack_groups(c.params());
+        CHECK(even.found == plain.found);
+        if (!plain.found) continue;
+        CHECK(!groups::verify_packing(c.params(), even.shares));
+        const std::size_t used = loads_of(c, plain.shares, 1).size();
+        CHECK((loads_of(c, even.shares, 1) == most_even(c, 1, used)));
+        several += used > 1 ? 1 : 0;
+    }
+    CHECK(several > check::rounds(1500) / 10);
 }
 
 static void refuses(const Case& c, const std::string& what) {

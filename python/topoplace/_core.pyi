@@ -547,7 +547,7 @@ def verify_embedding(pattern: Graph, target: Graph, vertices: collections.abc.Se
     """
 def verify_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], flow: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], potential: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], total: int) -> bool:
     ...
-def verify_group_packing(parent: numpy.typing.NDArray[numpy.int32], room: numpy.typing.NDArray[numpy.int32], group_parent: numpy.typing.NDArray[numpy.int32], group_depth: numpy.typing.NDArray[numpy.int32], own_tasks: numpy.typing.NDArray[numpy.int32], shares: numpy.typing.NDArray[numpy.int32]) -> str | None:
+def verify_group_packing(parent: numpy.typing.NDArray[numpy.int32], room: numpy.typing.NDArray[numpy.int32], group_parent: numpy.typing.NDArray[numpy.int32], group_depth: numpy.typing.NDArray[numpy.int32], own_tasks: numpy.typing.NDArray[numpy.int32], balanced: typing.SupportsInt | typing.SupportsIndex, shares: numpy.typing.NDArray[numpy.int32]) -> str | None:
     """
     None where the packing is right, else the reason why it is not.
     """

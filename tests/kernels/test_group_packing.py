@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -48,8 +49,8 @@ def problems(draw: st.DrawFn) -> Problem:
     return found
 
 
-def is_possible(problem: Problem) -> bool:
-    """Try every leaf for every task."""
+def packings(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Yield the leaves of the tasks, by group, of every packing: try every leaf for every task."""
     leaves = [i for i in range(len(problem.parent)) if i not in problem.parent]
     group_of = [group for group, tasks in enumerate(problem.own_tasks) for _ in range(tasks)]
     for assigned in product(leaves, repeat=len(group_of)):
@@ -67,14 +68,13 @@ def is_possible(problem: Problem) -> bool:
                 group = problem.group_parent[group]
         fits = all(number <= room for number, room in zip(load, problem.room, strict=True))
         if fits and all(len(home) == 1 for home in homes.values()):
-            return True
-    return False
+            yield assigned
 
 
 @given(problems())
 def test_a_packing_is_found_if_one_exists(problem: Problem) -> None:
     found = kernels.pack_groups(*problem)
-    assert (found is not None) == is_possible(problem)
+    assert (found is not None) == any(True for _ in packings(problem))
     if found is not None:
         assert kernels.verify_group_packing(*problem, found.shares)
         again = kernels.pack_groups(*problem)
@@ -83,22 +83,43 @@ def test_a_packing_is_found_if_one_exists(problem: Problem) -> None:
 
 
 @given(problems(), st.integers(1, 2))
-def test_balanced_shares_use_as_many_domains_and_load_none_more(problem: Problem, depth: int) -> None:
+def test_balanced_shares_are_as_even_as_any_on_as_many_domains(problem: Problem, depth: int) -> None:
     plain, even = kernels.pack_groups(*problem), kernels.pack_groups(*problem, balanced=depth)
     assert (plain is None) == (even is None)
-    if plain is not None and even is not None:
-        assert kernels.verify_group_packing(*problem, even.shares)
-        loads = [_loads(problem, one.shares, depth) for one in (plain, even)]
-        assert len(loads[1]) <= len(loads[0])
-        assert max(loads[1], default=0) <= max(loads[0], default=0)
+    if plain is None or even is None:
+        return
+    assert kernels.verify_group_packing(*problem, even.shares, balanced=depth)
+    loads, found = (_loads(problem, one.shares, depth) for one in (plain, even))
+    assert len(found) <= len(loads)
+    if depth == 1:
+        assert found == min(one for one in _all_loads(problem) if len(one) <= len(loads))
 
 
-def _loads(problem: Problem, shares: np.ndarray, depth: int) -> list[int]:
+def _all_loads(problem: Problem) -> set[tuple[int, ...]]:
+    """Return the tasks of each rack that has some, the most first, for every packing."""
+    group_of = [group for group, tasks in enumerate(problem.own_tasks) for _ in range(tasks)]
+    return {
+        _loads(problem, np.array([(group, leaf, 1) for group, leaf in zip(group_of, leaves, strict=True)]), 1)
+        for leaves in packings(problem)
+    }
+
+
+def _loads(problem: Problem, shares: np.ndarray, depth: int) -> tuple[int, ...]:
     loads: dict[int, int] = {}
     for _, leaf, tasks in shares.tolist():
         domain = leaf if depth == 2 else problem.parent[leaf]
         loads[domain] = loads.get(domain, 0) + tasks
-    return list(loads.values())
+    return tuple(sorted(loads.values(), reverse=True))
+
+
+def test_ten_tasks_on_three_racks_of_four_are_as_even_as_can_be() -> None:
+    problem = Problem([-1, 0, 0, 0], [12, 4, 4, 4], [-1], [0], [10])
+    even = kernels.pack_groups(*problem, balanced=1)
+    assert even is not None
+    assert sorted(even.shares[:, 2].tolist()) == [3, 3, 4]
+    uneven = [[0, 1, 4], [0, 2, 4], [0, 3, 2]]
+    assert kernels.verify_group_packing(*problem, uneven)
+    assert not kernels.verify_group_packing(*problem, uneven, balanced=1)
 
 
 def test_groups_of_several_sizes_fill_the_machines_exactly() -> None:

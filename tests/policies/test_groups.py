@@ -195,14 +195,77 @@ def test_what_cannot_be_honoured_is_refused_by_name(job: tp.JobGraph, message: s
         tp.policies.get("topo-aware").place(job, rack_of_eight())
 
 
-def test_levels_that_do_not_nest_are_refused_together() -> None:
+@st.composite
+def crossing_clusters(draw: st.DrawFn) -> tp.Cluster:
+    """Up to five machines of up to two GPUs, in racks and zones that cross, all or not all in one pod."""
+    count = draw(st.integers(2, 5))
+    racks, zones = (
+        tuple(draw(st.lists(st.sampled_from(names), min_size=count, max_size=count)))
+        for names in (["a", "b", None], ["x", "y"])
+    )
+    pod_of = {"a": "p", "b": draw(st.sampled_from(["p", "q"])), None: "r"}
+    pods = tuple(pod_of[rack] for rack in racks)
+    names = tuple(f"m{i}" for i in range(count))
+    fabric = tp.Fabric(names, (tp.Level("rack", racks), tp.Level("zone", zones), tp.Level("pod", pods)))
+    gpus = {name: tp.Topology.from_links(draw(st.integers(1, 2)), [], 12.0, name="machine") for name in names}
+    return tp.Cluster(tp.Topology.cluster(gpus, fabric=fabric, network=12.5))
+
+
+@st.composite
+def crossing_jobs(draw: st.DrawFn) -> tp.JobGraph:
+    """Two to five tasks: groups in racks and in zones beside each other, or one in the other; perhaps all in a pod."""
+    size = draw(st.integers(2, 5))
+    first = draw(st.integers(1, size))
+    levels = draw(st.permutations(["rack", "zone"]))
+    tasks = tuple(range(size))
+    groups = [tp.Group(tasks[:first], levels[0])]
+    if draw(st.booleans()):
+        groups.append(tp.Group(tasks[: draw(st.integers(1, first))], levels[1]))
+    elif first < size:
+        groups.append(tp.Group(tasks[first:], levels[1]))
+    if draw(st.booleans()):
+        groups.append(tp.Group(tasks[: draw(st.integers(1, first))], "machine"))
+    if draw(st.booleans()):
+        groups.append(tp.Group(tasks, "pod"))
+    return tp.JobGraph.ring(size).with_(groups=groups)
+
+
+@given(crossing_clusters(), crossing_jobs(), st.sampled_from(["topo-aware-p", "best-fit", "least-time"]))
+def test_groups_of_levels_that_cross_are_placed_if_that_is_possible(
+    cluster: tp.Cluster, job: tp.JobGraph, name: str
+) -> None:
+    policy = tp.policies.get(name)
+    explained = policy.explain(job, cluster)
+    if explained.refusal and "is not inside the other" in explained.refusal.reason:
+        crossing = {
+            group for group in job.groups if group.within in ("rack", "zone") and len(group.tasks) > 1
+        }
+        assert len(crossing) == 2
+        assert len(job.groups) > 2
+        return
+    placement = policy.place(job, cluster)
+    assert (placement is not None) == is_possible(job, cluster)
+    if placement is not None:
+        check_placement(placement, job, cluster)
+
+
+def test_levels_that_cross_beside_each_other_are_refused() -> None:
     fabric = tp.Fabric(
         ("a", "b", "c", "d"), (tp.Level("rack", (*"xxyy",)), tp.Level("rail_group", (*"uvuv",)))
     )
     cluster = tp.Cluster(tp.Topology.cluster(machine(1), fabric=fabric, network=12.5))
-    job = tp.JobGraph.ring(4).grouped(4, within="rack").grouped(2, prefer="rail_group")
+    inside = tp.JobGraph.ring(4).grouped(4, within="rack").grouped(2, prefer="rail_group")
+    placement = tp.policies.get("topo-aware").place(inside, cluster)
+    assert placement is not None
+    assert len({gpu // 4 for gpu in placement.gpus}) == 1
+    beside = (
+        tp.JobGraph.ring(4)
+        .grouped(2, within="rack")
+        .grouped(4, prefer="rail_group")
+        .grouped(3, prefer="rack")
+    )
     with pytest.raises(ValueError, match="of the levels 'rack', 'rail_group' one is not inside the other"):
-        tp.policies.get("topo-aware").place(job, cluster)
+        tp.policies.get("topo-aware").place(beside, cluster)
 
 
 def test_unknown_sockets_are_not_guessed() -> None:
@@ -212,7 +275,7 @@ def test_unknown_sockets_are_not_guessed() -> None:
 
 
 def test_a_search_that_ends_early_makes_a_job_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.engine.gangs.domain_tree._MAX_NODES", 1)
+    monkeypatch.setattr("topoplace.engine.gangs.packing._MAX_NODES", 1)
     cluster = rack_of_eight()
     cluster.drain("machine0")
     job = tp.JobGraph.independent(22).grouped([3, 2, 3, 2, 3, 1, 3, 2, 3], within="machine")

@@ -231,3 +231,19 @@ def test_wrong_arguments_are_refused_by_name(arguments: dict[str, object], messa
     given: dict[str, object] = {"jobs": [JobGraph.ring(2)], "cluster": racks_of_dgx1(), **arguments}
     with pytest.raises(ValueError, match=message):
         tp.place_all(given.pop("jobs"), given.pop("cluster"), **given)  # type: ignore[arg-type]
+
+
+def test_what_is_held_stays_held() -> None:
+    cluster = racks_of_dgx1()
+    names = cluster.topology.machine_names
+    held = [*cluster.topology.gpus_of[names[0]], *cluster.topology.gpus_of[names[1]][:5]]
+    cluster.hold([names[0], *held])
+    cluster.unhold([held[0]])  # the machine stays held, with one GPU that is not
+    before = cluster.held_gpus()
+    free = set(cluster.free_gpus())
+    jobs = [JobGraph.ring(1)] * len(free)
+    found = tp.place_all(jobs, cluster)
+    assert {gpu for placement in found if placement for gpu in placement.gpus} == free
+    apart = tp.place_all([JobGraph.ring(3)] * len(names), cluster, spread="machine", partial=True)
+    assert {gpu for placement in apart if placement for gpu in placement.gpus} <= free
+    assert cluster.held_gpus() == before

@@ -36,9 +36,6 @@ def test_what_fits_is_placed_within_what_it_requires(
 def fault_of(case: Case, policy: str) -> str | None:
     """Return what is wrong with the answer of a policy; None if nothing is."""
     cluster = case.cluster()
-    if cluster and case.has_crossing_levels():  # two topologies of KAI: refused by name, not placed
-        refusal = tp.policies.get(policy).explain(case.job(), cluster).refusal
-        return None if refusal and "one is not inside the other" in refusal.reason else str(refusal)
     placement = cluster and tp.policies.get(policy).place(case.job(), cluster)
     if placement is None:
         return "fits, but is not placed" if case.feasible else None

@@ -6,7 +6,6 @@ it has got counts as used.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections import Counter
@@ -49,15 +48,6 @@ class Case:
 
     def job(self) -> tp.JobGraph:
         return tp.JobGraph.ring(self.size).with_(groups=self.groups)
-
-    def has_crossing_levels(self) -> bool:
-        """Return whether a domain of one level has machines of several domains of the level above."""
-        levels = list(self.domains.values())
-        for low, high in itertools.pairwise(levels):
-            pairs = {(low[name], high[name]) for name, room in self.room.items() if room}
-            if len(pairs) > len({domain for domain, _ in pairs}):
-                return True
-        return False
 
     def is_together(self, group: tp.Group, level: str, placement: tp.Placement) -> bool:
         """Return whether a group is on one machine, or in one domain of a level."""

@@ -8,8 +8,11 @@
 //
 // Whether a packing exists is decided exactly, unless the search is stopped. Of all packings, one is returned
 // in which few domains are used, from the top down: at each domain the fewest of its children, where the
-// groups are of one kind proven so, and among as many the smallest that suffice. With `balanced`, no domain
-// of that depth has more tasks than necessary on as many domains.
+// groups are of one kind proven so, and among as many the smallest that suffice. With `balanced`, the tasks
+// are as even as possible over as many domains of that depth: the most on one are as few as possible, then as
+// few domains as possible have so many, and so on among the others. Where groups differ, no task can be moved
+// for more even shares, but exchanges of whole groups are not proven useless. The search for even shares ends
+// after 2^18 nodes.
 //
 // The entry point is `pack_groups`; cpp/src/groups/pack.cpp describes its method.
 #pragma once
@@ -29,7 +32,7 @@ struct PackParams {
     std::span<const std::int32_t> group_parent{};  // of each group; that of the job is -1
     std::span<const std::int32_t> group_depth{};   // of the domain that holds the whole group
     std::span<const std::int32_t> own_tasks{};     // of each group: its tasks in no group inside it
-    std::int32_t balanced = -1;                    // depth of domains with small largest shares; or -1
+    std::int32_t balanced = -1;                    // depth of domains with even shares; or -1
     StopCondition stop{};
 };
 
@@ -52,8 +55,11 @@ struct PackResult {
 // Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
 PackResult pack_groups(const PackParams& params);
 
-// Checks a packing by the definition alone: all tasks of each group, inside one domain of its depth, and no
-// domain over its room.
+// Throws as `pack_groups` does for a problem that it does not take.
+void check_problem(const PackParams& params);
+
+// Checks a packing of a problem by the definition alone: all tasks of each group, inside one domain of its
+// depth, and no domain over its room. With `balanced`, no single task may be moved for more even shares.
 Fault verify_packing(const PackParams& params, std::span<const Share> shares);
 
 }  // namespace topoplace::groups

@@ -1,9 +1,12 @@
 // Group packing: from the root down, each domain divides the groups and the free tasks that it gets among the
-// fewest of its children (fit.hpp). Equal shares are found by lowering the room of each domain of that depth
-// as far as the same number of them still suffices.
+// fewest of its children (fit.hpp). Even shares are found by lowering the room of domains of that depth as
+// far as the same number of them still suffices.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "groups/domains.hpp"
@@ -121,68 +124,223 @@ class Packing {
     std::vector<Share> shares_;
 };
 
-// The tasks on each domain of this depth that has some.
-std::vector<std::int64_t> loads_at(std::int32_t depth, const PackParams& params, const Domains& domains,
-                                   const std::vector<Share>& shares) {
-    std::vector<std::int64_t> tasks(index(domains.size()), 0);
-    for (const Share& share : shares) {
-        std::int32_t domain = share.leaf;
-        while (domains.depth(domain) > depth) domain = params.parent[index(domain)];
-        tasks[index(domain)] += share.tasks;
+// Evens out how many tasks the domains of one depth have, on no more of them than before: the greatest load
+// is lowered as far as a packing is found, then as few domains as possible keep it, then the same among the
+// others.
+class Balancing {
+  public:
+    Balancing(const PackParams& params, const Domains& domains, const GroupKinds& kinds, WorkMeter& meter,
+              std::vector<Share> shares)
+        : params_(params),
+          domains_(domains),
+          kinds_(kinds),
+          meter_(meter),
+          first_node_(meter.nodes()),
+          limit_(params.parent.size(), kOpen) {
+        keep(std::move(shares));
+        used_ = count_used(loads_);
+        total_ = std::accumulate(loads_.begin(), loads_.end(), std::int64_t{0});
     }
-    std::erase(tasks, 0);
-    return tasks;
-}
 
-using Shares = std::optional<std::vector<Share>>;
+    // True if a limit ended the search before the shares were as even as it can make them.
+    bool is_stopped() const { return meter_.stopped() || meter_.nodes() - first_node_ > kMostNodes; }
 
-// The packing with the smallest greatest load of the domains of this depth, on no more of them.
-Shares balanced(std::vector<Share> shares, const PackParams& params, const Domains& domains,
-                const GroupKinds& kinds, WorkMeter& meter) {
-    auto loads = loads_at(params.balanced, params, domains, shares);
-    const std::size_t used = loads.size();
-    if (used < 2) return shares;
-    std::int64_t sum = 0;
-    for (const std::int64_t load : loads) sum += load;
-    std::int64_t low = (sum + std::ssize(loads) - 1) / std::ssize(loads);
-    std::int64_t high = *std::max_element(loads.begin(), loads.end());
-    while (low < high && !meter.stopped()) {
-        const std::int64_t middle = (low + high) / 2;
-        std::vector<std::int32_t> room(params.room.begin(), params.room.end());
-        for (std::int32_t i = 0; i < domains.size(); ++i) {
-            if (domains.depth(i) != params.balanced) continue;
-            room[index(i)] = std::min(room[index(i)], static_cast<std::int32_t>(middle));
+    std::vector<Share> run() {
+        while (!is_stopped() && !is_even()) {
+            lower_greatest();
+            fix_greatest();
         }
-        const Domains lowered(params.parent, room);
-        auto found = Packing(params, lowered, kinds, meter).run();
-        if (found && loads_at(params.balanced, params, domains, *found).size() <= used) {
-            shares = std::move(*found);
-            high = middle;
-        } else {
-            low = middle + 1;
+        return std::move(shares_);
+    }
+
+  private:
+    static constexpr std::uint64_t kMostNodes = 1U << 18;  // less than a second
+    static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max();
+    using Numbers = std::vector<std::int64_t>;
+
+    static std::int64_t count_used(const Numbers& loads) {
+        return std::ssize(loads) - std::count(loads.begin(), loads.end(), 0);
+    }
+
+    bool is_open(std::size_t domain) const { return limit_[domain] == kOpen; }
+
+    Numbers open_loads() const {
+        Numbers found;
+        for (std::size_t i = 0; i < loads_.size(); ++i) {
+            if (loads_[i] > 0 && is_open(i)) found.push_back(loads_[i]);
+        }
+        return found;
+    }
+
+    bool is_even() const {
+        const Numbers loads = open_loads();
+        if (loads.empty() || fixed_ >= used_) return true;
+        const auto [least, most] = std::minmax_element(loads.begin(), loads.end());
+        return *most - *least <= 1;
+    }
+
+    // The tasks that the open domains have to take at least.
+    std::int64_t left() const { return std::max<std::int64_t>(total_ - fixed_tasks_, 0); }
+
+    void lower_greatest() {
+        const std::int64_t open = used_ - fixed_;
+        std::int64_t low = (left() + open - 1) / open;
+        std::int64_t high = greatest();
+        while (low < high && !meter_.stopped()) {
+            const std::int64_t middle = (low + high) / 2;
+            if (repack(middle)) {
+                high = greatest();
+            } else {
+                low = middle + 1;
+            }
         }
     }
-    return shares;
-}
 
-}  // namespace
+    std::int64_t greatest() const {
+        const Numbers loads = open_loads();
+        return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
+    }
 
-PackResult pack_groups(const PackParams& params) {
-    const Domains domains(params.parent, params.room);
-    const GroupKinds kinds(params, domains.leaf_depth());
+    // Keeps the greatest load on as few open domains as possible, and fixes it there.
+    void fix_greatest() {
+        const std::int64_t most = greatest();
+        const std::vector<std::size_t> loaded = open_with(most);
+        const std::int64_t at_least = left() - (used_ - fixed_) * (most - 1);
+        const auto few = static_cast<std::size_t>(std::clamp<std::int64_t>(at_least, 1, std::ssize(loaded)));
+        fix(loaded, few, most);
+        if (few < loaded.size() && !repack(most - 1)) fix_fewest(loaded, most);
+        for (const std::size_t domain : loaded) {
+            if (is_open(domain)) continue;
+            ++fixed_;
+            fixed_tasks_ += most;
+        }
+    }
+
+    // Of these domains, the first ones keep this load, and the others may get less.
+    void fix(std::span<const std::size_t> domains, std::size_t number, std::int64_t load) {
+        for (std::size_t i = 0; i < domains.size(); ++i) limit_[domains[i]] = i < number ? load : kOpen;
+    }
+
+    // Of alike domains, as few as possible keep this load.
+    void fix_fewest(std::span<const std::size_t> loaded, std::int64_t load) {
+        fix(loaded, loaded.size(), load);
+        for (std::size_t first = 0, last = 0; first < loaded.size(); first = last) {
+            while (last < loaded.size() && is_alike(loaded[first], loaded[last])) ++last;
+            const auto alike = loaded.subspan(first, last - first);
+            std::size_t low = 0;
+            std::size_t high = alike.size();
+            while (low < high && !is_stopped()) {
+                const std::size_t middle = (low + high) / 2;
+                fix(alike, middle, load);
+                if (repack(load - 1)) {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            fix(alike, high, load);
+        }
+    }
+
+    // Open domains with this load, alike ones together, those with most room first.
+    std::vector<std::size_t> open_with(std::int64_t load) const {
+        std::vector<std::size_t> found;
+        for (std::size_t i = 0; i < loads_.size(); ++i) {
+            if (loads_[i] == load && is_open(i)) found.push_back(i);
+        }
+        std::sort(found.begin(), found.end(),
+                  [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+        return found;
+    }
+
+    std::tuple<std::int64_t, std::int32_t, std::int32_t, std::size_t> place(std::size_t domain) const {
+        const auto number = static_cast<std::int32_t>(domain);
+        return {-std::int64_t{domains_.capacity(number)}, domains_.parent(number), domains_.kind(number),
+                domain};
+    }
+
+    bool is_alike(std::size_t a, std::size_t b) const {
+        const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
+        return domains_.parent(first) == domains_.parent(second) &&
+               domains_.kind(first) == domains_.kind(second);
+    }
+
+    // Packs with at most this load on open domains; false, and nothing changes, if that needs more domains.
+    bool repack(std::int64_t most) {
+        std::vector<std::int32_t> room(params_.room.begin(), params_.room.end());
+        for (std::size_t i = 0; i < room.size(); ++i) {
+            if (domains_.depth(static_cast<std::int32_t>(i)) != params_.balanced) continue;
+            room[i] =
+                static_cast<std::int32_t>(std::min<std::int64_t>(room[i], is_open(i) ? most : limit_[i]));
+        }
+        const Domains lowered(params_.parent, room);
+        auto found = Packing(params_, lowered, kinds_, meter_).run();
+        if (!found || count_used(loads_of(*found)) > used_) return false;
+        keep(std::move(*found));
+        return true;
+    }
+
+    void keep(std::vector<Share> shares) {
+        loads_ = loads_of(shares);
+        shares_ = std::move(shares);
+    }
+
+    // The tasks on each domain of the depth; 0 for others.
+    Numbers loads_of(const std::vector<Share>& shares) const {
+        Numbers tasks(index(domains_.size()), 0);
+        for (const Share& share : shares) {
+            std::int32_t domain = share.leaf;
+            while (domains_.depth(domain) > params_.balanced) domain = domains_.parent(domain);
+            tasks[index(domain)] += share.tasks;
+        }
+        return tasks;
+    }
+
+    const PackParams& params_;
+    const Domains& domains_;
+    const GroupKinds& kinds_;
+    WorkMeter& meter_;
+    const std::uint64_t first_node_;
+    Numbers limit_;  // of each domain; kOpen while it may become smaller
+    std::vector<Share> shares_{};
+    Numbers loads_{};
+    std::int64_t used_ = 0;
+    std::int64_t total_ = 0;
+    std::int64_t fixed_ = 0;        // domains
+    std::int64_t fixed_tasks_ = 0;  // that they take
+};
+
+void check_balanced(const PackParams& params, const Domains& domains) {
     if (params.balanced < -1 || params.balanced > domains.leaf_depth()) {
         throw std::invalid_argument("balanced = " + std::to_string(params.balanced) +
                                     ": must be the depth of domains");
     }
+}
+
+}  // namespace
+
+void check_problem(const PackParams& params) {
+    const Domains domains(params.parent, params.room);
+    const GroupKinds kinds(params, domains.leaf_depth());
+    check_balanced(params, domains);
+}
+
+PackResult pack_groups(const PackParams& params) {
+    const Domains domains(params.parent, params.room);
+    const GroupKinds kinds(params, domains.leaf_depth());
+    check_balanced(params, domains);
     WorkMeter meter(params.stop);
     PackResult result;
     Packing packing(params, domains, kinds, meter);
-    Shares shares = packing.run();
+    auto shares = packing.run();
+    result.complete = shares || !packing.is_unsure();
     if (shares && params.balanced >= 0) {
-        shares = balanced(std::move(*shares), params, domains, kinds, meter);
+        Balancing balancing(params, domains, kinds, meter, std::move(*shares));
+        shares = balancing.run();
+        result.complete = !balancing.is_stopped();
     }
     result.found = shares.has_value();
-    result.complete = !meter.stopped() && (shares || !packing.is_unsure());
+    result.complete = result.complete && !meter.stopped();
     if (shares) result.shares = std::move(*shares);
     result.nodes = meter.nodes();
     return result;

@@ -1,4 +1,5 @@
 // Checks a packing by the definition alone; shares no code with the search.
+#include <algorithm>
 #include <cstddef>
 
 #include "graph/index.hpp"
@@ -16,6 +17,12 @@ std::int32_t domain_at(std::int32_t depth, std::int32_t leaf, const PackParams& 
     return index(depth) < way.size() ? way[way.size() - 1 - index(depth)] : kAbsent;
 }
 
+std::int32_t depth_of(std::int32_t domain, const PackParams& params) {
+    std::int32_t depth = 0;
+    while ((domain = params.parent[index(domain)]) != kAbsent) ++depth;
+    return depth;
+}
+
 Fault fault_of(const Share& share, const PackParams& params) {
     if (share.group < 0 || index(share.group) >= params.group_parent.size())
         return "a group that is not there";
@@ -25,6 +32,27 @@ Fault fault_of(const Share& share, const PackParams& params) {
     }
     if (share.tasks <= 0) return "a share without tasks";
     return std::nullopt;
+}
+
+// True if one task of a share could move to another leaf, so that the loads of two domains with tasks are
+// closer.
+bool is_uneven(const Share& share, const PackParams& params, std::span<const std::int64_t> load,
+               std::span<const std::int32_t> home) {
+    const std::int32_t from = domain_at(params.balanced, share.leaf, params);
+    for (std::int32_t leaf = 0; index(leaf) < params.parent.size(); ++leaf) {
+        const std::int32_t to = domain_at(params.balanced, leaf, params);
+        if (to == kAbsent || load[index(to)] == 0 || load[index(to)] + 1 >= load[index(from)]) continue;
+        if (domain_at(params.group_depth[index(share.group)], leaf, params) != home[index(share.group)])
+            continue;
+        if (std::find(params.parent.begin(), params.parent.end(), leaf) != params.parent.end()) continue;
+        bool has_room = true;
+        for (std::int32_t i = leaf; i != kAbsent; i = params.parent[index(i)]) {
+            const bool keeps_task = i == domain_at(depth_of(i, params), share.leaf, params);
+            has_room = has_room && (keeps_task || load[index(i)] < params.room[index(i)]);
+        }
+        if (has_room) return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -49,6 +77,9 @@ Fault verify_packing(const PackParams& params, std::span<const Share> shares) {
     }
     for (std::size_t domain = 0; domain < load.size(); ++domain) {
         if (load[domain] > params.room[domain]) return "a domain with more tasks than room";
+    }
+    for (const Share& share : shares) {
+        if (params.balanced >= 0 && is_uneven(share, params, load, home)) return "shares that are not even";
     }
     return std::nullopt;
 }

@@ -110,7 +110,7 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--balanced",
         metavar="LEVEL",
-        help="keep the largest share on a domain of this level, or on a machine, as small as possible",
+        help="divide the job as evenly as possible over domains of this level, or over machines",
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,13 +18,60 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+_MAX_ORDERS = 120
+"""Orders of crossing levels that are tried: all of five levels."""
+
+
+class Together(NamedTuple):
+    """Tasks that must be, or should be, in one domain of a level."""
+
+    tasks: tuple[int, ...]
+    level: str
+
+
+def required_of(job: JobGraph) -> list[Together]:
+    """Return the tasks that must be together, those of the whole job first."""
+    levels = job.within, MACHINE if job.single_machine else None
+    return [
+        *_whole(job, levels),
+        *(Together(group.tasks, group.within) for group in job.groups if group.within),
+    ]
+
+
+def preferred_of(job: JobGraph) -> list[Together]:
+    """Return the tasks that should be together, those of the whole job last."""
+    return [
+        *(Together(group.tasks, group.prefer) for group in job.groups if group.prefer),
+        *_whole(job, [job.prefer]),
+    ]
+
+
+def _whole(job: JobGraph, levels: Iterable[str | None]) -> list[Together]:
+    return [Together(tuple(range(job.num_tasks)), level) for level in levels if level]
+
 
 class PlacedLevel(NamedTuple):
     """A level, and the domain of each machine."""
 
     name: str
     codes: Ints
-    """(m,) the number of each machine's domain. A domain of the level below in no domain of this one is one itself."""
+    """(m,) the number of each machine's domain in the tree: of the part of a domain that is in one of each level above.
+
+    A domain of the level below in no domain of this one is one itself."""
+    domains: Ints
+    """(m,) the number of each machine's domain: as `codes`, but where the level crosses one above it."""
+
+
+Chain = tuple[PlacedLevel, ...]
+"""Levels from the machines up."""
+
+
+class JobLevels(NamedTuple):
+    """The levels that a job names as a tree."""
+
+    chain: Chain
+    apart: tuple[Together, ...] = ()
+    """Required groups that may be in several domains of the tree, as their level crosses one above it."""
 
 
 class LevelChains:
@@ -31,10 +79,11 @@ class LevelChains:
 
     def __init__(self, topology: Topology) -> None:
         self._levels = [level for level in topology.levels if not level.rail]
-        self._machines = PlacedLevel(MACHINE, np.arange(topology.num_machines))
-        self._known: dict[tuple[frozenset[str], bool], tuple[PlacedLevel, ...] | None] = {}
+        numbers = np.arange(topology.num_machines)
+        self._machines = PlacedLevel(MACHINE, numbers, numbers)
+        self._known: dict[tuple[frozenset[str], bool], Chain | None] = {}
 
-    def of(self, named: Collection[str], *, others: bool = True) -> tuple[PlacedLevel, ...] | None:
+    def of(self, named: Collection[str], *, others: bool = True) -> Chain | None:
         """Return levels of which each is inside the next, from the machines up; None if those `named` are not.
 
         named: levels of the fabric that are among them. others: whether more levels are, as far as they fit.
@@ -47,23 +96,118 @@ class LevelChains:
             self._known[key] = chain
         return self._known[key]
 
-    def _with_others(self, chosen: list[bool]) -> tuple[PlacedLevel, ...] | None:
+    def for_job(self, job: JobGraph) -> JobLevels | None:
+        """Return a tree of the levels that a job names; None if these cross in a way that no tree can honour.
+
+        Where levels cross, the inner one's domains are cut. That is exact for groups inside a group of the outer level.
+        A group in no such group may be in several of the cut domains; it has no task in common with other groups.
+        """
+        named = named_levels(job)
+        chain = self.of(named, others=not job.balanced)
+        if chain is not None:
+            return JobLevels(chain)
+        levels = [level.name for level in self._levels if level.name in named]
+        found = [_levels_for(job, self._cut(order)) for order in islice(permutations(levels), _MAX_ORDERS)]
+        return min((one for one in found if one is not None), key=lambda one: len(one.apart), default=None)
+
+    def _with_others(self, chosen: list[bool]) -> Chain | None:
         for i, is_chosen in enumerate(chosen):
             if not is_chosen:
                 chosen[i] = True
                 chosen[i] = self._chain(chosen) is not None
         return self._chain(chosen)
 
-    def _chain(self, chosen: Sequence[bool]) -> tuple[PlacedLevel, ...] | None:
+    def _chain(self, chosen: Sequence[bool]) -> Chain | None:
         chain = [self._machines]
         for level in (level for level, is_chosen in zip(self._levels, chosen, strict=True) if is_chosen):
             below = chain[-1].codes
             codes = np.where(level.codes >= 0, level.codes, below + len(level.codes))
-            pairs = below * (int(codes.max()) + 1) + codes
-            if len(np.unique(pairs)) != len(np.unique(below)):
+            if not _is_inside(below, codes):
                 return None
-            chain.append(PlacedLevel(level.name, codes))
+            chain.append(PlacedLevel(level.name, codes, codes))
         return tuple(chain)
+
+    def _cut(self, order: Sequence[str]) -> Chain:
+        """Return the levels in this order, from the machines up, the domains of each cut by those above it."""
+        by_name = {level.name: level.codes for level in self._levels}
+        cut = np.zeros_like(self._machines.codes)
+        chain: list[PlacedLevel] = []
+        for name in reversed(order):
+            codes = by_name[name]
+            domains = np.where(codes >= 0, codes, self._machines.codes + len(codes))
+            cut = np.unique(_pairs(cut, domains), return_inverse=True)[1].reshape(-1)
+            chain.append(PlacedLevel(name, cut, domains))
+        return self._machines, *reversed(chain)
+
+
+def _levels_for(job: JobGraph, chain: Chain) -> JobLevels | None:
+    """Return the levels with the groups that are apart; None if a tree of this chain cannot honour the job."""
+    if any(level.name == job.balanced and not _is_inside(level.domains, level.codes) for level in chain):
+        return None
+    cut = _CutGroups(job, chain)
+    if any(cut.crossed(group) for group in preferred_of(job)):
+        return None
+    apart = tuple(group for group in required_of(job) if cut.crossed(group))
+    if apart and (job.balanced or not all(cut.is_alone(group) for group in apart)):
+        return None
+    return JobLevels(chain, apart)
+
+
+class _CutGroups:
+    """Which groups of a job may be in several domains of a tree of levels that cross."""
+
+    def __init__(self, job: JobGraph, chain: Chain) -> None:
+        required = required_of(job)
+        self._level_of = {level.name: level for level in chain}
+        self._above = {level.name: chain[i + 1 :] for i, level in enumerate(chain)}
+        self._around = {level.name: self._largest(required, level, job.num_tasks) for level in chain}
+        self._everything = {group.level for group in required if len(group.tasks) == job.num_tasks}
+        self._shared = np.zeros(job.num_tasks, dtype=np.int64)
+        for group in (*required, *preferred_of(job)):
+            if len(group.tasks) > 1 and (group not in required or len(group.tasks) < job.num_tasks):
+                self._shared[list(group.tasks)] += 1
+
+    def crossed(self, group: Together) -> list[str]:
+        """Return the levels that cut the domains of a group's level, but for those that a group around it needs."""
+        if len(group.tasks) == 1:
+            return []
+        tasks = list(group.tasks)
+        return [
+            above.name
+            for above in self._above.get(group.level, ())
+            if not self._is_inside(group.level, above)
+            and (
+                (self._around[above.name][tasks] != self._around[above.name][tasks[0]]).any()
+                or self._around[above.name][tasks[0]] < 0
+            )
+        ]
+
+    def is_alone(self, group: Together) -> bool:
+        """Return whether a group has no task in common with others but those of all tasks around its level."""
+        around = [self._level_of[name] for name in self._everything if name in self._level_of]
+        return bool((self._shared[list(group.tasks)] == 1).all()) and all(
+            self._is_inside(group.level, level) for level in around
+        )
+
+    def _largest(self, required: Sequence[Together], level: PlacedLevel, num_tasks: int) -> Ints:
+        """Return (k,) the number of the largest group of each task that one domain of the level has; -1 for none."""
+        found = np.full(num_tasks, -1)
+        for number, group in sorted(enumerate(required), key=lambda one: len(one[1].tasks)):
+            if self._is_inside(group.level, level):
+                found[list(group.tasks)] = number
+        return found
+
+    def _is_inside(self, inner: str, outer: PlacedLevel) -> bool:
+        return inner not in self._level_of or _is_inside(self._level_of[inner].domains, outer.domains)
+
+
+def _is_inside(inner: Ints, outer: Ints) -> bool:
+    """Return whether each domain of the inner level is in one of the outer level."""
+    return len(np.unique(_pairs(inner, outer))) == len(np.unique(inner))
+
+
+def _pairs(inner: Ints, outer: Ints) -> Ints:
+    return inner * (int(outer.max(initial=0)) + 1) + outer
 
 
 def named_levels(job: JobGraph) -> frozenset[str]:

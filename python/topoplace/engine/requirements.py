@@ -103,9 +103,9 @@ def _ungrouped(job: JobGraph, cluster: Cluster) -> Refusal | None:
         return Refusal(f"{what} and {others[0]} {NOT_HONOURED} together", permanent=True)
     from topoplace.engine.level_chain import LevelChains, named_levels
 
-    named = named_levels(job)
-    if cluster.topology.derived(LevelChains).of(named) is None:
-        lack = f"of the levels {', '.join(map(repr, sorted(named)))} one is not inside the other"
+    if cluster.topology.derived(LevelChains).for_job(job) is None:
+        named = ", ".join(map(repr, sorted(named_levels(job))))
+        lack = f"of the levels {named} one is not inside the other, nor are the groups of the one in those of the other"
         return Refusal(f"{what} {NOT_HONOURED}: {lack}", permanent=True)
     return None
 

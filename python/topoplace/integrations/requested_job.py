@@ -31,7 +31,7 @@ class RequestedJob:
     prefer_groups: tuple[SizedGroups, ...] = ()
     """Groups of tasks that should be together."""
     balanced: str | None = None
-    """Level on whose domains the largest share of the job is as small as possible."""
+    """Level over whose domains the job is divided as evenly as possible."""
     model: str | None = None
     memory_gb: float | None = None
     """Memory of each GPU."""

@@ -97,7 +97,7 @@ class JobGraph:
     groups: tuple[Group, ...] = ()
     """Tasks that must or should be in one domain of a level; see `grouped`. Required groups are nested or apart."""
     balanced: str | None = None
-    """Level, "machine" or one of the fabric: on no more of its domains, the largest share is as small as possible."""
+    """Level, "machine" or one of the fabric: no more of its domains than needed share the job, as evenly as can be."""
     stated_collectives: tuple[Collective, ...] = ()
     """The collectives, if they are not those that the name and the edges imply; read `collectives`, which has both. The
     edges are the sums of what they carry, unless other ones are given."""

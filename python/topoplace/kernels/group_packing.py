@@ -52,8 +52,10 @@ def pack_groups(
         group_parent: (g,) the group around each group, -1 for the job.
         group_depth: (g,) the depth of domains, one of which has to hold the whole group.
         own_tasks: (g,) the tasks of each group that are in no group inside it.
-        balanced: Depth of domains. As many of them are used as without it, and the most tasks of one are as few as
-            possible.
+        balanced: Depth of domains. No more of them are used than without it, as evenly as possible: the most tasks of
+            one are as few as possible, then as few domains as possible have so many, and so on among the others. Where
+            groups differ, no task can be moved for more even shares, but exchanges of groups are not proven useless.
+            The search for even shares ends after 2^18 nodes.
 
     Raises:
         SearchTimeoutError: If a limit ends the search before a packing is found.
@@ -61,7 +63,7 @@ def pack_groups(
     """
     found, shares, complete, nodes = _core.pack_groups(
         *_problem(parent, room, group_parent, group_depth, own_tasks),
-        -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=_MOST),
+        _depth(balanced),
         seconds(timeout),
         node_limit(max_nodes),
     )
@@ -79,22 +81,23 @@ def verify_group_packing(
     group_depth: ArrayLike,
     own_tasks: ArrayLike,
     shares: ArrayLike,
+    *,
+    balanced: int | None = None,
 ) -> bool:
     """Return True if `shares` (s, 3) places all tasks, each group in one domain, and no domain is over its room.
 
     The check uses only the definition of `pack_groups` and shares no code with the search. It does not check that few
-    domains are used.
+    domains are used. With `balanced`, no single task may be movable for more even shares.
 
     Raises:
-        ValueError: For an argument of the wrong shape, or of numbers that are no 32-bit integers.
+        ValueError: For an argument that is out of range.
     """
     rows = _checks.numbers_of(shares, "shares", ValueError)
     if rows.ndim != 2 or rows.shape[1] != 3:
         raise ValueError(f"shares has shape {rows.shape}; expected (s, 3)")
     problem = _problem(parent, room, group_parent, group_depth, own_tasks)
-    _core.pack_groups(*problem, -1, None, 1)  # refuses a problem that is none
     listed = _integers(rows.reshape(-1), "shares").reshape(-1, 3)
-    return _core.verify_group_packing(*problem, listed) is None
+    return _core.verify_group_packing(*problem, _depth(balanced), listed) is None
 
 
 def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:
@@ -103,6 +106,10 @@ def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         _integers(array, name) for array, name in zip(arrays, names, strict=True)
     )
     return parent, room, group_parent, group_depth, own_tasks
+
+
+def _depth(balanced: int | None) -> int:
+    return -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=_MOST)
 
 
 def _integers(values: ArrayLike, name: str) -> Ints:

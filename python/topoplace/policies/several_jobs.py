@@ -101,7 +101,7 @@ def _domains(level: object, what: str, topology: Topology) -> Ints:
 
 
 class _Trial:
-    """Jobs that a policy places on a cluster whose state is lent; every method leaves it as it was."""
+    """Jobs that a policy places on a cluster whose state is lent, and in which all machines are held but some."""
 
     def __init__(self, jobs: Sequence[JobGraph], state: Cluster, policy: Policy, *, partial: bool) -> None:
         self.jobs, self.state, self.partial = jobs, state, partial
@@ -109,7 +109,15 @@ class _Trial:
         self.kinds = [number_of[job] for job in jobs]
         """A number for each job, the same for equal jobs."""
         self._policy = policy
-        self._names = np.array(state.topology.machine_names, dtype=object)
+        self._names = state.topology.machine_names
+        free = np.array(state.free_gpus(), dtype=np.int64)
+        self.free = np.bincount(state.topology.machine_of[free], minlength=len(self._names))
+        """(m,) the number of free GPUs of each machine."""
+        self._held: dict[int, list[int]] = {}
+        for gpu in state.held_gpus():
+            self._held.setdefault(int(state.topology.machine_of[gpu]), []).append(gpu)
+        self._held_hosts = state.hosts.held_back
+        state.hold(self._names)
         mark = "place_all"
         while any(state.runs(f"{mark} {i}") for i in range(len(jobs))):
             mark += "'"
@@ -121,17 +129,16 @@ class _Trial:
         domain_of: the domain of each machine; None if the jobs need not be together. apart: the domains of which each
         job needs its own; None if they need none.
         """
-        where = np.zeros(len(self._names), dtype=np.int64) if domain_of is None else domain_of
-        free = np.bincount(where, weights=self.free_of_machines())
+        machines_of = _members(np.zeros(len(self._names), dtype=np.int64) if domain_of is None else domain_of)
+        free = {domain: int(self.free[machines].sum()) for domain, machines in machines_of.items()}
         sizes = [job.num_tasks for job in self.jobs if not job.takes_parts]
         least = min(sizes, default=0) if self.partial else sum(sizes)
         best: Found = {}
-        for domain in sorted(set(where.tolist()), key=lambda one: (free[one], one)):
+        for domain in sorted(machines_of, key=lambda one: (free[one], one)):
             if len(best) == len(self.jobs) or free[domain] < least:
                 continue
-            machines = np.flatnonzero(where == domain)
-            with self.only(machines):
-                found = self._anywhere() if apart is None else _Spreading(self, apart, machines).found()
+            machines = machines_of[domain]
+            found = self._anywhere(machines) if apart is None else _Spreading(self, apart, machines).found()
             if len(found) > len(best):
                 best = found
         return best
@@ -146,32 +153,40 @@ class _Trial:
 
     @contextmanager
     def only(self, machines: Ints) -> Generator[None]:
-        """Hold all other machines in this block."""
-        others = np.ones(len(self._names), dtype=np.bool_)
-        others[machines] = False
-        with self.state.what_if():
-            self.state.hold(list(self._names[others]))
+        """Hold these machines no more in this block, but for what was held before; around it all are held."""
+        for machine, name in zip(machines.tolist(), self._named(machines), strict=True):
+            held = self._held.get(machine, [])
+            if machine in self._held_hosts:
+                self.state.unhold([gpu for gpu in self.state.topology.gpus_of[name] if gpu not in held])
+            else:
+                self.state.unhold([name])
+                self.state.hold(held)
+        try:
             yield
+        finally:
+            self.close(machines)
 
-    def free_of_machines(self) -> Ints:
-        """Return the number of free GPUs of each machine."""
-        free = np.array(self.state.free_gpus(), dtype=np.int64)
-        return np.bincount(self.state.topology.machine_of[free], minlength=len(self._names))
+    def close(self, machines: Ints) -> None:
+        """Hold machines again, in a block of `only`."""
+        self.state.hold(self._named(machines))
+
+    def _named(self, machines: Ints) -> list[str]:
+        return [self._names[machine] for machine in machines.tolist()]
 
     # ---- jobs that share domains ---------------------------------------------------------------------------
 
-    def _anywhere(self) -> Found:
-        """Return the placements on what is free now: of all jobs, or with `partial` of as many as are found to fit."""
+    def _anywhere(self, machines: Ints) -> Found:
+        """Return the placements on these machines: of all jobs, or with `partial` of as many as are found to fit."""
         everything = tuple(range(len(self.jobs)))
-        best = self._all_of(everything)
+        best = self._all_of(everything, machines)
         if best is not None:
             return best
-        found = self._in_order(everything, skip=True) if self.partial else {}
-        while self.partial and (more := self._some_of(len(found) + 1)):
+        found = self._in_order(everything, machines, skip=True) if self.partial else {}
+        while self.partial and (more := self._some_of(len(found) + 1, machines)):
             found = more
         return found
 
-    def _some_of(self, count: int) -> Found | None:
+    def _some_of(self, count: int, machines: Ints) -> Found | None:
         """Return the placements of `count` jobs that fit together, the first ones found; None if none are."""
         alike: dict[int, list[int]] = {}
         for job, kind in enumerate(self.kinds):
@@ -179,29 +194,29 @@ class _Trial:
         equal = list(alike.values())
         for numbers in islice(_numbers([len(jobs) for jobs in equal], count), _MAX_SUBSETS):
             chosen = sorted(job for jobs, number in zip(equal, numbers, strict=True) for job in jobs[:number])
-            if found := self._all_of(tuple(chosen)):
+            if found := self._all_of(tuple(chosen), machines):
                 return found
         return None
 
-    def _all_of(self, jobs: tuple[int, ...]) -> Found | None:
+    def _all_of(self, jobs: tuple[int, ...], machines: Ints) -> Found | None:
         """Return the placements of all these jobs, None if none are found."""
         sizes = [self.jobs[job].num_tasks for job in jobs if not self.jobs[job].takes_parts]
-        if sum(sizes) > self.state.num_free:
+        if sum(sizes) > self.free[machines].sum():
             return None
         largest_first = tuple(sorted(jobs, key=lambda job: -self.jobs[job].num_tasks))
         for order in dict.fromkeys((jobs, largest_first)):
-            found = self._in_order(order)
+            found = self._in_order(order, machines)
             if len(found) == len(jobs):
                 return found
-        return self._as_one(jobs)
+        return self._as_one(jobs, machines)
 
-    def _in_order(self, order: Sequence[int], *, skip: bool = False) -> Found:
+    def _in_order(self, order: Sequence[int], machines: Ints, *, skip: bool = False) -> Found:
         """Return the placements of the jobs one after the other.
 
         skip: whether to go on after a job that does not fit.
         """
         found: Found = {}
-        with self.state.what_if():
+        with self.state.what_if(), self.only(machines):
             for job in order:
                 placement = self.place(job)
                 if placement is not None:
@@ -211,30 +226,39 @@ class _Trial:
                     break
         return found
 
-    def _as_one(self, jobs: Sequence[int]) -> Found | None:
+    def _as_one(self, jobs: Sequence[int], machines: Ints) -> Found | None:
         """Return the placements of the jobs on the GPUs that they get as roles of one job; None if they do not."""
         try:
             roles = [self.jobs[job].with_(name=str(job)) for job in jobs]
-            whole = self._policy.place(JobGraph.joined(roles), self.state)
+            with self.only(machines):
+                whole = self._policy.place(JobGraph.joined(roles), self.state)
         except (ValueError, SearchTimeoutError):  # the roles differ too much, or groups are not honoured
             return None
         if whole is None:
             return None
         found: Found = {}
-        everything = range(self.state.topology.num_gpus)
+        topology = self.state.topology
         first = 0
         with self.state.what_if():
             for job in jobs:
-                own = set(whole.gpus[first : first + self.jobs[job].num_tasks])
+                own = whole.gpus[first : first + self.jobs[job].num_tasks]
                 first += len(own)
-                with self.state.what_if():
-                    self.state.hold([gpu for gpu in everything if gpu not in own])
+                mine = np.unique(topology.machine_of[list(own)]).astype(np.int64)
+                with self.only(mine):
+                    others = (topology.gpus_of[self._names[machine]] for machine in mine.tolist())
+                    self.state.hold([gpu for gpus in others for gpu in gpus if gpu not in own])
                     placement = self.place(job)
-                if placement is None:
-                    return None
-                found[job] = placement
-                self.start(job, placement)
+                    if placement is None:
+                        return None
+                    found[job] = placement
+                    self.start(job, placement)
         return found
+
+
+def _members(numbers: Ints) -> dict[int, Ints]:
+    """Return the places of each number, ascending."""
+    found, first = np.unique(numbers[order := np.argsort(numbers, kind="stable")], return_index=True)
+    return dict(zip(found.tolist(), np.split(order, first[1:]), strict=True))
 
 
 def _numbers(most: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
@@ -257,12 +281,10 @@ class _Spreading:
 
     def __init__(self, trial: _Trial, domain_of: Ints, machines: Ints) -> None:
         self._trial = trial
-        self._domain_of = np.full(len(domain_of), -1)
-        self._domain_of[machines] = domain_of[machines]
-        free = np.bincount(domain_of[machines], weights=trial.free_of_machines()[machines])
-        numbers = np.unique(domain_of[machines]).tolist()
-        self._free = {number: int(free[number]) for number in numbers}
-        self._domains: list[int] = sorted(numbers, key=lambda number: (free[number], number))
+        self._domain_of = domain_of
+        self._machines_of = {domain: machines[at] for domain, at in _members(domain_of[machines]).items()}
+        self._free = {domain: int(trial.free[own].sum()) for domain, own in self._machines_of.items()}
+        self._domains = sorted(self._free, key=lambda domain: (self._free[domain], domain))
         self._fits: dict[tuple[int, frozenset[int]], bool] = {}
         self._asked = self._steps = 0
 
@@ -282,15 +304,13 @@ class _Spreading:
     def _in_order(self, jobs: Iterable[int]) -> Found:
         """Return the placements of the jobs one after the other, each in domains of which no other has a GPU."""
         found: Found = {}
-        left = set(self._domains)
-        with self._trial.state.what_if():
+        with self._trial.state.what_if(), self._trial.only(self._machines(self._domains)):
             for job in jobs:
-                with self._trial.only(self._machines(left)):
-                    placement = self._trial.place(job)
+                placement = self._trial.place(job)
                 if placement is not None:
                     found[job] = placement
-                    left -= self._touched(placement)
                     self._trial.start(job, placement)
+                    self._trial.close(self._machines(self._touched(placement)))
         return found
 
     def _in_domains(self, chosen: dict[int, frozenset[int]]) -> Found:
@@ -300,13 +320,13 @@ class _Spreading:
             for job, domains in sorted(chosen.items()):
                 with self._trial.only(self._machines(domains)):
                     placement = self._trial.place(job)
-                if placement is not None:
-                    found[job] = placement
-                    self._trial.start(job, placement)
+                    if placement is not None:
+                        found[job] = placement
+                        self._trial.start(job, placement)
         return found
 
     def _machines(self, domains: Iterable[int]) -> Ints:
-        return np.flatnonzero(np.isin(self._domain_of, list(domains)))
+        return np.concatenate([self._machines_of[domain] for domain in domains])
 
     def _touched(self, placement: Placement) -> set[int]:
         topology = self._trial.state.topology
@@ -331,11 +351,17 @@ class _Spreading:
     def _matched(self) -> dict[int, frozenset[int]]:
         """Return a domain for each of as many jobs as can have one of their own, by augmenting paths."""
         job_in: dict[int, int] = {}
+        kinds, hopeless = self._trial.kinds, set[int]()
         for job in range(len(self._trial.jobs)):
+            if kinds[job] in hopeless:
+                continue
             reached: dict[int, int] = {}  # the job that could have each domain instead of the one that has it
-            waiting, free = deque([job]), None
+            waiting, free, seen = deque([job]), None, set[int]()
             while waiting and free is None:
                 other = waiting.popleft()
+                if kinds[other] in seen:
+                    continue
+                seen.add(kinds[other])
                 fitting = (
                     one for one in self._domains if one not in reached and self._fit(other, frozenset((one,)))
                 )
@@ -345,7 +371,9 @@ class _Spreading:
                         free = domain
                         break
                     waiting.append(job_in[domain])
-            if free is not None:
+            if free is None:
+                hopeless.add(kinds[job])
+            else:
                 _exchange(free, job, reached, job_in)
         return {job: frozenset((domain,)) for domain, job in job_in.items()}
 

@@ -7,15 +7,16 @@ groups, are then exchanged for less communication between machines (`kernels.dis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from topoplace import kernels
-from topoplace.engine.gangs.domain_tree import DomainTree, Together, packed, required_of
+from topoplace.engine.gangs.domain_tree import DomainTree
 from topoplace.engine.gangs.exchange import assigned
+from topoplace.engine.gangs.packing import Packed, packed
+from topoplace.engine.level_chain import Together, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.groups import MACHINE
@@ -50,15 +51,15 @@ def divided(request: JobRequest, offers: Offers, view: ClusterView) -> list[Part
     domains = DomainTree(request, offers, view)
     required = required_of(request.job)
     try:
-        best = packed(request, domains, required)
+        best = packed(domains, required, range(request.size), request.job.balanced)
     except SearchTimeoutError:
         best = None
     if best is None:
         return None
-    for wishes in _wishes(request, required):
+    for wishes in _wishes(request.job):
         fulfilled, best = _most(request, domains, required, wishes, best)
         required = [*required, *wishes[:fulfilled]]
-    leaf_of = assigned(request, domains, required, best, view)
+    leaf_of = assigned(request, domains, best, view)
     order = np.argsort(leaf_of, kind="stable")
     return [
         Part(*domains.place(leaf), list(tasks))
@@ -106,7 +107,7 @@ def lack(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
         found = _lack_of(request, domains, level, list(groups), view)
         if found:
             return found
-    if packed(request, domains, required) is None:
+    if packed(domains, required, range(request.size)) is None:
         return "not all of its groups fit at the same time"
     return None
 
@@ -115,14 +116,16 @@ def _lack_of(
     request: JobRequest, domains: DomainTree, level: str, groups: Sequence[Together], view: ClusterView
 ) -> str | None:
     """Return how many of the groups of one level fit, and what the domain with the most room lacks; None if all do."""
-    placed, packing = _count_together(request, domains, groups)
+    placed, packing = _count_together(request.job, domains, groups)
     if placed == len(groups):
         return None
     sizes = sorted({len(group.tasks) for group in groups})
     many = f"groups of {sizes[0]}" if len(sizes) == 1 else f"groups of {sizes[0]} to {sizes[-1]}"
     what = f"{placed} of {len(groups)} {many} fit within a {level}"
     size = len(groups[placed].tasks)
-    room = domains.left(domains.depth_of[level], packing)
+    left = domains.left(None if packing is None else packing.shares)
+    domain_of = domains.domains_of(level)
+    room = np.bincount(domain_of, weights=left).astype(np.int64)
     best = int(room.argmax())
     name = domains.name(level, best, view)
     inside = {
@@ -130,7 +133,8 @@ def _lack_of(
     }
     if level != MACHINE and len(inside) == 1:
         each = inside.pop()
-        whole = domains.whole_machines(domains.depth_of[level], best, each, packing)
+        mine = domain_of == best
+        whole = int((np.bincount(domains.domains_of(MACHINE)[mine], weights=left[mine]) // each).sum())
         if (few := size // each - whole) > 0:
             return f"{what}; {name} lacks {_count(few, 'machine')} with {_count(each, 'free GPU')}"
     if room[best] < size:
@@ -143,22 +147,20 @@ def _count(number: int, what: str) -> str:
 
 
 def _count_together(
-    request: JobRequest, domains: DomainTree, groups: Sequence[Together]
-) -> tuple[int, kernels.GroupPacking | None]:
+    job: JobGraph, domains: DomainTree, groups: Sequence[Together]
+) -> tuple[int, Packed | None]:
     """Return how many of these groups, the first ones, fit at the same time, and how."""
-    required = required_of(request.job)
+    required = required_of(job)
 
-    def packing_of(number: int) -> kernels.GroupPacking | None:
+    def packing_of(number: int) -> Packed | None:
         tasks = {task for group in groups[:number] for task in group.tasks}
         inside = [one for one in required if tasks.issuperset(one.tasks)]
-        return packed(request, domains, inside, sorted(tasks))
+        return packed(domains, inside, sorted(tasks))
 
     return _most_packed(len(groups), packing_of)
 
 
-def _most_packed(
-    high: int, packing_of: Callable[[int], kernels.GroupPacking | None]
-) -> tuple[int, kernels.GroupPacking | None]:
+def _most_packed(high: int, packing_of: Callable[[int], Packed | None]) -> tuple[int, Packed | None]:
     """Return the largest number up to `high` that has a packing, and it; 0 if there is none. Fewer are no harder."""
     low, best = 0, None
     middle = high
@@ -175,27 +177,11 @@ def _most_packed(
 # ---- preferred groups ----------------------------------------------------------------------------------------
 
 
-def _wishes(request: JobRequest, required: Sequence[Together]) -> Iterator[list[Together]]:
-    """Yield the preferred groups, equal ones in one list, the largest first.
-
-    A group that crosses required ones is made larger until it has them whole: if all of it is together, they are too.
-    """
-    job = request.job
-    wishes = [Together(group.tasks, group.prefer) for group in job.groups if group.prefer]
-    if job.prefer:
-        wishes.append(Together(tuple(range(job.num_tasks)), job.prefer))
-    whole = {Together(_closed(wish.tasks, required), wish.level) for wish in wishes}
-    ordered = sorted(whole, key=lambda wish: (-len(wish.tasks), wish.level, wish.tasks))
+def _wishes(job: JobGraph) -> Iterator[list[Together]]:
+    """Yield the preferred groups, equal ones in one list, the largest first."""
+    ordered = sorted(set(preferred_of(job)), key=lambda wish: (-len(wish.tasks), wish.level, wish.tasks))
     for _, equal in groupby(ordered, key=lambda wish: (len(wish.tasks), wish.level)):
         yield list(equal)
-
-
-def _closed(tasks: Iterable[int], required: Sequence[Together]) -> tuple[int, ...]:
-    whole = set(tasks)
-    for group in sorted(required, key=lambda one: len(one.tasks)):
-        if not whole.isdisjoint(group.tasks) and not whole.issubset(group.tasks):
-            whole.update(group.tasks)
-    return tuple(sorted(whole))
 
 
 def _most(
@@ -203,13 +189,13 @@ def _most(
     domains: DomainTree,
     required: Sequence[Together],
     wishes: Sequence[Together],
-    packing: kernels.GroupPacking,
-) -> tuple[int, kernels.GroupPacking]:
+    packing: Packed,
+) -> tuple[int, Packed]:
     """Return how many of `wishes`, the first ones, can be fulfilled, and the packing with them."""
 
-    def packing_of(number: int) -> kernels.GroupPacking | None:
+    def packing_of(number: int) -> Packed | None:
         try:
-            return packed(request, domains, [*required, *wishes[:number]])
+            return packed(domains, [*required, *wishes[:number]], range(request.size), request.job.balanced)
         except SearchTimeoutError:
             return None
 

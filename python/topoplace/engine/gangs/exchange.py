@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from topoplace import kernels
-from topoplace.engine.gangs.domain_tree import DomainTree, Forest, Together
+from topoplace.engine.gangs.domain_tree import DomainTree
+from topoplace.engine.gangs.packing import Forest, Packed
 from topoplace.engine.machines.machine_class import finite, members
 
 if TYPE_CHECKING:
@@ -23,20 +24,12 @@ _MAX_SIZE = 1 << 22
 """Most tasks, or groups, times the places among which they are exchanged."""
 
 
-def assigned(
-    request: JobRequest,
-    domains: DomainTree,
-    together: Sequence[Together],
-    packing: kernels.GroupPacking,
-    view: ClusterView,
-) -> Ints:
+def assigned(request: JobRequest, domains: DomainTree, packed: Packed, view: ClusterView) -> Ints:
     """Return (k,) the leaf of each task."""
-    forest = Forest(together, domains.depth_of, range(request.size))
-    leaf_of = np.full(request.size, -1)
-    shares = packing.shares.astype(np.int64)
-    for group in np.unique(shares[:, 0]).tolist():
-        mine = shares[shares[:, 0] == group]
-        leaf_of[forest.tasks_of(group)] = np.repeat(mine[:, 1], mine[:, 2])
+    forest, shares = packed
+    leaf_of = np.empty(request.size, dtype=np.int64)
+    order = np.argsort(forest.inner, kind="stable")
+    leaf_of[order] = np.repeat(shares[:, 1], shares[:, 2])
     if request.job.edges:
         _exchange(request, domains, forest, leaf_of, view)
     return leaf_of
@@ -46,36 +39,53 @@ def _exchange(
     request: JobRequest, domains: DomainTree, forest: Forest, leaf_of: Ints, view: ClusterView
 ) -> None:
     """Exchange equal groups, and then the tasks of each group, for less communication between the leaves."""
-    a, b, weight = request.job.edge_array.T
-    ends = a.astype(np.int64), b.astype(np.int64)
-    groups = forest.inner[ends[0]], forest.inner[ends[1]]
+    ends = request.job.edge_array[:, :2].astype(np.int64)
+    weight = request.job.edge_array[:, 2]
+    tasks_of = _sets(forest.inner, len(forest.parent))
+    kind_of = _kinds(forest)
+    groups = forest.inner[ends]
+    for equal, mine in _with_edges(kind_of, groups, groups[:, 0] != groups[:, 1]):
+        leaves_of = [leaf_of[tasks_of[group]] for group in equal.tolist()]
+        places = [int(leaves[0]) for leaves in leaves_of]
+        order = _cheaper(np.searchsorted(equal, groups[mine]), weight[mine], places, domains, view)
+        for group, place in zip(equal.tolist(), order, strict=True):
+            leaf_of[tasks_of[group]] = leaves_of[place]
+    for tasks, mine in _with_edges(forest.inner, ends, np.ones(len(ends), dtype=np.bool_)):
+        leaves = leaf_of[tasks]
+        order = _cheaper(np.searchsorted(tasks, ends[mine]), weight[mine], leaves.tolist(), domains, view)
+        leaf_of[tasks] = leaves[order]
+
+
+def _kinds(forest: Forest) -> Ints:
+    """Return (g,) a number for each group, the same for equal ones without groups inside; -1 for others."""
     has_inside = np.bincount(np.array(forest.parent[1:], dtype=np.int64), minlength=len(forest.parent)) > 0
-    kinds: dict[tuple[int, int, int], list[int]] = {}
-    for group, (parent, depth) in enumerate(zip(forest.parent, forest.depth, strict=True)):
-        if group and not has_inside[group]:
-            kinds.setdefault((parent, depth, int(forest.own[group])), []).append(group)
-    for equal in kinds.values():
-        places = [leaf_of[forest.tasks_of(group)] for group in equal]
-        number = np.full(len(forest.parent), -1)
-        number[equal] = np.arange(len(equal))
-        order = _cheaper(
-            number[groups[0]], number[groups[1]], weight, [int(one[0]) for one in places], domains, view
-        )
-        for i, group in enumerate(equal):
-            leaf_of[forest.tasks_of(group)] = places[order[i]]
-    for group in range(len(forest.parent)):
-        tasks = forest.tasks_of(group)
-        if len(tasks) > 1 and (leaf_of[tasks] != leaf_of[tasks[0]]).any():
-            number = np.full(len(forest.inner), -1)
-            number[tasks] = np.arange(len(tasks))
-            mine = leaf_of[tasks]
-            order = _cheaper(number[ends[0]], number[ends[1]], weight, mine.tolist(), domains, view)
-            leaf_of[tasks] = mine[order]
+    kinds = np.column_stack((forest.parent, forest.depth, forest.own))
+    found = np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.where(has_inside | (kinds[:, 0] < 0), -1, found)
+
+
+def _sets(number_of: Ints, count: int) -> list[Ints]:
+    """Return the things of each number below `count`, ascending."""
+    order = np.argsort(number_of, kind="stable")
+    return np.split(order, np.searchsorted(number_of[order], np.arange(count + 1)))[1:-1]
+
+
+def _with_edges(set_of: Ints, ends: Ints, counts: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints]]:
+    """Yield each set of several things that has edges inside, ascending, and the numbers of those edges.
+
+    set_of: the number of each thing's set; -1 for none. ends: (e, 2). counts: (e,) whether an edge counts.
+    """
+    sets = set_of[ends]
+    inside = np.flatnonzero(counts & (sets[:, 0] == sets[:, 1]) & (sets[:, 0] >= 0))
+    count = int(set_of.max(initial=-1)) + 1
+    edges = _sets(sets[inside, 0], count)
+    for things, mine in zip(_sets(set_of, count), edges, strict=True):
+        if mine.size:
+            yield things, inside[mine]
 
 
 def _cheaper(
-    a: Ints,
-    b: Ints,
+    ends: Ints,
     weight: NDArray[np.float64],
     leaves: Sequence[int],
     domains: DomainTree,
@@ -83,16 +93,14 @@ def _cheaper(
 ) -> list[int]:
     """Return which of the places each thing gets, for less communication; `leaves`: that of the place of each.
 
-    a, b, weight: the edges between things, by their numbers; -1 for other things.
+    ends, weight: the edges between different things.
     """
-    unchanged = list(range(len(leaves)))
-    counts = np.flatnonzero((a >= 0) & (b >= 0) & (a != b))
     different, block, room = np.unique(leaves, return_inverse=True, return_counts=True)
-    if not counts.size or len(different) < 2 or len(different) * len(leaves) > _MAX_SIZE:
-        return unchanged
-    low, high = np.minimum(a[counts], b[counts]), np.maximum(a[counts], b[counts])
+    if len(different) < 2 or len(different) * len(leaves) > _MAX_SIZE:
+        return list(range(len(leaves)))
+    low, high = np.sort(ends, axis=1).T
     pairs, where = np.unique(low * len(leaves) + high, return_inverse=True)
-    sums = np.bincount(where, weights=weight[counts])
+    sums = np.bincount(where, weights=weight)
     edges = np.column_stack((pairs // len(leaves), pairs % len(leaves), sums))
     classes = view.classes
     places = map(domains.place, different.tolist())

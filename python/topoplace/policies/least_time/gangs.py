@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.gangs.division import Part, divided, part_jobs
-from topoplace.engine.gangs.domain_tree import Together, required_of
-from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
+from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
@@ -217,7 +216,10 @@ def _chain(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
     """Return the levels as a tree, from the machines up."""
     chains = view.cluster.topology.derived(LevelChains)
     found = chains.of(named_levels(request.job))
-    assert found is not None  # `engine.requirements` has refused levels that do not nest
+    if found is None:
+        levels = chains.for_job(request.job)
+        assert levels is not None  # `engine.requirements` has refused levels that no tree can honour
+        found = levels.chain
     return found
 
 
@@ -278,17 +280,14 @@ class _Tree:
         """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
         unit_of = np.empty(units.size, np.int64)
         unit_of[units] = np.arange(len(units))[:, None]
-        wishes = [Together(group.tasks, group.prefer) for group in job.groups if group.prefer]
-        if job.prefer:
-            wishes.append(Together(tuple(range(job.num_tasks)), job.prefer))
         depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
-        codes = {level.name: level.codes[self._machines] for level in self._levels}
+        domain_of = {level.name: level.domains[self._machines] for level in self._levels}
         found = np.zeros(len(units), np.int64)
-        for one in chain(required_of(job), wishes):
+        for one in chain(required_of(job), preferred_of(job)):
             if one.level == SOCKET or (one.level == MACHINE and len(one.tasks) == units.shape[1]):
                 continue
             inside = unit_of[list(one.tasks)]
-            if len(np.unique(codes[one.level][start[inside]])) == 1:
+            if len(np.unique(domain_of[one.level][start[inside]])) == 1:
                 found[inside] = np.maximum(found[inside], depth_of[one.level])
         return found
 

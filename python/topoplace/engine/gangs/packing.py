@@ -1,0 +1,266 @@
+"""The groups of a job, packed into the tree of a cluster's domains.
+
+A group whose level crosses one above it in the tree may be in several domains there. It goes where the other groups
+leave room in one domain of its own level; if there is none, all ways to divide it among the parts of one are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from topoplace import kernels
+from topoplace.engine.gangs.domain_tree import DomainTree
+from topoplace.engine.level_chain import Together
+from topoplace.errors import SearchTimeoutError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+_MAX_NODES: Final = 1 << 20
+"""Nodes of the search for a packing."""
+_MAX_WAYS: Final = 2000
+"""Ways to divide groups whose level crosses others that are tried."""
+
+
+class Forest:
+    """Groups as `kernels.pack_groups` takes them: nested or disjoint, without those that others imply."""
+
+    def __init__(
+        self,
+        together: Iterable[Together],
+        depth_of: dict[str, int],
+        tasks: Sequence[int],
+        apart: Sequence[Together] = (),
+    ) -> None:
+        self.parent, self.depth = [-1], [0]
+        self.inner = np.full(max(tasks, default=-1) + 1, -1)
+        """The innermost group of each task; -1 for tasks that are not placed, and those of groups apart."""
+        self.inner[list(tasks)] = 0
+        taken = {task for group in apart for task in group.tasks}
+        self.inner[list(taken)] = -1
+        found = _nested((depth_of[group.level], set(group.tasks) - taken) for group in together)
+        for depth, listed in sorted(found, key=lambda one: (-len(one[1]), one[0], one[1])):
+            self.add(int(self.inner[listed[0]]), depth, listed)
+
+    def add(self, parent: int, depth: int, tasks: Sequence[int]) -> None:
+        """Add a group, after those around it."""
+        self.inner[list(tasks)] = len(self.parent)
+        self.parent.append(parent)
+        self.depth.append(depth)
+
+    @property
+    def own(self) -> Ints:
+        """(g,) how many tasks of each group are in no group inside it."""
+        return np.bincount(self.inner[self.inner >= 0], minlength=len(self.parent))
+
+
+def _nested(groups: Iterable[tuple[int, Iterable[int]]]) -> list[tuple[int, list[int]]]:
+    """Return the depth and the tasks of nested or disjoint groups that keep the same tasks together.
+
+    Groups with a task in common are in the same domain of the smaller depth: there they are one group.
+    """
+    name: dict[int, int] = {}
+    members: dict[int, list[int]] = {}
+    found: list[tuple[int, list[int]]] = []
+    deepest_first = sorted(groups, key=lambda one: -one[0])
+    for depth, equal in groupby(deepest_first, key=lambda one: one[0]):
+        grown: set[int] = set()
+        for _, tasks in equal:
+            names = {name.setdefault(task, task) for task in tasks}
+            if len(names) < 2:
+                continue
+            largest = max(names, key=lambda one: (len(members.get(one, ())), -one))
+            mine = members.setdefault(largest, [largest])
+            for other in names - {largest}:
+                moved = members.pop(other, [other])
+                name.update(dict.fromkeys(moved, largest))
+                mine += moved
+            grown -= names
+            grown.add(largest)
+        found += [(depth, sorted(members[one])) for one in grown]
+    return found
+
+
+class Packed(NamedTuple):
+    """Groups that are packed."""
+
+    forest: Forest
+    shares: Ints
+    """(s, 3): group, leaf and number of tasks, by group and then by leaf."""
+
+
+def packed(
+    domains: DomainTree, together: Collection[Together], tasks: Sequence[int], balanced: str | None = None
+) -> Packed | None:
+    """Return a packing of these tasks in which all `together` are; None if there is none.
+
+    balanced: the level over whose domains the tasks are as even as possible. SearchTimeoutError if the search ends
+    before it knows.
+    """
+    apart = [group for group in domains.apart if group in together]
+    if apart:
+        return _Apart(domains, together, apart, tasks).packed()
+    forest = Forest(together, domains.depth_of, tasks)
+    shares = _shares(domains, forest, domains.room, balanced)
+    return None if shares is None else Packed(forest, shares)
+
+
+def _shares(domains: DomainTree, forest: Forest, room: Ints, balanced: str | None = None) -> Ints | None:
+    found = kernels.pack_groups(
+        domains.parent,
+        room,
+        forest.parent,
+        forest.depth,
+        forest.own,
+        balanced=domains.depth_of[balanced] if balanced else None,
+        max_nodes=_MAX_NODES,
+    )
+    return None if found is None else found.shares.astype(np.int64)
+
+
+# ---- groups whose level crosses others -----------------------------------------------------------------------
+
+
+class _Apart:
+    """A search for domains of groups that may be in several domains of the tree."""
+
+    def __init__(
+        self,
+        domains: DomainTree,
+        together: Iterable[Together],
+        apart: Sequence[Together],
+        tasks: Sequence[int],
+    ) -> None:
+        self._domains = domains
+        self._apart = sorted(apart, key=lambda one: -len(one.tasks))
+        self._homes = [domains.domains_of(group.level) for group in self._apart]
+        self._parts = [domains.part_of(group.level) for group in self._apart]
+        others = [group for group in together if group not in apart]
+        around = [domains.domains_of(group.level) for group in others if len(group.tasks) == len(tasks)]
+        self._regions = _same(around, len(self._homes[0]))
+        self._forest = Forest(others, domains.depth_of, tasks, apart)
+        self._ways = 0
+
+    def packed(self) -> Packed | None:
+        """Return a packing; None if there is none."""
+        for region in range(int(self._regions.max(initial=0)) + 1):
+            room = np.where(self._regions == region, self._domains.left(), 0)
+            capacity = self._capacity(room)
+            shares = _shares(self._domains, self._forest, capacity)
+            if shares is None:
+                continue
+            found = self._beside(room, shares) or self._divided(room, capacity, [])
+            if found:
+                return found
+        return None
+
+    def _capacity(self, room: Ints) -> Ints:
+        """Return the room of each domain of the tree."""
+        capacity = np.zeros(len(self._domains.parent), dtype=np.int64)
+        at = np.arange(self._domains.first_leaf, len(capacity))
+        while at[0] >= 0:
+            np.add.at(capacity, at, room)
+            at = self._domains.parent[at]
+        return capacity
+
+    def _beside(self, room: Ints, shares: Ints) -> Packed | None:
+        """Return a packing with each group apart in what the others leave, in the fullest domain that suffices."""
+        left = self._left(room, shares)
+        rows: list[tuple[int, int, int]] = []
+        for number, group in enumerate(self._apart):
+            rooms = np.bincount(self._homes[number], weights=left)
+            fitting = np.flatnonzero(rooms >= len(group.tasks))
+            if not fitting.size:
+                return None
+            home = fitting[rooms[fitting].argmin()]
+            rows += _taken(left, np.flatnonzero(self._homes[number] == home), number, len(group.tasks))
+        return self._with(shares, rows)
+
+    def _divided(self, room: Ints, capacity: Ints, pieces: Sequence[tuple[int, int, int]]) -> Packed | None:
+        """Return a packing with these pieces of the first groups; None if there is none.
+
+        capacity: the room of each domain of the tree that the pieces leave. pieces: group, domain and number of tasks.
+        """
+        number = pieces[-1][0] + 1 if pieces else 0
+        if number == len(self._apart):
+            return self._filled(room, capacity, pieces)
+        for home in np.unique(self._homes[number][room > 0]).tolist():
+            parts = np.unique(self._parts[number][self._homes[number] == home]).tolist()
+            rooms = [int(capacity[part]) for part in parts]
+            for sizes in _divisions(len(self._apart[number].tasks), rooms):
+                self._ways += 1
+                if self._ways > _MAX_WAYS:
+                    raise SearchTimeoutError(f"no packing found in {_MAX_WAYS} ways to divide groups", None)
+                left = capacity.copy()
+                mine = [(number, part, size) for part, size in zip(parts, sizes, strict=True) if size]
+                for _, part, size in mine:
+                    while part >= 0:
+                        left[part] -= size
+                        part = int(self._domains.parent[part])
+                if left.min() >= 0 and (found := self._divided(room, left, [*pieces, *mine])):
+                    return found
+        return None
+
+    def _filled(self, room: Ints, capacity: Ints, pieces: Iterable[tuple[int, int, int]]) -> Packed | None:
+        """Return a packing of the other groups beside these pieces."""
+        shares = _shares(self._domains, self._forest, capacity)
+        if shares is None:
+            return None
+        left = self._left(room, shares)
+        rows: list[tuple[int, int, int]] = []
+        for number, part, size in sorted(pieces, key=lambda piece: -piece[1]):  # the inner domains first
+            rows += _taken(left, np.flatnonzero(self._parts[number] == part), number, size)
+        return self._with(shares, rows)
+
+    def _left(self, room: Ints, shares: Ints) -> Ints:
+        left = room.copy()
+        np.subtract.at(left, shares[:, 1] - self._domains.first_leaf, shares[:, 2])
+        return left
+
+    def _with(self, shares: Ints, rows: list[tuple[int, int, int]]) -> Packed:
+        """Return the packing with the groups apart; rows: number of the group, leaf and number of tasks."""
+        first = len(self._forest.parent)
+        for group in self._apart:
+            self._forest.add(0, -self._domains.depth_of[group.level], group.tasks)
+        offset = np.array([first, self._domains.first_leaf, 0])
+        added = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3) + offset
+        return Packed(self._forest, np.concatenate((shares, added)))
+
+
+def _same(codes: Sequence[Ints], count: int) -> Ints:
+    """Return a number for each of `count` things, the same for those with equal codes."""
+    found = np.zeros(count, dtype=np.int64)
+    for one in codes:
+        found = np.unique(found * (int(one.max(initial=0)) + 1) + one, return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def _taken(left: Ints, leaves: Ints, number: int, size: int) -> list[tuple[int, int, int]]:
+    """Take the room of `size` tasks from these leaves, from those with the most first; return (number, leaf, tasks)."""
+    rows: list[tuple[int, int, int]] = []
+    for leaf in leaves[np.argsort(-left[leaves], kind="stable")].tolist():
+        tasks = min(size, int(left[leaf]))
+        if tasks:
+            left[leaf] -= tasks
+            size -= tasks
+            rows.append((number, leaf, tasks))
+    assert size == 0
+    return rows
+
+
+def _divisions(size: int, rooms: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to divide things among places with these rooms, most in the first ones first."""
+    if not rooms:
+        if size == 0:
+            yield ()
+        return
+    least = max(size - sum(rooms[1:]), 0)
+    for here in range(min(size, rooms[0]), least - 1, -1):
+        for others in _divisions(size - here, rooms[1:]):
+            yield here, *others
