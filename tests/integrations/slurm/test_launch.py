@@ -1,16 +1,27 @@
-"""A real srun starts each rank on the node and the device of the placement."""
+"""A real srun starts each rank on the node and the device of the placement, also where topoplace has decided a job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 import topoplace as tp
 from placed_ranks import PROBE, cluster, expected, random_gpus, said, started
+from slurm_jobs import states, wait_for
+from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.errors import SlurmError
+from topoplace.integrations.slurm.client.commands import SlurmCommands
+from topoplace.integrations.slurm.placer import Placer, PlacerSettings
+from topoplace.integrations.slurm.running_job import placement_of
 from topoplace.integrations.slurm.testing import SlurmCluster, missing_programs
+from topoplace.integrations.state import Journal
+from topoplace.policies import Baseline
 
 TOPOLOGY = cluster(("n0", "n1", "n2"), "0", "0")
+TOPOPLACE = Path(sys.executable).with_name("topoplace")
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +50,91 @@ def test_the_command_runs_inside_a_job(plain_slurm: SlurmCluster) -> None:
     (out / "job.sh").write_text(f"{launch.command}\n", "utf-8")
     asked = "salloc --quiet --nodes=3 --ntasks-per-node=4 --gres=gpu:4 sh job.sh"
     assert said(started(tp.Launch(launch.files, asked), out, plain_slurm.environment)) == expected(placement)
+
+
+# ---- in a job that topoplace has decided ---------------------------------------------------------------------------
+
+
+class Fixed(Baseline):
+    """A policy that gives every job the same GPUs."""
+
+    gpus: tuple[int, ...] = ()
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: tp.Cluster, now: float) -> Plan:
+        placement = tp.Placement(self.gpus, topology=cluster.topology, job=queue[0].job)
+        return Plan(start=((queue[0].job_id, placement),))
+
+
+@pytest.fixture(scope="module")
+def decided_slurm() -> Iterator[SlurmCluster]:
+    if lacking := missing_programs():
+        pytest.skip(f"needs Slurm's daemons, and this host has no {', '.join(lacking)}")
+    with SlurmCluster(TOPOLOGY) as slurm:
+        (slurm.folder / "out" / "cluster.json").write_text(TOPOLOGY.to_json(), "utf-8")
+        yield slurm
+
+
+def decided(slurm: SlurmCluster, journal: Path, gpus: tuple[int, ...], script: str) -> str:
+    """Run a script as a job on two nodes, two GPUs of each, whose tasks have these GPUs, and return what it prints."""
+    policy = Fixed()
+    policy.gpus = gpus
+    commands = SlurmCommands(slurm.environment)
+    out = slurm.folder / "out" / "printed"
+    with Journal(journal) as open_journal:
+        placer = Placer(
+            TOPOLOGY, policy, open_journal, commands=commands, settings=PlacerSettings(interval=0.05)
+        )
+        slurm.submit("-N2", "-n4", "--gres=gpu:2", "-o", str(out), script=script)
+        wait_for(lambda: not states(slurm), placer.cycle, 60.0, lambda: states(slurm))
+    return out.read_text("utf-8")
+
+
+ORDERS = [(11, 1, 9, 3), (11, 9, 3, 1), (1, 3, 5, 7), (7, 3, 1, 5)]
+"""GPUs by task: nodes take turns, or come in any order; devices 1 and 3 of two nodes in any order."""
+
+
+@pytest.mark.parametrize("gpus", ORDERS)
+def test_a_job_starts_its_ranks_where_they_were_decided(
+    decided_slurm: SlurmCluster, gpus: tuple[int, ...], tmp_path: Path
+) -> None:
+    start = f"start-{'-'.join(map(str, gpus))}"
+    command = f"{TOPOPLACE} slurm launch cluster.json --launch srun -o {start}"
+    probe = PROBE % ("SLURM_PROCID", "SLURMD_NODENAME")
+    script = f"command=$({command} | sed -n 's/^start it there: //p' | sed 's/ python train.py//')"
+    script += f'; cd {start} && eval "$command" {_quoted(probe)}'
+    printed = decided(decided_slurm, tmp_path / "journal", gpus, script)
+    lines = sorted(line.split() for line in printed.splitlines() if line.startswith("rank "))
+    found = [(int(rank), node, device) for _, rank, node, device in lines]
+    assert found == expected(tp.Placement(gpus, topology=TOPOLOGY)), printed
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+@pytest.mark.parametrize("gpus", ORDERS)
+def test_each_node_shows_its_devices_in_the_order_of_its_tasks(
+    decided_slurm: SlurmCluster, gpus: tuple[int, ...], tmp_path: Path
+) -> None:
+    script = "srun --ntasks-per-node=1 -n2 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES'"
+    printed = decided(decided_slurm, tmp_path / "journal", gpus, script)
+    names = TOPOLOGY.machine_names
+    wanted = {names[gpu // 4]: ",".join(str(own % 4) for own in gpus if own // 4 == gpu // 4) for gpu in gpus}
+    assert dict(line.split() for line in printed.splitlines()) == wanted
+
+
+def test_a_job_whose_gpus_slurm_chose_is_refused(plain_slurm: SlurmCluster) -> None:
+    job = plain_slurm.submit("--gres=gpu:1", script="sleep 60")
+    commands = SlurmCommands(plain_slurm.environment)
+    wait_for(lambda: states(plain_slurm).get(job, "").startswith("R"), lambda: None)
+    with pytest.raises(
+        SlurmError, match=f"job {job}: no places of its tasks are noted, since Slurm has chosen"
+    ):
+        placement_of(commands, job, TOPOLOGY)
+    plain_slurm.run("scancel", job)
+    plain_slurm.wait_until_empty()
+    for other in (job, "999", f"{job}_3"):
+        with pytest.raises(SlurmError, match=f"job {other} is not in the queue|squeue: "):
+            placement_of(commands, other, TOPOLOGY)
+    with pytest.raises(SlurmError, match="is not the id of a job"):
+        placement_of(commands, "all; true", TOPOLOGY)

@@ -40,7 +40,7 @@ TWO = Topology.cluster(machines.get("dgx1-v100"), 2, names=["n0", "n1"])
 
 def job(job_id: str = "7", **changes: Any) -> SlurmJob:
     known = SlurmJob(
-        job_id, int(job_id), "PD", "JobHeldUser", "1000", "all", "", "", "gres:gpu:2", "topoplace1 gpus=2", "",
+        job_id, int(job_id), "PD", "JobHeldUser", "1000", "all", "", "", "gres:gpu:2", "topoplace1;gpus=2", "",
         0.0, 0.0, 0.0, 1, 4, 0.0, 0, "", "",
     )  # fmt: skip
     return known._replace(**changes)
