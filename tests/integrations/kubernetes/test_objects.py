@@ -155,7 +155,9 @@ def test_groups_of_kueue_for_plain_pods() -> None:
     ours = {"topoplace.io/group": "g", "topoplace.io/group-size": "4"}
     assert pod(pod_json("a", labels={**labels, **ours}, annotations=size)).group == Group("default", "g", 4)
     for wrong in ({}, {"kueue.x-k8s.io/pod-group-total-count": "many"}):
-        with pytest.raises(KubernetesError, match="pod-group-total-count = '(many)?' is not a number from 1"):
+        with pytest.raises(
+            KubernetesError, match=r"pod-group-total-count = '(many)?' is not a number from 1"
+        ):
             _ = pod(pod_json("a", labels=labels, annotations=wrong)).group
 
 

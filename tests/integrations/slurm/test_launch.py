@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -84,7 +86,7 @@ def decided(slurm: SlurmCluster, journal: Path, gpus: tuple[int, ...], script: s
         placer = Placer(
             TOPOLOGY, policy, open_journal, commands=commands, settings=PlacerSettings(interval=0.05)
         )
-        slurm.submit("-N2", "-n4", "--gres=gpu:2", "-o", str(out), script=script)
+        slurm.submit("-N2", "--ntasks-per-node=2", "--gres=gpu:2", "-o", str(out), script=script)
         wait_for(lambda: not states(slurm), placer.cycle, 60.0, lambda: states(slurm))
     return out.read_text("utf-8")
 
@@ -93,23 +95,51 @@ ORDERS = [(11, 1, 9, 3), (11, 9, 3, 1), (1, 3, 5, 7), (7, 3, 1, 5)]
 """GPUs by task: nodes take turns, or come in any order; devices 1 and 3 of two nodes in any order."""
 
 
+def launched(launcher: str, start: str, program: str) -> str:
+    """Return a script that writes the files of a launcher into `start`, and types the printed command for a program."""
+    write = f"{TOPOPLACE} slurm launch cluster.json --launch {launcher} -o {start}"
+    command = f"$({write} | sed -n 's/^start it there: //p' | sed 's/ python train.py//')"
+    return f'command={command}; cd {start} && eval "$command" {shlex.quote(program)}'
+
+
 @pytest.mark.parametrize("gpus", ORDERS)
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
 def test_a_job_starts_its_ranks_where_they_were_decided(
-    decided_slurm: SlurmCluster, gpus: tuple[int, ...], tmp_path: Path
+    decided_slurm: SlurmCluster, launcher: str, gpus: tuple[int, ...], tmp_path: Path
 ) -> None:
-    start = f"start-{'-'.join(map(str, gpus))}"
-    command = f"{TOPOPLACE} slurm launch cluster.json --launch srun -o {start}"
-    probe = PROBE % ("SLURM_PROCID", "SLURMD_NODENAME")
-    script = f"command=$({command} | sed -n 's/^start it there: //p' | sed 's/ python train.py//')"
-    script += f'; cd {start} && eval "$command" {_quoted(probe)}'
+    if shutil.which(launcher) is None:
+        pytest.skip(f"this host has no {launcher}")
+    rank = {"srun": "SLURM_PROCID", "mpirun": "OMPI_COMM_WORLD_RANK"}[launcher]
+    start = f"{launcher}-{'-'.join(map(str, gpus))}"
+    script = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; "
+    script += launched(launcher, start, PROBE % (rank, "SLURMD_NODENAME"))
     printed = decided(decided_slurm, tmp_path / "journal", gpus, script)
     lines = sorted(line.split() for line in printed.splitlines() if line.startswith("rank "))
     found = [(int(rank), node, device) for _, rank, node, device in lines]
     assert found == expected(tp.Placement(gpus, topology=TOPOLOGY)), printed
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
+@pytest.mark.parametrize("gpus", ORDERS)
+def test_torchrun_starts_on_each_node_with_the_devices_of_its_ranks(
+    decided_slurm: SlurmCluster, gpus: tuple[int, ...], tmp_path: Path
+) -> None:
+    """The nodes of the toy cluster have one host name, so each says its own; torchrun says what it is asked for."""
+    start = f"torchrun-{'-'.join(map(str, gpus))}"
+    stub = decided_slurm.folder / "out" / "torchrun"
+    stub.write_text('#!/bin/sh\necho "$SLURMD_NODENAME $2 $3 $CUDA_VISIBLE_DEVICES"\n', "utf-8")
+    stub.chmod(0o755)
+    each = "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --gpu-bind=none"
+    one = "TOPOPLACE_MACHINE=$SLURMD_NODENAME sh torchrun.sh true"
+    script = f"{TOPOPLACE} slurm launch cluster.json --launch torchrun -o {start} > /dev/null; export PATH=$PWD:$PATH; "
+    script += f"cd {start} && {each} sh -c {shlex.quote(one)}"
+    printed = decided(decided_slurm, tmp_path / "journal", gpus, script)
+    nodes = list(dict.fromkeys(TOPOLOGY.machine_names[gpu // 4] for gpu in gpus))
+    wanted = [
+        f"{node} --node-rank={i} --nproc-per-node=2 "
+        + ",".join(str(gpu % 4) for gpu in gpus if TOPOLOGY.machine_names[gpu // 4] == node)
+        for i, node in enumerate(nodes)
+    ]
+    assert sorted(printed.splitlines()) == sorted(wanted)
 
 
 @pytest.mark.parametrize("gpus", ORDERS)
