@@ -22,6 +22,7 @@ NOT_HERE: Final = {
     "collective measure": "needs GPUs and nccl-tests",
     "profile record": "needs counters of GPUs or NICs",
     "slurm run": "needs a Slurm cluster",
+    "slurm launch": "needs a job of Slurm",
     "slurm release": "needs a Slurm cluster",
     "kubernetes device-plugin": "needs a kubelet",
     "kubernetes scheduler": "needs a Kubernetes cluster",

@@ -21,7 +21,7 @@ from topoplace.integrations.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
     "report",
-    *("demo", "example", "completion", "slurm run", "slurm file"),
+    *("demo", "example", "completion", "slurm run", "slurm launch", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
     *("kubernetes label", "kubernetes resource-slices"),
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -91,3 +94,53 @@ def test_devices_that_are_listed_ascending_keep_their_ranks() -> None:
     launch = tp.Placement((3, 1), topology=tp.Topology(gpus)).launch("torchrun")
     assert "ASCEND_RT_VISIBLE_DEVICES=1,3" in launch.files["torchrun.sh"]
     assert "0) export RANK=1 " in launch.files["rank.sh"]
+
+
+# ---- inside a Slurm job that numbers its devices from 0 ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shown", "given", "device"),
+    [
+        ("1,3", "1,3", "3"),
+        ("3,1", "1,3", "3"),
+        ("0,1", "1,3", "1"),
+        ("1,0", "1,3", "1"),
+        ("0,1", "", "3"),
+        ("", "1,3", "3"),
+        ("3", "1,3", "3"),
+    ],
+    ids=[
+        "numbers of the machine",
+        "in another order",
+        "hidden others",
+        "in task order",
+        "no Slurm",
+        "not shown",
+        "one",
+    ],
+)
+@pytest.mark.parametrize("step", ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS"])
+def test_devices_have_the_numbers_that_slurm_shows(
+    shown: str, given: str, device: str, step: str, tmp_path: Path
+) -> None:
+    """Task 1 is on device 3, of a job that has devices 1 and 3 of the machine."""
+    topology = cluster(("n0", "n1"))
+    environment = {
+        "PATH": os.environ["PATH"],
+        "SLURM_PROCID": "1",
+        step: given,
+        "CUDA_VISIBLE_DEVICES": shown,
+    }
+    (tmp_path / "torchrun").write_text('#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES"\n', "utf-8")
+    (tmp_path / "torchrun").chmod(0o755)
+    environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TOPOPLACE_MACHINE": "n0"}
+    both = {"3": "1,3", "1": "0,1"}[device]
+    for launcher, script, wanted in (("srun", "rank.sh", device), ("torchrun", "torchrun.sh", both)):
+        launch = tp.Placement((1, 3, 4), topology=topology).launch(launcher)
+        (tmp_path / script).write_text(launch.files[script], "utf-8")
+        command = ["sh", script, "sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"']
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == wanted, launcher

@@ -7,6 +7,7 @@ PATHS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Pod": "/api/v1/namespaces/{}/pods?dryRun=All",  # it is checked, and does not run
+    "Service": "/api/v1/namespaces/{}/services?dryRun=All",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims?dryRun=All",
     "Job": "/apis/batch/v1/namespaces/{}/jobs?dryRun=All",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",

@@ -35,6 +35,7 @@ ASCENDING: Final = (Maker.ASCEND,)
 """Makers whose variable must list the devices ascending."""
 _TILE: Final = re.compile(r"\S+[0-9]/[0-9]+")
 """The name of a part of an Intel GPU, such as GPU0/1."""
+_NUMBERS: Final = re.compile(r"[0-9]+(?:,[0-9]+)*")
 _VISIBLE: Final = frozenset(
     (
         "ASCEND_VISIBLE_DEVICES",
@@ -241,6 +242,11 @@ def unset(placement: Placement) -> str | None:
         names = sorted({gpu.model or gpu.maker or gpu.name for gpu in gpus})
         why = f"the maker of {', '.join(names)} is not known: set the variable of your devices"
     return f"no variable is printed for devices {where}: {why}"
+
+
+def numbering_variable(variables: Environment | Mapping[str, str]) -> str | None:
+    """Return the name of the variable that shows devices by their numbers; None without one, or if it has UUIDs."""
+    return next((name for name in _VARIABLE.values() if _NUMBERS.fullmatch(variables.get(name, ""))), None)
 
 
 def makers_of(topology: Topology, gpus: Sequence[int]) -> set[Maker]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self
@@ -12,7 +12,13 @@ from typing import Final, Self
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.launch.bindings import Binding, bindings
-from topoplace.launch.environment import Environment, makers_of, task_environments, unset
+from topoplace.launch.environment import (
+    Environment,
+    makers_of,
+    numbering_variable,
+    task_environments,
+    unset,
+)
 from topoplace.placement import Placement
 from topoplace.topology.makers import Maker
 
@@ -112,11 +118,12 @@ def rank_script(
         alike.setdefault("; ".join(commands) or ":", []).append(number)
     cases = "".join(f"{'|'.join(map(str, numbers))}) {commands} ;;\n" for commands, numbers in alike.items())
     bound = _BOUND.replace("RANK", rank) if any(cpus) else ""
+    shown, renumbered = numbered_in_slurm(variables)
     return (
         f"#!/bin/sh\n# Starts a program as the rank in {rank}, which {launcher} sets. Written by topoplace.\n"
-        f"case ${rank} in\n{cases}"
+        f"{shown}case ${rank} in\n{cases}"
         f'*) echo "rank.sh: {rank}=${rank} is none of the ranks 0 to {len(variables) - 1}" >&2; exit 1 ;;\n'
-        f'esac\n{bound}exec "$@"\n'
+        f'esac\n{renumbered}{bound}exec "$@"\n'
     )
 
 
@@ -127,6 +134,33 @@ if [ "$cpus" ]; then
 fi
 """
 """Where CPUs are known: a machine may have fewer, or a container or job may not give them."""
+
+
+def numbered_in_slurm(variables: Iterable[Mapping[str, str]]) -> tuple[str, str]:
+    """Return shell commands for before and after variables are exported: they follow the numbers that a job sees.
+
+    A Slurm job that cannot see the devices of others (ConstrainDevices) has its own numbered from 0. Both are "" for
+    variables that show no devices by numbers.
+    """
+    name = next(filter(None, map(numbering_variable, variables)), None)
+    if name is None:
+        return "", ""
+    return f"shown=${name}\n", _RENUMBERED.replace("VARIABLE", name)
+
+
+_RENUMBERED: Final = """\
+given=$(echo "${SLURM_STEP_GPUS:-$SLURM_JOB_GPUS}" | tr , ' ')
+shown=$(echo "$shown" | tr , '\\n' | sort -n | tr '\\n' ' ')
+if [ "$given" ] && [ "$shown" = "$(i=0; for one in $given; do printf "$i "; i=$((i + 1)); done)" ]; then
+    own= # Slurm numbers the devices of this job from 0
+    for number in $(echo "$VARIABLE" | tr , ' '); do
+        i=0
+        for one in $given; do [ "$one" -ge "$number" ] || i=$((i + 1)); done
+        own="$own${own:+,}$i"
+    done
+    export VARIABLE="$own"
+fi
+"""
 
 
 def exported(variables: Mapping[str, str]) -> list[str]:

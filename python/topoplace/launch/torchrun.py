@@ -8,7 +8,7 @@ from typing import Final
 
 from topoplace.errors import AllocationError
 from topoplace.launch.environment import ASCENDING, Environment, machine_environments, makers_of
-from topoplace.launch.ranks import Launch, Ranks, exported, rank_script
+from topoplace.launch.ranks import Launch, Ranks, exported, numbered_in_slurm, rank_script
 
 PORT: Final = 29500
 """The port at which the first machine waits for the others; torchrun's own default."""
@@ -69,19 +69,20 @@ def started_ranks(machines: Sequence[Node]) -> list[Mapping[str, str]]:
 
 def _start(ranks: Ranks, machines: Sequence[Node]) -> str:
     head = "#!/bin/sh\n# Starts this machine's ranks of the job with torchrun. Written by topoplace.\n"
+    shown, renumbered = numbered_in_slurm([node.variables for node in machines])
     if len(machines) == 1:
         own = "".join(f"{line}\n" for line in exported(machines[0].variables))
         count = len(machines[0].tasks)
-        return f'{head}{own}exec torchrun --standalone --nproc-per-node={count} --no-python "$@"\n'
+        return f'{head}{shown}{own}{renumbered}exec torchrun --standalone --nproc-per-node={count} --no-python "$@"\n'
     cases = "".join(
         f"    {node.machine}) {'; '.join([*exported(node.variables), f'node={i} count={len(node.tasks)}'])} ;;\n"
         for i, node in enumerate(machines)
     )
     return (
-        f"{head}choose() {{\n    case $1 in\n{cases}    *) return 1 ;;\n    esac\n}}\n"
+        f"{head}{shown}choose() {{\n    case $1 in\n{cases}    *) return 1 ;;\n    esac\n}}\n"
         'machine=${TOPOPLACE_MACHINE:-$(uname -n)}\nchoose "$machine" || choose "${machine%%.*}" || {\n'
         f'    echo "torchrun.sh: $machine is none of the job\'s {len(machines)} machines; set TOPOPLACE_MACHINE" >&2\n'
-        f"    exit 1\n}}\nexec torchrun --nnodes={len(machines)} --node-rank=$node --nproc-per-node=$count "
+        f"    exit 1\n}}\n{renumbered}exec torchrun --nnodes={len(machines)} --node-rank=$node --nproc-per-node=$count "
         f"--master-addr={ranks.host(machines[0].machine)} --master-port=${{MASTER_PORT:-{PORT}}} "
         '--no-python "$@"\n'
     )

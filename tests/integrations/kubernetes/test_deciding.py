@@ -219,6 +219,30 @@ def test_a_group_that_the_policy_would_split_inside_a_pod_is_placed_pod_by_pod()
     assert {seat.node for seat in seats} == {"n0", "n1", "n2"}
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_tasks_of_each_pod_are_placed_on_one_node(seed: int) -> None:
+    """The GPUs of the pods, in their order, are what the policy decides where each pod is a group on a machine."""
+    generator = random.Random(seed)
+    state, each, count = state_of(4), generator.randint(2, 4), generator.randint(2, 5)
+    for i in range(4):
+        taken = generator.sample(range(8), generator.randint(1, 6))
+        state.set_pod(bound(f"x{i}", f"n{i}", f'{{"main":{taken}}}', len(taken)))
+    found = decide(POLICY, state, members(count, each))
+    job = tp.JobGraph.ring(count * each).with_(bandwidth_sensitive=True)
+    cluster = tp.Cluster(state.topology)
+    for gpu in set(range(32)) - set(state.cluster.free_gpus()):
+        cluster.drain(gpu)
+    plain, whole = POLICY.place(job, cluster), POLICY.place(job.grouped(each, within="machine"), cluster)
+    if plain is None or whole is None:
+        assert isinstance(found, Refusal) == (whole is None)
+        return
+    assert not isinstance(found, Refusal)
+    seats = [seat.gpus for seat in found]
+    pods = [plain.gpus[i * each : (i + 1) * each] for i in range(count)]
+    are_whole = all(len({gpu // 8 for gpu in own}) == 1 for own in pods)
+    assert [gpu for own in seats for gpu in own] == list((plain if are_whole else whole).gpus)
+
+
 def test_a_group_keeps_to_what_nodes_have_left() -> None:
     state = state_of(3, cpu="3")
     seats = seated(state, *members(3, 2, cpu="2"))

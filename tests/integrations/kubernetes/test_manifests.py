@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -32,6 +33,7 @@ from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.extender import RunningExtender
 from topoplace.integrations.kubernetes.machines import NAMESPACE, FollowedMachines, config_map
 from topoplace.integrations.kubernetes.objects.node import node as read_node
+from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.objects.pod import pod as read_pod
 from topoplace.integrations.kubernetes.resource_slices import resource_slices
 from topoplace.integrations.kubernetes.scheduler import ClusterState, Scheduler, decide
@@ -430,14 +432,18 @@ def test_a_lease_is_held_with_all_rights_of_its_role_and_no_others() -> None:
 # ---- pods that are together ------------------------------------------------------------------------------------
 
 
-def test_the_job_of_the_documentation_is_placed_as_the_text_says() -> None:
-    """Its pods are in one block, and each half of them in one rack of it."""
+def documented(heading: str) -> list[Any]:
+    """Return the objects that the documentation shows below a heading."""
     text = (FOLDER.parents[1] / "docs/integrations/kubernetes.md").read_text("utf-8")
-    section = text.split("### Pods that are together", 1)[1]
-    block = section.split("\n\n", 2)[1]
-    job = yaml.safe_load("\n".join(line.removeprefix("    ") for line in block.splitlines()))
+    lines = iter(text.split(f"### {heading}\n", 1)[1].splitlines())
+    shown = takewhile(lambda line: line.startswith("    "), dropwhile(lambda line: line[:4] != "    ", lines))
+    return list(yaml.safe_load_all("\n".join(line[4:] for line in shown)))
+
+
+def pods_of(job: Any) -> list[Pod]:
+    """Return the pods of an indexed job, in any order."""
     template = job["spec"]["template"]
-    pods = [
+    return [
         read_pod(
             {
                 **template,
@@ -451,6 +457,12 @@ def test_the_job_of_the_documentation_is_placed_as_the_text_says() -> None:
         )
         for i in range(job["spec"]["completions"])
     ]
+
+
+def test_the_job_of_the_documentation_is_placed_as_the_text_says() -> None:
+    """Its pods are in one block, and each half of them in one rack of it."""
+    (job,) = documented("Pods that are together")
+    pods = pods_of(job)
     names = tuple(f"n{i}" for i in range(24))  # racks of 5, 5, 5, 3 and 6 nodes
     racks = ["r0"] * 5 + ["r1"] * 5 + ["r2"] * 5 + ["r3"] * 3 + ["r4"] * 6
     blocks = {"r0": "b0", "r1": "b1", "r2": "b1", "r3": "b0", "r4": "b2"}
@@ -464,3 +476,29 @@ def test_the_job_of_the_documentation_is_placed_as_the_text_says() -> None:
     rack_of = [racks[int(seat.node[1:])] for seat in found]
     assert len({*rack_of[:4]}) == len({*rack_of[4:]}) == 1
     assert {*rack_of} == {"r1", "r2"}
+
+
+def test_the_ranks_of_the_documentation_are_the_tasks_of_the_job() -> None:
+    """torchrun gives node rank i the ranks from i times the GPUs of a pod: these are on the GPUs of these tasks."""
+    service, job = documented("Each rank where it was decided")
+    template = job["spec"]["template"]["spec"]
+    assert (template["subdomain"], service["spec"]["selector"]) == (
+        service["metadata"]["name"],
+        {"job-name": "train"},
+    )
+    (container,) = template["containers"]
+    each, completions = container["resources"]["limits"]["nvidia.com/gpu"], job["spec"]["completions"]
+    for words in (f"--nnodes={completions}", f"--nproc-per-node={each}", "--master-addr=train-0.train"):
+        assert words in container["args"][0]
+    names = [f"n{i}" for i in range(6)]
+    state = ClusterState(tp.Topology.cluster(tp.machines.get("dgx1-v100"), 6, names=names))
+    for name in names:
+        state.set_node(read_node(node_json(name)))
+    policy = tp.policies.get("topo-aware")
+    seats = decide(policy, state, pods_of(job))
+    assert not isinstance(seats, tp.Refusal), seats.reason
+    placement = policy.place(
+        tp.JobGraph.ring(completions * each).with_(bandwidth_sensitive=True), tp.Cluster(state.topology)
+    )
+    assert placement is not None
+    assert tuple(gpu for seat in seats for gpu in seat.gpus) == placement.gpus

@@ -148,6 +148,36 @@ def test_groups() -> None:
             _ = pod(pod_json("a", labels={**labels, "topoplace.io/group-size": size})).group
 
 
+def test_groups_of_kueue_for_plain_pods() -> None:
+    labels = {"kueue.x-k8s.io/pod-group-name": "k"}
+    size = {"kueue.x-k8s.io/pod-group-total-count": "3"}
+    assert pod(pod_json("a", labels=labels, annotations=size)).group == Group("default", "k", 3)
+    ours = {"topoplace.io/group": "g", "topoplace.io/group-size": "4"}
+    assert pod(pod_json("a", labels={**labels, **ours}, annotations=size)).group == Group("default", "g", 4)
+    for wrong in ({}, {"kueue.x-k8s.io/pod-group-total-count": "many"}):
+        with pytest.raises(
+            KubernetesError, match=r"pod-group-total-count = '(many)?' is not a number from 1"
+        ):
+            _ = pod(pod_json("a", labels=labels, annotations=wrong)).group
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"annotations": {"pod-group-name": "pg"}}, "pod-group-name = 'pg'"),
+        ({"annotations": {"scheduling.k8s.io/group-name": "pg"}}, "scheduling.k8s.io/group-name = 'pg'"),
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "pg"}}, "scheduling.x-k8s.io/pod-group = 'pg'"),
+        ({"schedulingGroup": {"podGroupName": "pg"}}, "spec.schedulingGroup"),
+        ({"workloadRef": {"name": "w", "podGroup": "pg"}}, "spec.workloadRef"),
+    ],
+)
+def test_groups_that_are_not_read_are_refused_with_the_remedy(fields: dict[str, Any], named: str) -> None:
+    remedy = "(give the pods the labels topoplace.io/group and topoplace.io/group-size)"
+    assert pod(pod_json("a", **fields)).refused == f"{named}, a group that is not read {remedy},"
+    ours = {"topoplace.io/group": "g", "topoplace.io/group-size": "4"}
+    assert pod(pod_json("a", **{**fields, "labels": {**fields.get("labels", {}), **ours}})).refused == ""
+
+
 @pytest.mark.parametrize(
     ("fields", "what"),
     [

@@ -102,6 +102,21 @@ def test_a_group_starts_when_all_its_pods_are_there_and_fit() -> None:
         assert len(api.store.held()) == 16
 
 
+def test_a_group_of_kueue_starts_when_all_its_pods_are_there() -> None:
+    of_kueue = {
+        "labels": {"kueue.x-k8s.io/pod-group-name": "k"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+    }
+    with cluster(2) as (api, running):
+        api.store.add("pods", pod_json("k-0", 8, **of_kueue))
+        until(lambda: "1 of 2 pods of its group are there" in running.reasons())
+        api.store.add("pods", pod_json("k-1", 8, **of_kueue))
+        until(lambda: all_bound(api))
+        api.store.finish("k-0")
+        api.store.add("pods", pod_json("k-0-again", 8, **of_kueue))
+        until(lambda: where(api, "k-0-again") != "")
+
+
 def test_pods_of_higher_priority_go_first() -> None:
     with cluster(1) as (api, _):
         api.store.add("pods", pod_json("a", 8, priority=9))

@@ -40,7 +40,7 @@ TWO = Topology.cluster(machines.get("dgx1-v100"), 2, names=["n0", "n1"])
 
 def job(job_id: str = "7", **changes: Any) -> SlurmJob:
     known = SlurmJob(
-        job_id, int(job_id), "PD", "JobHeldUser", "1000", "all", "", "", "gres:gpu:2", "topoplace1 gpus=2", "",
+        job_id, int(job_id), "PD", "JobHeldUser", "1000", "all", "", "", "gres:gpu:2", "topoplace1;gpus=2", "",
         0.0, 0.0, 0.0, 1, 4, 0.0, 0, "", "",
     )  # fmt: skip
     return known._replace(**changes)
@@ -348,6 +348,47 @@ def test_groups_of_a_comment_decide_the_nodes() -> None:
     refused = decide(policies.get("topo-aware"), Cluster(topology), request, nodes - {"n1"})
     assert isinstance(refused, Refusal)
     assert "1 of 2 groups of 16 fit within a block; 'b0' lacks 1 machine" in refused.reason
+
+
+@pytest.mark.parametrize("policy", ["topo-aware", "mapa-preserve", "fcfs"])
+@pytest.mark.parametrize("seed", range(10))
+def test_segments_of_parts_of_nodes_get_equal_gpus_or_wait(policy: str, seed: int) -> None:
+    """The job has all four nodes, so it fits now if enough numbers are free on each of them, and always when idle."""
+    generator = random.Random(seed)
+    topology = in_blocks([2, 2])
+    cluster, request = Cluster(topology), SlurmRequest(generator.randint(1, 4), 4, segment=2)
+    busy = {node: set(generator.sample(range(8), generator.randint(0, 4))) for node in topology.machine_names}
+    for node, numbers in busy.items():
+        if numbers:
+            cluster.allocate(f"on {node}", [topology.gpus_of[node][number] for number in numbers])
+    found = decide(policies.get(policy), cluster, request, set(topology.machine_names))
+    common = set(range(8)).difference(*busy.values())
+    assert isinstance(found, JobDecision) == (len(common) >= request.gpus)
+    if isinstance(found, JobDecision):
+        assert set(found.where.numbers) <= common
+    else:
+        assert not found.permanent
+
+
+def test_gpus_that_are_never_equal_are_refused_for_good() -> None:
+    idle = in_blocks([2])
+    topology = idle.with_unhealthy([0, 9])
+    request, nodes = SlurmRequest(7, 2, segment=2), set(topology.machine_names)
+    refused = decide(policies.get("topo-aware"), Cluster(topology), request, nodes)
+    assert isinstance(refused, Refusal)
+    assert refused.permanent
+    assert refused.reason.startswith("Slurm gives the same GPUs of each node")
+    cluster = Cluster(idle)
+    cluster.allocate("other", [0, 9])
+    waits = decide(policies.get("topo-aware"), cluster, request, nodes)
+    assert isinstance(waits, Refusal)
+    assert not waits.permanent
+    cluster.release("other")
+    cluster.drain(0)
+    cluster.drain(9)
+    waits = decide(policies.get("topo-aware"), cluster, request, nodes)
+    assert isinstance(waits, Refusal)
+    assert not waits.permanent
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------

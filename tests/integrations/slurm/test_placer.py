@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from slurm_jobs import SEES, given, mismatch, seen, states, told, wait_for
 from topoplace import Cluster, JobGraph, Placement, Refusal, Topology, machines, policies
+from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.errors import SlurmError
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.fallback import release_waiting
@@ -128,13 +129,30 @@ def test_gangs_have_the_same_gpus_on_each_node(placing: Placing) -> None:
     assert nodes.isdisjoint(given(slurm, single)[0])
 
 
+def test_gangs_on_parts_of_nodes_have_the_same_gpus_on_each(placing: Placing) -> None:
+    """The policy would rather use one node; the job has asked Slurm for two."""
+    slurm = placing.slurm
+    job = slurm.submit("-N2", "--gres=gpu:2", script=SEES)
+    placing.until_gone()
+    assert mismatch(slurm, placing.journal, job) is None
+    assert [len(part) for part in given(slurm, job)] == [2, 2]
+
+
 def test_what_slurm_cannot_express_is_left_to_it_by_name(placing: Placing) -> None:
     slurm = placing.slurm
-    job = slurm.submit("-N2", "--gres=gpu:2", script="true")
+
+    class Unequal(Baseline):
+        def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+            placement = Placement((0, 9), topology=cluster.topology, job=queue[0].job)
+            return Plan(start=((queue[0].job_id, placement),))
+
+    placing.policy = Unequal()
+    placing.restart()
+    job = slurm.submit("-N2", "--gres=gpu:1", script="true")
     placing.until_gone()
     (event,) = placing.events("given_back")
     assert (event["job"], event["kind"]) == (job, "cannot be placed")
-    assert event["reason"] == "the policy wants 1 nodes, and the job has asked Slurm for 2"
+    assert event["reason"] == "Slurm gives the same GPUs of each node: [0] is not [1] of n1"
     assert len(given(slurm, job)[0]) == 2
 
 

@@ -17,12 +17,12 @@ from topoplace.integrations.slurm import request
 from topoplace.integrations.slurm.request import SlurmRequest
 from topoplace.jobs.groups import SizedGroups
 
-MARK = "topoplace1 gpus=4"
+MARK = "topoplace1;gpus=4"
 
 
 def test_comment_and_variables() -> None:
     found = request.parsed(
-        f"{MARK} pattern=ring sensitive=yes within=nvlink%20domain", '{"pattern": "clique"}', 1
+        f"{MARK};pattern=ring;sensitive=yes;within=nvlink%20domain", '{"pattern": "clique"}', 1
     )
     assert found == SlurmRequest(4, 1, pattern="clique", sensitive=True, within="nvlink domain")
 
@@ -48,17 +48,17 @@ def test_job_on_several_nodes() -> None:
 
 def test_groups_of_a_comment() -> None:
     comment = '{"groups": "8@nvlink_domain, 4@machine", "prefer_groups": "12+4@rack", "prefer": "rack"}'
-    found = request.parsed(f"{MARK} balanced=rack", comment, 4)
+    found = request.parsed(f"{MARK};balanced=rack", comment, 4)
     job = JobGraph.ring(16).with_(prefer="rack", balanced="rack")
     job = job.grouped(8, within="nvlink_domain").grouped(4, within="machine").grouped([12, 4], prefer="rack")
     assert found.job_graph() == job  # each node's tasks are a group of their own anyway
-    variables = "groups=8%40nvlink_domain%2C4%40machine prefer_groups=12%2B4%40rack prefer=rack"
-    assert request.parsed(f"{MARK} {variables} balanced=rack", "", 4) == found
+    variables = "groups=8%40nvlink_domain%2C4%40machine;prefer_groups=12%2B4%40rack;prefer=rack"
+    assert request.parsed(f"{MARK};{variables};balanced=rack", "", 4) == found
 
 
 def test_comments_of_the_documentation(repository: Path) -> None:
     text = (repository / "docs/integrations/slurm.md").read_text("utf-8")
-    found = [request.parsed("topoplace1 gpus=8", one, 8) for one in re.findall(r"--comment='(.*?)'", text)]
+    found = [request.parsed("topoplace1;gpus=8", one, 8) for one in re.findall(r"--comment='(.*?)'", text)]
     assert [one.groups for one in found] == [(), (SizedGroups(32, "block"), SizedGroups(4, "socket"))]
 
 
@@ -123,9 +123,9 @@ def test_strange_comments_are_refused(comment: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "mark",
-    ["", "topoplace2 gpus=1", "topoplace1", "topoplace1 gpus=0", "topoplace1 gpus=-1", f"{MARK} gpus=4", f"{MARK} a",
-     f"{MARK} pattern=", f"{MARK} x=y", f"{MARK} pattern=%FF", f"{MARK} pattern=ring\n", f"{MARK}  ",
-     "topoplace1 gpus=9999"],
+    ["", "topoplace2;gpus=1", "topoplace1", "topoplace1;gpus=0", "topoplace1;gpus=-1", f"{MARK};gpus=4", f"{MARK};a",
+     f"{MARK};pattern=", f"{MARK};x=y", f"{MARK};pattern=%FF", f"{MARK};pattern=ring\n", f"{MARK};;",
+     "topoplace1;gpus=9999"],
 )  # fmt: skip
 def test_strange_marks_are_refused(mark: str) -> None:
     with pytest.raises(RequestError):
@@ -133,7 +133,7 @@ def test_strange_marks_are_refused(mark: str) -> None:
 
 
 def test_size_over_all_nodes_is_limited() -> None:
-    assert request.parsed("topoplace1 gpus=4096", "", 1).gpus == 4096
+    assert request.parsed("topoplace1;gpus=4096", "", 1).gpus == 4096
     with pytest.raises(RequestError, match="gpus = 4 of each of 1025 nodes are more than 4096"):
         request.parsed(MARK, "", 1025)
 
@@ -178,5 +178,5 @@ def test_any_comment_is_a_request_or_a_printable_error(comment: str) -> None:
 
 @given(st.text(max_size=80))
 def test_any_mark_is_a_request_or_a_printable_error(text: str) -> None:
-    error = error_of(f"topoplace1 gpus=1 {text}", "", 1)
+    error = error_of(f"topoplace1;gpus=1;{text}", "", 1)
     assert error is None or error.isprintable()

@@ -80,18 +80,18 @@ def held(slurm: SlurmCluster, *options: str, **variables: str) -> tuple[str, str
 @pytest.mark.parametrize(
     ("options", "variables", "request_", "mark"),
     [
-        (["--gres=gpu:2"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
-        (["--gres=gpu"], {}, "gres:gpu:1", "topoplace1 gpus=1"),
-        (["--gpus-per-node=2"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
-        (["--gres=gpu:2", "-c", "4"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
-        (["--gpus-per-node=2", "-n", "4", "-c", "2"], {}, "gres:gpu:2", "topoplace1 gpus=2"),
-        (["--gres=gpu:V100:2"], {}, "gres:gpu:2", "topoplace1 gpus=2 model=V100"),
-        (["--gres=gpu:V100"], {}, "gres:gpu:1", "topoplace1 gpus=1 model=V100"),
+        (["--gres=gpu:2"], {}, "gres:gpu:2", "topoplace1;gpus=2"),
+        (["--gres=gpu"], {}, "gres:gpu:1", "topoplace1;gpus=1"),
+        (["--gpus-per-node=2"], {}, "gres:gpu:2", "topoplace1;gpus=2"),
+        (["--gres=gpu:2", "-c", "4"], {}, "gres:gpu:2", "topoplace1;gpus=2"),
+        (["--gpus-per-node=2", "-n", "4", "-c", "2"], {}, "gres:gpu:2", "topoplace1;gpus=2"),
+        (["--gres=gpu:V100:2"], {}, "gres:gpu:2", "topoplace1;gpus=2;model=V100"),
+        (["--gres=gpu:V100"], {}, "gres:gpu:1", "topoplace1;gpus=1;model=V100"),
         (
             ["--gres=gpu:2"],
             {"TOPOPLACE_PATTERN": "a b\n%|ü", "TOPOPLACE_SENSITIVE": "yes", "TOPOPLACE_OTHER": "x"},
             "gres:gpu:2",
-            "topoplace1 gpus=2 pattern=a%20b%0A%25%7C%C3%BC sensitive=yes",
+            "topoplace1;gpus=2;pattern=a%20b%0A%25%7C%C3%BC;sensitive=yes",
         ),
     ],
 )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
-from topoplace.cli import flags, gpu_list, job_options, options, ranks, reading, writing
+from topoplace.cli import flags, gpu_list, job_options, launch_files, options, ranks, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -85,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
         policy = policies.get(arguments.policy)
     if arguments.reslice:
         policy = options.reslicing(policy)
-    folder = _launch_folder(arguments)
+    folder = launch_files.folder(arguments)
     pictures = arguments.output if folder is None else None
     picture = writing.topology_picture(pictures, "placement.png", cluster.topology.num_gpus)
     with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
@@ -106,7 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
         plots.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
         writing.wrote(picture, beside_json=arguments.json)
     if folder is not None and placed:
-        _write_launch(placed, folder, arguments)
+        launch_files.write(placed, folder, arguments)
     return 0 if placed else _NOT_PLACED
 
 
@@ -250,29 +248,6 @@ def _print_environment(placed: Placement) -> None:
         print(" ".join(own))
     if (why := environment.unset(placed)) is not None:
         print(f"note: {why}.")
-
-
-def _launch_folder(arguments: argparse.Namespace) -> Path | None:
-    """Return the directory for the files of --launch; None without this option."""
-    if arguments.launch is None:
-        return None
-    if arguments.output is None:
-        raise ValueError("--launch needs -o, the directory into which its files are written")
-    return writing.folder(arguments.output)
-
-
-def _write_launch(placed: Placement, folder: Path, arguments: argparse.Namespace) -> None:
-    """Write the files of --launch and print the command; ValueError if another file has the name of one."""
-    with flags.named(launcher="--launch"):
-        launch = placed.launch(arguments.launch)
-    texts = {folder / name: text for name, text in launch.files.items()}
-    for path, text in texts.items():
-        if path.exists() and (not path.is_file() or path.read_bytes() != text.encode()):
-            raise ValueError(f"{path}: exists, and is another; use an empty directory")
-    for path, text in texts.items():
-        writing.write(writing.file(path), text)
-        writing.wrote(path, beside_json=arguments.json)
-    print(f"start it there: {launch.command}", file=sys.stderr if arguments.json else sys.stdout)
 
 
 def _score(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`topoplace slurm`: the configuration that a Slurm cluster needs so that topoplace can choose GPUs for its jobs."""
+"""`topoplace slurm`: choose GPUs for the jobs of a Slurm cluster, its configuration for that, and how jobs start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, reading, study, writing
+from topoplace.cli import flags, job_files, launch_files, options, reading, study, writing
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate.workloads.batch_systems.sacct import Recorded
@@ -20,6 +20,7 @@ def add(commands: Any) -> None:
     """Add `topoplace slurm` to the command line, with its subcommands."""
     which = options.group(commands, "slurm", "choose GPUs for the jobs of a Slurm cluster", "WHAT")
     _add_run(which)
+    _add_launch(which)
     _add_release(which)
     _add_replay(which)
     _add_gres(which)
@@ -48,6 +49,38 @@ def _add_run(which: Any) -> None:
     parser.add_argument(
         "--metrics", type=_port, metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT"
     )
+
+
+def _add_launch(which: Any) -> None:
+    parser = options.command(
+        which,
+        "launch",
+        "write the files with which each rank of a running job starts on the machine and the GPU decided for it",
+        _launch,
+        examples=["topoplace slurm launch cluster.json --launch srun -o start"],
+    )
+    options.add_topology(parser)
+    parser.add_argument(
+        "--job",
+        metavar="ID",
+        type=_job_id,
+        help="job, such as 12 or 12_3 of an array (default: the one that runs this)",
+    )
+    parser.add_argument(
+        "--launch",
+        choices=("srun", "torchrun", "mpirun", "hostfile", "rankfile"),
+        default="srun",
+        help="what starts the ranks (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="DIR",
+        required=True,
+        type=options.path,
+        help="write the files into this directory, created if missing, which the nodes of the job share",
+    )
+    parser.set_defaults(json=False)
 
 
 def _add_release(which: Any) -> None:
@@ -105,6 +138,14 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _job_id(text: str) -> str:
+    from topoplace.integrations.slurm import running_job
+
+    if not running_job.is_job_id(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the id of a job, such as 12 or 12_3")
+    return text
+
+
 def _add_gres(which: Any) -> None:
     parser = options.command(
         which,
@@ -154,7 +195,7 @@ def _place(arguments: argparse.Namespace) -> None:
         metrics.served(lambda: placers[-1].figures if placers else Figures(), arguments.metrics)
     fault = policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: ", only_its_code=True)
     with Journal(arguments.journal) as journal, fault:
-        _require_slurm()
+        _require_slurm("squeue", "sinfo", "scontrol")
         running.run(
             lambda: Placer(topology, policy, journal, settings=settings, write_log=log.to_stderr),
             interval_s=settings.interval,
@@ -164,10 +205,27 @@ def _place(arguments: argparse.Namespace) -> None:
         )
 
 
-def _require_slurm() -> None:
+def _launch(arguments: argparse.Namespace) -> None:
+    import os
+
+    from topoplace.integrations.slurm import running_job
+    from topoplace.integrations.slurm.client.commands import SlurmCommands
+
+    job = arguments.job or os.environ.get("SLURM_JOB_ID", "")
+    if not job:
+        raise ValueError("--job is missing: SLURM_JOB_ID is not set, as this does not run inside a job")
+    topology = reading.topology(arguments)
+    folder = launch_files.folder(arguments)
+    _require_slurm("squeue", "scontrol")
+    placement = running_job.placement_of(SlurmCommands(), job, topology)
+    if folder is not None:
+        launch_files.write(placement, folder, arguments)
+
+
+def _require_slurm(*programs: str) -> None:
     import shutil
 
-    if missing := [name for name in ("squeue", "sinfo", "scontrol") if shutil.which(name) is None]:
+    if missing := [name for name in programs if shutil.which(name) is None]:
         raise ValueError(f"this host has no {', '.join(missing)}: run this where Slurm's commands are")
 
 

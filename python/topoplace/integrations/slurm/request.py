@@ -1,10 +1,10 @@
 """What a job asks of topoplace: parsed strictly from text that users write, with limits on its size and depth.
 
-job_submit.lua writes the first part into the job's AdminComment, as words `name=value` in which unusual characters are
-percent-encoded: the number of GPUs of each node, and the TOPOPLACE_ variables of the submitter. The second part is the
-job's comment if it is a JSON object, such as `--comment='{"pattern": "ring", "sensitive": true}'`, whose values
-replace those of variables. A comment that does not begin with a brace is prose, and ignored. The third is `--segment`,
-as squeue shows it.
+job_submit.lua writes the first part into the job's AdminComment, as words `name=value` with semicolons between, in
+which unusual characters are percent-encoded: the number of GPUs of each node, and the TOPOPLACE_ variables of the
+submitter. The second part is the job's comment if it is a JSON object, such as
+`--comment='{"pattern": "ring", "sensitive": true}'`, whose values replace those of variables. A comment that does not
+begin with a brace is prose, and ignored. The third is `--segment`, as squeue shows it.
 """
 
 from __future__ import annotations
@@ -98,19 +98,19 @@ def parsed(admin_comment: str, comment: str, nodes: int, segment: int = 0) -> Sl
 
 def has_json(admin_comment: str) -> bool:
     """Return True if the job's comment was a JSON object when it was submitted."""
-    return admin_comment.endswith(" json=1")
+    return admin_comment.endswith(";json=1")
 
 
 def is_marked(admin_comment: str) -> bool:
     """Return True if job_submit.lua has left the job to topoplace."""
-    return admin_comment.split(" ", 1)[0] == MARK
+    return admin_comment.split(";", 1)[0] == MARK
 
 
 # ---- the two texts -------------------------------------------------------------------------------------------------
 
 
 def _words(admin_comment: str) -> dict[str, str]:
-    mark, *words = admin_comment.split(" ")
+    mark, *words = admin_comment.split(";")
     if mark != MARK:
         raise RequestError(f"AdminComment = {_checks.shown(admin_comment)} does not begin with {MARK}")
     found: dict[str, str] = {}

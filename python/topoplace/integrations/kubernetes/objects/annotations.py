@@ -19,6 +19,12 @@ GROUP: Final = "topoplace.io/group"
 """Label: the name of the pod's group in its namespace."""
 GROUP_SIZE: Final = "topoplace.io/group-size"
 """Label: how many pods of the group start together."""
+KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+"""Label of Kueue: the same as `GROUP`, which counts where both are there."""
+KUEUE_SIZE: Final = "kueue.x-k8s.io/pod-group-total-count"
+"""Annotation of Kueue: how many pods its group has."""
+_OTHER_GROUPS: Final = ("pod-group-name", "scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group")
+"""Annotations and labels that name a PodGroup of KAI, of Volcano, and of kube-scheduler's coscheduling plugin."""
 
 _MOST_CHARACTERS = 4096
 _MOST_PODS = 4096
@@ -45,15 +51,29 @@ def request_of(annotations: Mapping[str, str]) -> dict[str, Any]:
         raise KubernetesError(str(error)) from None
 
 
-def group_of(namespace: str, labels: Mapping[str, str]) -> Group | None:
+def group_name(labels: Mapping[str, str]) -> str:
+    """Return the name of a pod's group; "" if it starts by itself."""
+    return labels.get(GROUP) or labels.get(KUEUE_GROUP, "")
+
+
+def group_of(namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Group | None:
     """Return the group of a pod; None if it starts by itself."""
-    name = labels.get(GROUP)
+    name = group_name(labels)
     if not name:
         return None
-    size = labels.get(GROUP_SIZE, "")
+    given, where = (labels, GROUP_SIZE) if labels.get(GROUP) else (annotations, KUEUE_SIZE)
+    size = given.get(where, "")
     if not (size.isascii() and size.isdigit() and len(size) < 6 and 1 <= int(size) <= _MOST_PODS):
-        raise KubernetesError(f"{GROUP_SIZE} = {_checks.shown(size)} is not a number from 1 to {_MOST_PODS}")
+        raise KubernetesError(f"{where} = {_checks.shown(size)} is not a number from 1 to {_MOST_PODS}")
     return Group(namespace, name, int(size))
+
+
+def unread_group(labels: Mapping[str, str], annotations: Mapping[str, object]) -> str:
+    """Return how a pod names a PodGroup, which is not read here; "" if it does not, or has a group of `group_of`."""
+    if group_name(labels):
+        return ""
+    named = {name: labels.get(name) or annotations.get(name) for name in _OTHER_GROUPS}
+    return next((f"{name} = {_checks.shown(value)}" for name, value in named.items() if value), "")
 
 
 def written(requests: Requests, gpus: Sequence[int]) -> str:

@@ -122,7 +122,7 @@ class Pod:
     @property
     def group(self) -> notes.Group | None:
         """Return its group, None if it starts by itself; KubernetesError if labels are wrong."""
-        return notes.group_of(self.namespace, self.labels)
+        return notes.group_of(self.namespace, self.labels, self.annotations)
 
 
 def pod(value: object, gpu_resource: str = GPU) -> Pod:
@@ -136,6 +136,8 @@ def pod(value: object, gpu_resource: str = GPU) -> Pod:
         raise KubernetesError("metadata: a pod has no uid, namespace or name")
     affinity = mapping(spec.get("affinity"), "spec.affinity")
     anti = mapping(affinity.get("podAntiAffinity"), "podAntiAffinity")
+    own_labels = labels(metadata.get("labels"), "metadata.labels")
+    notes_of_all = mapping(metadata.get("annotations"), "metadata.annotations")
     return Pod(
         uid,
         namespace,
@@ -147,14 +149,14 @@ def pod(value: object, gpu_resource: str = GPU) -> Pod:
         text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
         integer(spec.get("priority"), "spec.priority"),
         spec.get("preemptionPolicy") != "Never",
-        labels(metadata.get("labels"), "metadata.labels"),
-        _ours(metadata.get("annotations")),
+        own_labels,
+        _ours(notes_of_all),
         requests(spec, gpu_resource),
         _place(spec),
         tuple(_host_ports(spec)),
         tuple(_repulsions(anti, namespace)),
         bool(items(spec.get("schedulingGates"), "spec.schedulingGates")),
-        "; ".join(_not_honoured(spec)),
+        "; ".join((*_not_honoured(spec), *_unread_groups(spec, own_labels, notes_of_all))),
         tuple(_claims(spec, status)),
     )
 
@@ -183,10 +185,9 @@ def unreadable(uid: str, namespace: str, name: str, scheduler: str, why: str) ->
     )
 
 
-def _ours(value: object) -> dict[str, str]:
+def _ours(found: Mapping[str, Any]) -> dict[str, str]:
     """Return the annotations that matter here; others are large and of no interest."""
-    found = mapping(value, "metadata.annotations")
-    names = (notes.GPUS, notes.REQUEST, *TOPOLOGY_ANNOTATIONS)
+    names = (notes.GPUS, notes.REQUEST, notes.KUEUE_SIZE, *TOPOLOGY_ANNOTATIONS)
     return {name: str(found[name]) for name in names if name in found}
 
 
@@ -251,6 +252,17 @@ def _not_honoured(spec: Mapping[str, Any]) -> Iterator[str]:
         entry = mapping(one, f"spec.resourceClaims[{i}]")
         if not (entry.get("resourceClaimName") or entry.get("resourceClaimTemplateName")):
             yield f"spec.resourceClaims[{i}], which names no claim and no template,"
+
+
+def _unread_groups(
+    spec: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the PodGroups of others with which a pod without a group of ours would start."""
+    found = [notes.unread_group(labels, annotations)]
+    if not notes.group_name(labels):
+        found += [f"spec.{name}" for name in ("schedulingGroup", "workloadRef") if spec.get(name)]
+    remedy = f"(give the pods the labels {notes.GROUP} and {notes.GROUP_SIZE})"
+    yield from (f"{one}, a group that is not read {remedy}," for one in found if one)
 
 
 def _claims(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[PodClaim]:

@@ -16,7 +16,7 @@ from topoplace.integrations.kubernetes.claims.allocation_json import Planned
 from topoplace.integrations.kubernetes.claims.claim import Claim, DeviceClass
 from topoplace.integrations.kubernetes.claims.claim_table import ClaimTable
 from topoplace.integrations.kubernetes.claims.pools import Slice
-from topoplace.integrations.kubernetes.objects.annotations import GPUS, GROUP, written
+from topoplace.integrations.kubernetes.objects.annotations import GPUS, group_name, written
 from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import GPU, Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import MachineMask, Mask
@@ -151,7 +151,7 @@ class ClusterState:
             self._take_reserved(gpus)
 
     def _count(self, pod: Pod, sign: int) -> None:
-        if name := pod.labels.get(GROUP):
+        if name := group_name(pod.labels):
             self.groups[pod.namespace, name] += sign
         if pod.requests.gpus:
             self.priorities[pod.priority] += sign

@@ -24,6 +24,7 @@ from topoplace.integrations.kubernetes.scheduler.seats import (
     node_of,
     placed,
 )
+from topoplace.jobs.groups import MACHINE
 from topoplace.placement import Refusal
 
 _NOT_TOGETHER = Refusal("its pods do not fit together as they ask for")
@@ -96,11 +97,22 @@ def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats
     mask = state.eligible_machines(first)
     asked = request_of(first.annotations)
     num_nodes = int(np.count_nonzero(mask))
-    gpus = placed(policy, state.focus(mask), job_graph(state, pods), num_nodes, asked.get("min_bandwidth"))
+    job, cluster = job_graph(state, pods), state.focus(mask)
+    gpus = placed(policy, cluster, job, num_nodes, asked.get("min_bandwidth"))
     if isinstance(gpus, Refusal):
         return gpus
+    if not _are_whole(state, gpus, first.requests.gpus) and not job.groups:
+        whole = job.grouped(first.requests.gpus, within=MACHINE)
+        other = placed(policy, cluster, whole, num_nodes, asked.get("min_bandwidth"))
+        gpus = gpus if isinstance(other, Refusal) else other
     seats = seats_of(state, pods, gpus)
     return seats if seats and has_room(state, seats) else _NOT_TOGETHER
+
+
+def _are_whole(state: ClusterState, gpus: Sequence[int], each: int) -> bool:
+    """Return True if the tasks of each pod, `each` of them, are on one node."""
+    own = (gpus[first : first + each] for first in range(0, len(gpus), each))
+    return all(len({node_of(state, gpu) for gpu in one}) == 1 for one in own)
 
 
 def seats_of(state: ClusterState, pods: Sequence[Pod], gpus: Sequence[int]) -> Seats | None:
@@ -110,8 +122,8 @@ def seats_of(state: ClusterState, pods: Sequence[Pod], gpus: Sequence[int]) -> S
     None if a pod would still have GPUs of two nodes.
     """
     each = pods[0].requests.gpus
-    own_tasks = [(pod, gpus[i * each : (i + 1) * each]) for i, pod in enumerate(pods)]
-    if all(len({node_of(state, gpu) for gpu in own}) == 1 for _, own in own_tasks):
+    if _are_whole(state, gpus, each):
+        own_tasks = [(pod, gpus[i * each : (i + 1) * each]) for i, pod in enumerate(pods)]
         return tuple([Seat(pod, node_of(state, own[0]), tuple(own)) for pod, own in own_tasks])
     by_node: dict[str, list[int]] = {}
     for gpu in gpus:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from topoplace.errors import KubernetesError
-from topoplace.integrations.kubernetes.objects.annotations import GROUP
+from topoplace.integrations.kubernetes.objects.annotations import group_name
 from topoplace.integrations.kubernetes.objects.pod import Pod
 
 _DIGITS = re.compile(r"(\d+)")
@@ -51,7 +51,7 @@ class WaitingPods:
 
     def note_started(self, pod: Pod) -> None:
         """Remember that the group of a pod has started: its bound pods may end before all have started."""
-        if name := pod.labels.get(GROUP):
+        if name := group_name(pod.labels):
             self._started.add((pod.namespace, name))
 
     def remove_pod(self, uid: str) -> None:

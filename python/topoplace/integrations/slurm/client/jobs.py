@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from topoplace.discovery.text.host_list import expanded
 from topoplace.errors import TopologyError
-from topoplace.integrations.slurm import gres
+from topoplace.integrations.slurm import gres, task_places
 from topoplace.integrations.slurm.client.commands import SlurmCommands
 from topoplace.integrations.slurm.client.records import RecordFormat
 from topoplace.integrations.slurm.request import is_marked
@@ -40,7 +40,7 @@ class SlurmJob(NamedTuple):
     required_nodes: str
     tres: str
     mark: str
-    """AdminComment."""
+    """What the job asks of topoplace, at the start of its AdminComment."""
     dependency: str
     eligible: float
     submitted: float
@@ -55,6 +55,8 @@ class SlurmJob(NamedTuple):
     features: str
     segment: int = 0
     """Nodes of each segment that `--segment` asks for; 0 if it does not, or this version of Slurm does not show it."""
+    places: str = ""
+    """Where each task was decided to run, at the end of the AdminComment; see `task_places`."""
 
     @property
     def runs(self) -> bool:
@@ -82,11 +84,13 @@ class SlurmJob(NamedTuple):
         return gres.numbers_in(self.tres) if self.tres else None
 
 
-def listed(commands: SlurmCommands) -> list[SlurmJob]:
-    """Return all jobs that wait or hold devices; the tasks of arrays one by one."""
+def listed(commands: SlurmCommands, job_id: str = "") -> list[SlurmJob]:
+    """Return all jobs that wait or hold devices, or the one with this id; the tasks of arrays one by one."""
     knows_segments = commands.version >= _SEGMENTS_SINCE
     form = RecordFormat((*_FIELDS, "SegmentSize") if knows_segments else _FIELDS)
-    text = commands.output("squeue", ["-a", "-h", "-r", "-O", form.option])
+    text = commands.output(
+        "squeue", ["-a", "-h", "-r", *(["-j", job_id] if job_id else []), "-O", form.option]
+    )
     return [_job(record) for record in form.records(text) if _ID.fullmatch(record[0])]
 
 
@@ -120,6 +124,7 @@ def node_names(text: str) -> tuple[str, ...]:
 def _job(record: Sequence[str]) -> SlurmJob:
     (job_id, number, state, reason, user, partition, nodes, required, tres, mark, dependency, eligible,
      submitted, started, num_nodes, cpus, memory, priority, reservation, features, *segment) = record  # fmt: skip
+    mark, places = task_places.split(mark)
     return SlurmJob(
         job_id,
         _whole(number),
@@ -142,6 +147,7 @@ def _job(record: Sequence[str]) -> SlurmJob:
         reservation,
         features,
         _whole(segment[0]) if segment else 0,
+        places,
     )
 
 

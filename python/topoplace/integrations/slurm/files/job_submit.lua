@@ -68,7 +68,7 @@ local function left_to_slurm(why)
   return slurm.SUCCESS
 end
 
--- One line of words `name=value` for AdminComment; nil if a value is too long.
+-- Words `name=value` with semicolons between for AdminComment; nil if a value is too long.
 local function mark_of(job_desc, gpus, model)
   local words = { MARK, "gpus=" .. gpus }
   for _, name in ipairs(VARIABLES) do
@@ -82,7 +82,7 @@ local function mark_of(job_desc, gpus, model)
   if given(job_desc.req_nodes) then words[#words + 1] = "nodelist=" .. encoded(job_desc.req_nodes) end
   if given(job_desc.exc_nodes) then words[#words + 1] = "exclude=" .. encoded(job_desc.exc_nodes) end
   if given(job_desc.comment) and job_desc.comment:sub(1, 1) == "{" then words[#words + 1] = "json=1" end
-  local mark = table.concat(words, " ")
+  local mark = table.concat(words, ";")
   if #mark > MAX_MARK then return nil end
   return mark
 end

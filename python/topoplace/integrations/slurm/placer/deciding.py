@@ -11,7 +11,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.integrations.log import Log
 from topoplace.integrations.request_fields import RequestError
-from topoplace.integrations.slurm import gres
+from topoplace.integrations.slurm import gres, task_places
 from topoplace.integrations.slurm.client.jobs import SlurmJob, node_names
 from topoplace.integrations.slurm.client.nodes import SlurmNodes
 from topoplace.integrations.slurm.placer import orders
@@ -107,7 +107,7 @@ class Deciding:
             if isinstance(decided, JobDecision):
                 entries.append(self._entry(job, decided, spent, now))
                 cycle.take(decided.where.nodes, job)
-                lines += orders.start_at(job.job_id, decided.where)
+                lines += orders.start_at(job, decided.where, self._places(job, decided))
             else:
                 lines += decided
             if last - start > self._settings.decision_s:
@@ -218,6 +218,13 @@ class Deciding:
         self._figures.given_back[kind] += 1
         self._log("given_back", job=job.job_id, user=job.user, kind=kind, reason=reason)
         return (orders.release(job.job_id),)
+
+    def _places(self, job: SlurmJob, decided: JobDecision) -> str:
+        """Return the text that tells a job where its tasks are; the log says if it has none."""
+        places = task_places.written(self._cluster.topology, decided.placement.gpus)
+        if not places:
+            self._log("places_not_noted", job=job.job_id, user=job.user, tasks=len(decided.placement.gpus))
+        return places
 
     def _entry(self, job: SlurmJob, decided: JobDecision, spent_s: float, now: float) -> Entry:
         placement, where = decided.placement, decided.where

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.plan import QueuedJob
@@ -18,6 +19,8 @@ from topoplace.placement import Placement, Refusal
 from topoplace.topology.topology import Topology
 
 _CANDIDATES = 20
+_MOST_TRIES = 8
+"""How often a policy is asked again that wants different GPUs of the nodes of a job."""
 _BLOCKS = re.compile(rf"{BLOCK}|blocks_[0-9]+")
 _NO_BLOCKS = (
     "segment = {} cannot be honoured: the topology has no level of blocks; give `topoplace discover` Slurm's "
@@ -54,29 +57,92 @@ def decide(
         return Refusal(_NO_BLOCKS.format(request.segment), permanent=True)
     gangs = request.nodes > 1
     graph = request.job_graph(same_gpus=gangs and _honours_same_gpus(policy, cluster), blocks=blocks)
+    asked = _Asked(policy, request, graph, now)
     with cluster.what_if() as state:
         for machine in cluster.topology.machine_names:
             if machine not in nodes:
                 state.drain(machine)
-        found = _placed(policy, state, graph, now)
-        if kept and isinstance(found, Placement) and not _keeps(found, state, kept):
-            candidates = policy.explain(graph, state, top=_CANDIDATES).candidates
-            found = next((one for one in candidates if _keeps(one, state, kept)), _STILL_ASKED)
-    return found if isinstance(found, Refusal) else _in_slurms_words(found, graph, request, cluster)
+        found = _expressed(asked, state, kept)
+    if not isinstance(found, str):
+        return found
+    return Refusal(found, permanent=_is_never_expressed(asked, cluster))
 
 
-def _in_slurms_words(
-    found: Placement, graph: JobGraph, request: SlurmRequest, cluster: Cluster
-) -> JobDecision | Refusal:
-    """Return the placement as nodes and devices; a refusal if Slurm cannot express it, or its links are too slow."""
-    where = where_of(cluster.topology, found.gpus)
+class _Asked(NamedTuple):
+    """One job and who decides about it."""
+
+    policy: Policy
+    request: SlurmRequest
+    graph: JobGraph
+    now: float
+
+
+def _is_never_expressed(asked: _Asked, cluster: Cluster) -> bool:
+    """Return True if Slurm cannot express what the policy wants even where all nodes are idle and in service."""
+    with cluster.what_if() as idle:
+        for job_id in idle.allocations:
+            idle.release(job_id)
+        for machine in idle.topology.machine_names:
+            idle.undrain(machine)
+        return isinstance(_expressed(asked, idle), str)
+
+
+def _expressed(asked: _Asked, state: Cluster, kept: Sequence[int] = ()) -> JobDecision | Refusal | str:
+    """Return where a job starts, or why it waits; a text says why Slurm cannot express what the policy wants.
+
+    If the policy wants different GPUs of several nodes, it is asked again with only equal ones of each.
+    """
+    found = _found(asked, state, kept)
+    if isinstance(found, Refusal):
+        return found
+    told = _in_slurms_words(found, asked)
+    if not isinstance(told, str) or asked.request.nodes == 1:
+        return told
+    for numbers in _equal_numbers(found, asked.request.gpus, state):
+        with state.what_if() as equal:
+            equal.hold([gpu for gpu, own in enumerate(state.topology.local_index) if own not in numbers])
+            other = _found(asked, equal, kept)
+        answer = other if isinstance(other, Refusal) else _in_slurms_words(other, asked)
+        if isinstance(answer, JobDecision):
+            return answer
+    return told
+
+
+def _equal_numbers(found: Placement, gpus: int, state: Cluster) -> list[frozenset[int]]:
+    """Return sets of `gpus` device numbers that equal ones of several nodes may have, the most promising first.
+
+    They are those that the policy wants on one of the nodes, and those that are free on the most nodes.
+    """
+    local = state.topology.local_index
+    wanted = [found.gpus[first : first + gpus] for first in range(0, len(found.gpus), gpus)]
+    free = Counter(local[gpu] for gpu in state.free_gpus())
+    often = sorted(free, key=lambda number: (-free[number], number))[:gpus]
+    sets = [frozenset(often), *(frozenset(local[gpu] for gpu in own) for own in wanted)]
+    return [one for one in dict.fromkeys(sets) if len(one) == gpus][:_MOST_TRIES]
+
+
+def _found(asked: _Asked, state: Cluster, kept: Sequence[int]) -> Placement | Refusal:
+    """Return the policy's placement, or the best one that leaves devices free that Slurm goes on to ask for."""
+    found = _placed(asked.policy, state, asked.graph, asked.now)
+    if not kept or isinstance(found, Refusal) or _keeps(found, state, kept):
+        return found
+    candidates = asked.policy.explain(asked.graph, state, top=_CANDIDATES).candidates
+    return next((one for one in candidates if _keeps(one, state, kept)), _STILL_ASKED)
+
+
+def _in_slurms_words(found: Placement, asked: _Asked) -> JobDecision | Refusal | str:
+    """Return the placement as nodes and devices, a refusal if its links are too slow.
+
+    A text says why Slurm cannot express it.
+    """
+    request, topology = asked.request, found.topology
+    where = where_of(topology, found.gpus)
     if isinstance(where, str):
-        return Refusal(where, permanent=True)
+        return where
     if len(where.nodes) != request.nodes:
-        reason = f"the policy wants {len(where.nodes)} nodes, and the job has asked Slurm for {request.nodes}"
-        return Refusal(reason, permanent=True)
-    slow = too_slow(request.min_bandwidth, graph, found.gpus, cluster.topology)
-    return slow or JobDecision(found, where, graph)
+        return f"the policy wants {len(where.nodes)} nodes, and the job has asked Slurm for {request.nodes}"
+    slow = too_slow(request.min_bandwidth, asked.graph, found.gpus, topology)
+    return slow or JobDecision(found, where, asked.graph)
 
 
 def _placed(policy: Policy, state: Cluster, graph: JobGraph, now: float) -> Placement | Refusal:

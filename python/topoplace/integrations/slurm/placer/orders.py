@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topoplace.discovery.text.host_list import folded
-from topoplace.integrations.slurm import gres
+from topoplace.integrations.slurm import gres, task_places
+from topoplace.integrations.slurm.client.jobs import SlurmJob
 from topoplace.integrations.slurm.placer.machines import Where
 
 
-def start_at(job_id: str, where: Where) -> Sequence[str]:
-    """Let a held job ask for exact devices of exact nodes.
+def start_at(job: SlurmJob, where: Where, places: str) -> Sequence[str]:
+    """Let a held job ask for exact devices of exact nodes, and note the places of its tasks.
 
     The first line removes what it asked for before: Slurm would otherwise ask for both.
     """
+    job_id = job.job_id
     nodes, tres = folded(where.nodes), gres.tres_of(where.numbers)
     return (
         f"update JobId={job_id} TresPerNode=",
         f"update JobId={job_id} ReqNodeList={nodes} TresPerNode={tres}",
+        f"update JobId={job_id} AdminComment={task_places.joined(job.mark, places)}",
     )
 
 
