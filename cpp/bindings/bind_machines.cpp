@@ -13,6 +13,7 @@
 
 #include "convert.hpp"
 #include "register.hpp"
+#include "topoplace/domain_fill.hpp"
 #include "topoplace/machine_conditions.hpp"
 #include "topoplace/machine_ranking.hpp"
 
@@ -24,6 +25,9 @@ class pybind11::detail::type_caster<topoplace::ClusterState>
 template <>
 class pybind11::detail::type_caster<topoplace::MachineConditions>
     : public topoplace::bindings::HandleCaster<topoplace::MachineConditions> {};
+template <>
+class pybind11::detail::type_caster<topoplace::DomainFill>
+    : public topoplace::bindings::HandleCaster<topoplace::DomainFill> {};
 template <>
 class pybind11::detail::type_caster<topoplace::MachineRanking>
     : public topoplace::bindings::HandleCaster<topoplace::MachineRanking> {};
@@ -151,6 +155,18 @@ std::vector<std::pair<std::int32_t, std::int32_t>> in_order(const MachineRanking
     return pairs(ranking.in_order(std::max(count, 0), {cpus, megabytes}, last));
 }
 
+std::vector<std::int64_t> free_of_level(const DomainFill& domains, std::int32_t level) {
+    if (level < 0 || level >= domains.num_levels()) throw py::index_error("level = " + std::to_string(level));
+    return domains.free_of_level(level);
+}
+
+std::pair<std::int32_t, std::int32_t> best_by_domain(const MachineRanking& ranking, DomainFill& domains,
+                                                     std::size_t prefix, std::int64_t cpus,
+                                                     std::int64_t megabytes) {
+    const MachineRanking::Ranked found = ranking.best_by_domain(domains, prefix, {cpus, megabytes});
+    return {found.machine, found.condition};
+}
+
 py::array_t<std::int32_t> up_to(const MachineRanking& ranking, const MachineRanking::Key& last,
                                 std::int64_t cpus, std::int64_t megabytes) {
     return to_row(ranking.up_to(last, {cpus, megabytes}));
@@ -202,6 +218,14 @@ void register_machines(py::module_& module) {
         .def("machines", &machines, py::arg("condition"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "The machines in this condition with at least these amounts free, ascending.");
 
+    py::class_<DomainFill>(module, "DomainFill", "How full the domains of each level are.")
+        .def(py::init<MachineConditions&, const Lists&>(), py::keep_alive<1, 2>(), py::arg("conditions"),
+             py::arg("domain_of"),
+             "domain_of: of each level, the outermost first, the domain of each machine.")
+        .def("refresh", &DomainFill::refresh)
+        .def("free_of_level", &free_of_level, py::arg("level"),
+             "The free GPUs of each domain of a level, by number.");
+
     py::class_<MachineRanking>(module, "MachineRanking", "Machines in the order of their conditions' keys.")
         .def(py::init<MachineConditions&>(), py::keep_alive<1, 2>(), py::arg("conditions"))
         .def("unknown", &MachineRanking::unknown, "The conditions that have machines, but no key yet.")
@@ -210,6 +234,10 @@ void register_machines(py::module_& module) {
         .def("key", &key_of, py::arg("condition"), "The key of a condition; None where it has none.")
         .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).")
+        .def("best_by_domain", &best_by_domain, py::arg("domains"), py::arg("prefix"), py::arg("cpus") = -1,
+             py::arg("megabytes") = -1,
+             "As best, but of machines whose keys begin with the same `prefix` numbers, those in the fullest "
+             "domains come first, and then those of the smallest key.")
         .def("in_order", &in_order, py::arg("count"), py::arg("last"), py::arg("cpus") = -1,
              py::arg("megabytes") = -1,
              "(machine, condition) of the first `count` machines with these amounts free and no key above "

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'DomainFill', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -389,6 +389,20 @@ class MachineConditions:
         """
         Increases when all conditions are renumbered.
         """
+class DomainFill:
+    """
+    How full the domains of each level are.
+    """
+    def __init__(self, conditions: MachineConditions, domain_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]]) -> None:
+        """
+        domain_of: of each level, the outermost first, the domain of each machine.
+        """
+    def free_of_level(self, level: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+        """
+        The free GPUs of each domain of a level, by number.
+        """
+    def refresh(self) -> None:
+        ...
 class MachineRanking:
     """
     Machines in the order of their conditions' keys.
@@ -398,6 +412,10 @@ class MachineRanking:
     def best(self, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> tuple[int, int]:
         """
         (machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).
+        """
+    def best_by_domain(self, domains: DomainFill, prefix: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> tuple[int, int]:
+        """
+        As best, but of machines whose keys begin with the same `prefix` numbers, those in the fullest domains come first, and then those of the smallest key.
         """
     def counts(self) -> list[tuple[list[float], int]]:
         """

@@ -94,6 +94,7 @@ class MachineConditions {
     std::int32_t condition_of(std::int32_t machine) const {
         return condition_of_[static_cast<std::size_t>(machine)];
     }
+    std::int32_t machine_of(std::int32_t gpu) const { return machine_of_[static_cast<std::size_t>(gpu)]; }
     const std::set<std::int32_t>& machines(std::int32_t number) const {
         return machines_[static_cast<std::size_t>(number)];
     }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "topoplace/domain_fill.hpp"
 #include "topoplace/machine_conditions.hpp"
 
 namespace topoplace {
@@ -41,6 +42,10 @@ class MachineRanking {
 
     // The first machine with at least these CPUs and memory free; kAbsent where there is none.
     Ranked best(const HostAmounts& needs) const;
+
+    // As best(), but among machines whose keys begin with the same `prefix` numbers, those in the fullest
+    // domains come first, and then those of the smallest key.
+    Ranked best_by_domain(DomainFill& domains, std::size_t prefix, const HostAmounts& needs) const;
 
     // The first `count` machines with at least these amounts free and no key above `last`, in order.
     std::vector<Ranked> in_order(std::int32_t count, const HostAmounts& needs, const Key& last) const;

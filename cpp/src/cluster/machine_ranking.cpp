@@ -71,6 +71,24 @@ MachineRanking::Ranked MachineRanking::best(const HostAmounts& needs) const {
     return {kAbsent, kAbsent};
 }
 
+MachineRanking::Ranked MachineRanking::best_by_domain(DomainFill& domains, std::size_t prefix,
+                                                      const HostAmounts& needs) const {
+    domains.refresh();
+    const auto begins_alike = [prefix](const Key& one, const Key& other) {
+        const std::size_t length = std::min({prefix, one.size(), other.size()});
+        return std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(length), other.begin());
+    };
+    for (auto group = groups_.begin(); group != groups_.end();) {
+        std::vector<std::int32_t> candidates;
+        const Key& first = group->first;
+        for (; group != groups_.end() && begins_alike(first, group->first); ++group)
+            candidates.insert(candidates.end(), group->second.begin(), group->second.end());
+        const std::int32_t machine = domains.fullest(candidates, needs);
+        if (machine != kAbsent) return {machine, conditions_->condition_of(machine)};
+    }
+    return {kAbsent, kAbsent};
+}
+
 std::vector<MachineRanking::Ranked> MachineRanking::in_order(std::int32_t count, const HostAmounts& needs,
                                                              const Key& last) const {
     std::vector<Ranked> found;

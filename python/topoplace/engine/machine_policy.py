@@ -10,16 +10,24 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from topoplace._core import DomainFill
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares, needs_hosts
 from topoplace.engine.admission import why_never
 from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
+from topoplace.engine.level_chain import LevelChains
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
-from topoplace.engine.machines.machine_conditions import MachineState, Sight
-from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Sight
+from topoplace.engine.machines.machine_options import (
+    Choice,
+    DomainOrder,
+    MachineOptions,
+    Option,
+    Options,
+)
 from topoplace.engine.requirements import BY_LEVEL, GROUPED
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
@@ -57,6 +65,9 @@ class MachinePolicy(PolicyDriver):
     """Which GPUs the policy may reslice for a job that fits nowhere else."""
     _plain: MachinePolicy | None = None
     """The same policy that may reslice fewer GPUs, if there is one; it is asked first."""
+    before_domains: int | None = None
+    """How many numbers of an option's sort key count before the question which domains have the fewest free GPUs; None
+    if that does not count."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
@@ -354,7 +365,20 @@ class MachinePolicy(PolicyDriver):
 
         sight = Sight(jobs=self.sees_jobs, shares=request.takes_parts or self.may_reslice)
         conditions = view.conditions(sight)
-        return MachineOptions(conditions, request.whole_job, evaluate, scores)
+        domains = self._domain_order(request, view, conditions)
+        return MachineOptions(conditions, request.whole_job, evaluate, scores, domains)
+
+    def _domain_order(
+        self, request: JobRequest, view: ClusterView, conditions: Conditions
+    ) -> DomainOrder | None:
+        levels = (
+            view.cluster.topology.derived(LevelChains).of(()) if self.before_domains is not None else None
+        )
+        if not levels or len(levels) == 1 or self.before_domains is None:
+            return None
+        codes = [level.codes.tolist() for level in levels[:0:-1]]
+        fill = view.table((DomainFill, conditions), lambda: DomainFill(conditions.native, codes))
+        return DomainOrder(fill, self.before_domains + (len(request.memory_limits) > 1))
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""

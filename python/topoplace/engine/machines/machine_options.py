@@ -12,6 +12,7 @@ from topoplace import _checks
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 
 if TYPE_CHECKING:
+    from topoplace._core import DomainFill
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
@@ -59,6 +60,15 @@ class Choice(NamedTuple):
     scores: Mapping[str, float]
 
 
+class DomainOrder(NamedTuple):
+    """Machines in the fullest domains come first among those whose options are equally good at first."""
+
+    domains: DomainFill
+    """The domains of all levels."""
+    after: int
+    """How many numbers of an option's sort key count before the domains; the others count after them."""
+
+
 class MachineOptions:
     """The options of every machine for one job request.
 
@@ -72,13 +82,16 @@ class MachineOptions:
         needs: tuple[int, int],
         evaluate: Callable[[MachineClass, MachineState], Options],
         scores: Callable[[MachineClass, Option], Mapping[str, float]],
+        domains: DomainOrder | None = None,
     ) -> None:
         """Start with no condition evaluated.
 
         needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none.
         evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
         scores: returns the scores of a placement by an option.
+        domains: how the domains of machines count; None if they do not.
         """
+        self._domains = domains
         self._conditions = conditions
         self._needs = needs
         self._scores = scores
@@ -89,9 +102,13 @@ class MachineOptions:
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
 
-        Ties go to the machine with the lowest number.
+        Ties go to the machine in the fullest domains, if these count, then to that with the lowest number.
         """
-        machine, condition = self._by_order.now().best(*self._needs)
+        ranking = self._by_order.now()
+        if self._domains is None:
+            machine, condition = ranking.best(*self._needs)
+        else:
+            machine, condition = ranking.best_by_domain(*self._domains, *self._needs)
         if machine < 0:
             return None
         answer = self._table.of(condition)

@@ -59,6 +59,15 @@ class _Machine:
         self.is_rated = 1 < topology.num_gpus <= MAX_GPUS
 
     @cached_property
+    def degraded(self) -> Reals:
+        """(n,) by what share the fastest link of each GPU is slower than that of most GPUs of the machine."""
+        fastest = self.topology.bandwidth_matrix().max(axis=1, initial=0.0)
+        speeds, counts = np.unique(fastest, return_counts=True)
+        usual = speeds[counts.argmax()] if len(speeds) else 0.0
+        shares: Reals = np.maximum(0.0, 1 - fastest / usual) if usual else np.zeros_like(fastest)
+        return shares
+
+    @cached_property
     def domains(self) -> list[NDArray[np.bool_]]:
         """(n,) the GPUs of each part that can be left whole: those that are nearer to each other than to others."""
         parts = {tuple(np.flatnonzero(row <= rank)) for rank in range(_FARTHEST) for row in self.far}
@@ -183,8 +192,13 @@ def _keys(
             taken = chosen[:, domain].sum(axis=1)
             parts += (taken > 0) & (taken < domain.sum())
     communicates = bool(request.job.edges)
-    found = [grades, *(near if communicates else ()), *shares, opened, nothing + num_free, parts]
-    return [*found, *(() if communicates else near)]
+    slow = machine.degraded[gpus].sum(axis=1)
+    far_ones = near if communicates else [nothing] * len(near)
+    return [grades, *far_ones, *shares, opened, nothing + num_free, parts, slow, *near]
+
+
+BEFORE_DOMAINS: Final = 6
+"""How many of the keys count before the domains of machines: the time, nearness, and what is left of shared GPUs."""
 
 
 def _lost(machine: _Machine, state: MachineState, gpus: Ints, keys: list[NDArray[np.floating]]) -> Reals:

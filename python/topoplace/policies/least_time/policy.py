@@ -28,8 +28,9 @@ class LeastTime(MachinePolicy):
     """The least communication time (`communication_time`), by ports, rings and all levels of the fabric.
 
     Placements whose times differ by no more than `slack` count as equal. Of these, the policy takes, in this order, the
-    one with the nearest links, on the machine with the fewest free GPUs, that breaks the fewest whole parts of a
-    machine, leaves its free GPUs the most ring bandwidth, and has the smallest GPU list. A gang on several machines is
+    one with the nearest links, in the domains with the fewest free GPUs, from the outermost level on, on the machine
+    with the fewest, that breaks the fewest whole parts of a machine, avoids slow links, leaves the free GPUs of the
+    machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is
     mapped to the tree of their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least
     of the uplinks.
 
@@ -40,6 +41,7 @@ class LeastTime(MachinePolicy):
 
     name = "least-time"
     sees_jobs = False
+    before_domains = machine_sets.BEFORE_DOMAINS
 
     def __init__(self, slack: float = 0.01, *, timeout: float | None = None) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
