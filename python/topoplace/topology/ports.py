@@ -85,6 +85,7 @@ class Ports:
         fabric = _FabricPorts(topology, self._tiles)
         self._of_domains = fabric.ports
         self._uplinks = fabric.uplinks
+        self._speeds: dict[str, Reals] = {}
         self._machine_of = topology.machine_of.astype(np.int64)
         levels = [*self._tiles.levels, *fabric.levels]
         levels.sort(key=lambda level: level.segment)
@@ -112,9 +113,11 @@ class Ports:
 
     def uplink_speeds(self, level: str) -> Reals:
         """Return (m,) GB/s of the uplinks of each machine's domain, those of all its rails together; 0 for none."""
-        ports = self._uplinks[level]
-        pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
-        return self._sums(pairs)
+        if level not in self._speeds:
+            ports = self._uplinks[level]
+            pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
+            self._speeds[level] = self._sums(pairs)
+        return self._speeds[level]
 
     @cached_property
     def adapter_speeds(self) -> Reals:

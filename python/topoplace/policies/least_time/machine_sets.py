@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Option
+from topoplace.engine.memo import Memo
 from topoplace.objectives.communication import RING_KINDS, task_flows
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
@@ -31,6 +32,8 @@ Ints = NDArray[np.int32]
 _MOST_SETS: Final = 13_000
 """Most sets that are all compared: those of 8 of 16 GPUs."""
 _MOST_OPTIONS: Final = 16
+_MOST_ALIKE: Final = 4
+"""Most options on a machine on which all GPUs are alike."""
 _WHOLE: Final = 1000
 """Thousandths of a whole GPU."""
 _FARTHEST: Final = len(PATH_KINDS) + 1
@@ -59,6 +62,20 @@ class _Machine:
         self.is_rated = 1 < topology.num_gpus <= MAX_GPUS
 
     @cached_property
+    def is_alike(self) -> bool:
+        """True if any GPUs, in any order, take the same time: all pairs are equal links through NVSwitches."""
+        links = {self.topology.pairs.link(0, gpu) for gpu in range(1, min(2, self.topology.num_gpus))}
+        matrix, n = self.topology.bandwidth_matrix(), self.topology.num_gpus
+        through_switches = all(link.kind is LinkKind.NVSWITCH for link in links)
+        others = matrix[~np.eye(n, dtype=bool)]
+        return bool(links) and through_switches and not self.far.any() and bool((others == others[0]).all())
+
+    @cached_property
+    def kept(self) -> Memo[Hashable, list[_Ranked]]:
+        """The best sets of a machine on which all GPUs are alike, by free GPUs and number of tasks."""
+        return Memo()
+
+    @cached_property
     def degraded(self) -> Reals:
         """(n,) by what share the fastest link of each GPU is slower than that of most GPUs of the machine."""
         fastest = self.topology.bandwidth_matrix().max(axis=1, initial=0.0)
@@ -84,6 +101,15 @@ class Chosen:
     """The communication time of the job."""
 
 
+class _Ranked(NamedTuple):
+    """A way to place a job on a machine."""
+
+    gpus: tuple[int, ...]
+    order: tuple[float, ...]
+    """What counts besides the time and before the GPU list, smaller is better."""
+    seconds: float
+
+
 def ranked(
     request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask, slack: float
 ) -> Iterator[Option]:
@@ -94,16 +120,52 @@ def ranked(
         slack: The share by which times may differ and count as equal.
     """
     machine = machine_class.alone.derived(_Machine)
+    if not machine.is_alike or machine_class.partitions:
+        for one in _ranked(machine, request, machine_class, state, free, slack):
+            yield _option(one.gpus, (_grade(one.seconds, slack), *one.order), Chosen(one.seconds))
+        return
+
+    def sets() -> list[_Ranked]:
+        return _ranked(machine, request, machine_class, state, free, slack)[:_MOST_ALIKE]
+
+    left = state.left if request.takes_parts else ()
+    key = free, state.free, left, request.size, bool(request.job.edges)
+    chosen, grade = request.table((Chosen, machine_class, slack), lambda: _of_any(machine, request, slack))
+    for one in machine.kept.get_or_build(key, sets):
+        yield _option(one.gpus, (grade, *one.order), chosen)
+
+
+def _of_any(machine: _Machine, request: JobRequest, slack: float) -> tuple[Chosen, float]:
+    """Return the time on any GPUs of a machine on which all are alike."""
+    first = np.arange(request.size, dtype=np.int32)[None, :]
+    seconds = float(_times(machine, request, first)[1][0])
+    return Chosen(seconds), _grade(seconds, slack)
+
+
+def _option(gpus: tuple[int, ...], order: tuple[float, ...], chosen: Chosen) -> Option:
+    return Option(order, gpus, -chosen.seconds, chosen)
+
+
+def _ranked(
+    machine: _Machine,
+    request: JobRequest,
+    machine_class: MachineClass,
+    state: MachineState,
+    free: Mask,
+    slack: float,
+) -> list[_Ranked]:
+    """Return the best ways, the best first; where all GPUs are alike, without their time."""
     sets = _sets(machine, request, machine_class, free)
     if not len(sets):
-        return
-    gpus, seconds = _times(machine, request, sets)
-    keys = _keys(machine, request, state, gpus, _grades(seconds, slack))
-    best = np.lexsort((*gpus.T[::-1], *keys[::-1]))[:_MOST_OPTIONS]
-    lost = _lost(machine, state, gpus[best], [key[best] for key in keys])
-    for place, one in enumerate(best.tolist()):
-        order = (*(float(key[one]) for key in keys), float(lost[place]))
-        yield Option(order, tuple(gpus[one].tolist()), -float(seconds[one]), Chosen(float(seconds[one])))
+        return []
+    gpus, seconds = (sets, np.zeros(len(sets))) if machine.is_alike else _times(machine, request, sets)
+    keys = _keys(machine, request, state, gpus)
+    best = np.lexsort((*gpus.T[::-1], *keys[::-1], _grades(seconds, slack)))[:_MOST_OPTIONS]
+    keys = [key[best] for key in keys]
+    lost = _lost(machine, state, gpus[best], [_grades(seconds[best], slack), *keys])
+    rows = np.stack([*keys, lost], 1).tolist()
+    found = zip(gpus[best].tolist(), rows, seconds[best].tolist(), strict=True)
+    return [_Ranked(tuple(one), tuple(order), time) for one, order, time in found]
 
 
 # ---- which sets ------------------------------------------------------------------------------------------------
@@ -163,6 +225,10 @@ def _masks(sets: Ints) -> Masks:
     return found
 
 
+def _grade(seconds: float, slack: float) -> float:
+    return float(_grades(np.array([seconds]), slack)[0])
+
+
 def _grades(seconds: Reals, slack: float) -> Reals:
     """Return a number for each time, smaller for shorter ones; equal for times that count as equal."""
     with np.errstate(divide="ignore"):
@@ -170,9 +236,9 @@ def _grades(seconds: Reals, slack: float) -> Reals:
 
 
 def _keys(
-    machine: _Machine, request: JobRequest, state: MachineState, gpus: Ints, grades: Reals
+    machine: _Machine, request: JobRequest, state: MachineState, gpus: Ints
 ) -> list[NDArray[np.floating]]:
-    """Return what counts besides the GPU list, most important first, smaller is better: (s,) each."""
+    """Return what counts after the time and before the GPU list, most important first, smaller is better: (s,) each."""
     far = machine.far[gpus[:, :, None], gpus[:, None, :]]
     apart = ~machine.same_socket[gpus[:, :, None], gpus[:, None, :]]
     nothing = np.zeros(len(gpus))
@@ -194,7 +260,7 @@ def _keys(
     communicates = bool(request.job.edges)
     slow = machine.degraded[gpus].sum(axis=1)
     far_ones = near if communicates else [nothing] * len(near)
-    return [grades, *far_ones, *shares, opened, nothing + num_free, parts, slow, *near]
+    return [*far_ones, *shares, opened, nothing + num_free, parts, slow, *near]
 
 
 BEFORE_DOMAINS: Final = 6
