@@ -50,9 +50,12 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.moving import MoveCosts as MoveCosts
     from topoplace.moving import defragment as defragment
     from topoplace.moving import make_room as make_room
+    from topoplace.objectives.communication import CommunicationTime as CommunicationTime
+    from topoplace.objectives.communication import communication_time as communication_time
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
+    from topoplace.policies.least_time.policy import place as place
     from topoplace.policies.several_jobs import place_all as place_all
     from topoplace.topology.devices import Component as Component
     from topoplace.topology.devices import ComponentKind as ComponentKind
@@ -75,6 +78,7 @@ _HOME = {
     "Binding": "launch.bindings",
     "Cluster": "cluster.cluster",
     "Collective": "jobs.collectives",
+    "CommunicationTime": "objectives.communication",
     "Component": "topology.devices",
     "ComponentKind": "topology.devices",
     "DistanceWeights": "topology.links.distance",
@@ -103,8 +107,10 @@ _HOME = {
     "TopologyError": "errors",
     "TopoplaceError": "errors",
     "Traffic": "jobs.traffic",
+    "communication_time": "objectives.communication",
     "defragment": "moving",
     "make_room": "moving",
+    "place": "policies.least_time.policy",
     "place_all": "policies.several_jobs",
     "read": "discovery.registry",
 }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from topoplace.launch.bindings import Binding
     from topoplace.launch.environment import Environment, Servers
     from topoplace.launch.ranks import Launch
+    from topoplace.objectives.communication import CommunicationTime
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
@@ -174,6 +175,34 @@ class Placement:
         """
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
+
+    @property
+    def time(self) -> float:
+        """Return how long the job communicates in a step, in seconds; see `topoplace.communication_time`.
+
+        For a job without bytes, it is per unit of its edges' weights. It is computed each time it is asked for.
+
+        Raises:
+            AllocationError: If the placement has no job.
+        """
+        return self._communication().seconds
+
+    @property
+    def times(self) -> Mapping[str, float]:
+        """Return the seconds of each dimension of the job, of which `time` is the sum; errors are those of `time`."""
+        return self._communication().by_dimension
+
+    @property
+    def slowest(self) -> str:
+        """Return which port takes the longest, such as "uplink of leaf l3"; errors are those of `time`."""
+        return self._communication().slowest
+
+    def _communication(self) -> CommunicationTime:
+        if self.job is None:
+            raise AllocationError("the placement has no job, so it is not known which tasks communicate")
+        from topoplace.objectives.communication import communication_time
+
+        return communication_time(self.job, self.gpus, self.topology)
 
     @property
     def bindings(self) -> tuple[Binding, ...]:

@@ -61,7 +61,8 @@ CONTRACT = {
     "Traffic": "transformer of per_group",
     "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy
         topology num_free""",
-    "Placement": "env bindings spread launch",
+    "Placement": "env bindings spread launch time times slowest",
+    "communication_time place": "",
     "Binding": "task machine gpu local_gpu nic numa cpus",
     "Launch": "files command",
     "Policy": "place explain plan",

@@ -15,6 +15,7 @@ from topoplace.policies.least_time import machine_sets
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.gangs.offers import MachineOffer
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.machines.machine_options import Option
     from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
 
 
 class LeastTime(MachinePolicy):
@@ -83,3 +86,18 @@ class LeastTime(MachinePolicy):
             yield gang.gpus, found
             return
         yield from super()._evaluated(request, view, most_memory_gb)
+
+
+_DEFAULT = LeastTime()
+
+
+def place(job: JobGraph, cluster: Cluster) -> Placement | None:
+    """Return the placement of a job that communicates the fastest, by the policy least-time; None if it has to wait.
+
+    The cluster does not change. For options, and for the reason why there is no placement, take the policy:
+    `topoplace.policies.get("least-time", slack=0.05).explain(job, cluster)`.
+
+    Raises:
+        ValueError: Names a wrong argument, or a requirement that cannot be honoured.
+    """
+    return _DEFAULT.place(job, cluster)
