@@ -1,6 +1,7 @@
 // Orders of tasks on sets of vertices, improved by swaps of two tasks.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -11,6 +12,7 @@ namespace topoplace::ports {
 namespace {
 
 constexpr int kMostPasses = 8;
+constexpr std::size_t kAllOrders = 4;  // of so many vertices, all orders are tried
 constexpr double kEqual = 1 + 1e-9;
 
 struct Value {
@@ -34,12 +36,28 @@ class Orders {
     Order improved(std::span<const std::int32_t> set) {
         order_.assign(set.begin(), set.end());
         Value best = value();
+        if (order_.size() <= kAllOrders) return best_of_all(best);
         for (int pass = 0; pass < kMostPasses && swap_once_around(best); ++pass) {
         }
         return {order_, best.seconds, best.port_seconds};
     }
 
   private:
+    Order best_of_all(Value best) {
+        std::vector<std::int32_t> first = order_;
+        std::vector<std::size_t> places(order_.size());
+        std::iota(places.begin(), places.end(), std::size_t{0});
+        std::vector<std::int32_t> found = order_;
+        while (std::ranges::next_permutation(places).found) {
+            for (std::size_t i = 0; i < places.size(); ++i) order_[i] = first[places[i]];
+            const Value now = value();
+            if (!now.is_better_than(best)) continue;
+            best = now;
+            found = order_;
+        }
+        return {found, best.seconds, best.port_seconds};
+    }
+
     // Tries every swap of two tasks; true if one of them was worth it.
     bool swap_once_around(Value& best) {
         bool is_better = false;

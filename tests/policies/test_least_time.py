@@ -1,0 +1,249 @@
+"""The policy least-time: the time of its placements against all others, and cases that users reported."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace import LinkKind
+from topoplace.policies import LeastTime
+from topoplace.topology.fabric import Fabric, Level
+
+SPEEDS = {LinkKind.HOST: 10.0, LinkKind.SYSTEM: 6.0, LinkKind.PCIE: 12.0, LinkKind.NVLINK2: 25.0}
+H100 = tp.machines.get("dgx-h100")
+
+
+def switched(size: int, gb_per_s: float = 450.0) -> tp.Topology:
+    """Build a machine whose GPUs all meet in NVSwitches."""
+    pairs = [(u, v, gb_per_s, LinkKind.NVSWITCH) for u in range(size) for v in range(u)]
+    return tp.Topology.from_links(size, pairs)
+
+
+def racks(machine: tp.Topology, count: int, size: int, kind: LinkKind = LinkKind.NETWORK) -> tp.Topology:
+    """Build racks of machines below one spine; adapters have 50 GB/s."""
+    number = count * size
+    speed = 900.0 if kind is LinkKind.NVSWITCH else 50.0
+    levels = (
+        Level("rack", tuple(f"r{i // size}" for i in range(number)), speed, kind=kind),
+        Level("spine", ("s",) * number, 50.0),
+    )
+    return tp.Topology.cluster(machine, fabric=Fabric(tuple(f"m{i}" for i in range(number)), levels))
+
+
+def drained(topology: tp.Topology, gpus: Sequence[int]) -> tp.Cluster:
+    cluster = tp.Cluster(topology)
+    for gpu in gpus:
+        cluster.drain(gpu)
+    return cluster
+
+
+def placed(job: tp.JobGraph, cluster: tp.Cluster) -> tp.Placement:
+    placement = tp.place(job, cluster)
+    assert placement is not None
+    return placement
+
+
+def by_machine(placement: tp.Placement, size: int = 8) -> list[int]:
+    return sorted(Counter(gpu // size for gpu in placement.gpus).values())
+
+
+# ---- against all placements ----------------------------------------------------------------------------------
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> tp.Topology:
+    size = draw(st.integers(2, 5))
+    pairs = [(u, v) for u in range(size) for v in range(u)]
+    kinds = draw(st.lists(st.sampled_from(sorted(SPEEDS, key=str)), min_size=len(pairs), max_size=len(pairs)))
+    links = [(u, v, SPEEDS[kind], kind) for (u, v), kind in zip(pairs, kinds, strict=True)]
+    return tp.Topology.from_links(size, links)
+
+
+@st.composite
+def sending_jobs(draw: st.DrawFn, most: int = 4) -> tp.JobGraph:
+    """Jobs that send along edges, so that no library plans rings for them."""
+    size = draw(st.integers(2, most))
+    pairs = [(a, b) for b in range(size) for a in range(b)]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1))
+    return tp.JobGraph.from_edges(size, [(a, b, draw(st.sampled_from([1.0, 2.0, 5.0]))) for a, b in chosen])
+
+
+@given(sending_jobs(), machines())
+def test_no_placement_on_a_machine_is_faster(job: tp.JobGraph, machine: tp.Topology) -> None:
+    placement = tp.place(job, tp.Cluster(machine))
+    if job.num_tasks > machine.num_gpus:
+        assert placement is None
+        return
+    assert placement is not None
+    best = min(
+        tp.communication_time(job, gpus, machine).seconds
+        for gpus in permutations(range(machine.num_gpus), job.num_tasks)
+    )
+    assert placement.time <= best * 1.0051
+    assert placement.scores["communication_time"] == pytest.approx(placement.time)
+
+
+@given(sending_jobs(5), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.sampled_from([1, 2]))
+def test_no_placement_of_a_small_gang_is_much_slower(job: tp.JobGraph, free: list[int], rack: int) -> None:
+    topology = racks(switched(2), 4 // rack, rack)
+    cluster = drained(topology, [2 * m + g for m, n in enumerate(free) for g in range(n, 2)])
+    placement = tp.place(job, cluster)
+    usable = cluster.free_gpus()
+    if len(usable) < job.num_tasks:
+        assert placement is None
+        return
+    assert placement is not None
+    assert set(placement.gpus) <= set(usable)
+    best = min(
+        tp.communication_time(job, gpus, topology).seconds for gpus in permutations(usable, job.num_tasks)
+    )
+    assert placement.time <= best * 1.01
+
+
+@pytest.mark.parametrize("name", ["l40s-8", "dgx1-v100", "dgx-h100", "mi250x", "torus2d-16"])
+@pytest.mark.parametrize("tasks", [2, 3, 4])
+def test_rings_carry_as_much_as_those_of_the_policy_for_rings(name: str, tasks: int) -> None:
+    machine = tp.machines.get(name)
+    for busy in range(0, 5):
+        cluster = drained(machine, range(busy))
+        ours = placed(tp.JobGraph.ring(tasks), cluster)
+        theirs = tp.policies.get("collective").place(tp.JobGraph.ring(tasks), cluster)
+        assert theirs is not None
+        rates = [tp.collective.ring_bandwidth(machine, one.gpus) for one in (ours, theirs)]
+        assert rates[0] >= rates[1] * 0.98
+
+
+# ---- what users reported ---------------------------------------------------------------------------------------
+
+
+def test_a_gpu_alone_on_its_socket_is_left_out() -> None:
+    near = [(u, v, 12.0, LinkKind.HOST) for u in range(1, 5) for v in range(1, u)]
+    far = [(0, v, 6.0, LinkKind.SYSTEM) for v in range(1, 5)]
+    machine = tp.Topology.from_links(5, [*near, *far], sockets=[0, 1, 1, 1, 1])
+    assert placed(tp.JobGraph.ring(2), tp.Cluster(machine)).gpus == (1, 2)
+    assert set(placed(tp.JobGraph.ring(4), tp.Cluster(machine)).gpus) == {1, 2, 3, 4}
+
+
+def test_a_near_pair_is_taken_although_speeds_are_equal() -> None:
+    links = [(0, 1, 12.0, LinkKind.PCIE_BRIDGES), (2, 3, 12.0, LinkKind.PCIE)]
+    machine = tp.Topology.from_links(4, links, default=12.0)
+    assert placed(tp.JobGraph.ring(2), tp.Cluster(machine)).gpus == (2, 3)
+
+
+def test_trays_are_divided_evenly_where_that_is_asked_for() -> None:
+    cluster = tp.Cluster(racks(switched(4, 900.0), 4, 17, LinkKind.NVSWITCH))
+    job = tp.JobGraph.independent(144).grouped(4, within="machine").with_(balanced="rack")
+    assert by_machine(placed(job, cluster), 4 * 17) == [48, 48, 48]
+
+
+@pytest.mark.parametrize("as_edges", [False, True])
+def test_no_tensor_group_is_split(as_edges: bool) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(H100, 16, racks=4))
+    job = tp.JobGraph.parallel(tensor=8, data=16, traffic=tp.Traffic(tensor=100, data=1))
+    if as_edges:
+        job = tp.JobGraph.from_edges(job.num_tasks, job.edges)
+    gpus = placed(job, cluster).gpus
+    assert all(len({gpu // 8 for gpu in gpus[i : i + 8]}) == 1 for i in range(0, 128, 8))
+
+
+def test_two_rings_of_four_are_on_a_machine_each() -> None:
+    rings = [(a + 4 * r, b + 4 * r) for r in (0, 1) for a, b in ((0, 1), (1, 2), (2, 3), (0, 3))]
+    cluster = drained(tp.Topology.cluster(H100, 2), [6, 7, 14, 15])
+    placement = placed(tp.JobGraph.from_edges(8, rings), cluster)
+    assert by_machine(placement) == [4, 4]
+    assert len({gpu // 8 for gpu in placement.gpus[:4]}) == 1
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_a_used_rack_is_taken_before_an_empty_one(tasks: int) -> None:
+    cluster = tp.Cluster(racks(switched(4, 900.0), 4, 18, LinkKind.NVSWITCH))
+    cluster.allocate("other", range(2 * 72, 2 * 72 + 36))
+    assert {gpu // 72 for gpu in placed(tp.JobGraph.ring(tasks), cluster).gpus} == {2}
+
+
+def test_domains_are_filled_from_the_outermost_level_down() -> None:
+    topology = tp.Topology.cluster(switched(2), 8, fabric=Fabric.regular(8, {"leaf": 2, "pod": 4}))
+    cluster = tp.Cluster(topology)
+    cluster.allocate("a", [0])  # its machine and leaf are the fullest, but the other pod is fuller
+    cluster.allocate("b", [8, 9, 12, 13])
+    assert placed(tp.JobGraph.independent(1), cluster).gpus == (10,)
+
+
+def test_four_tasks_use_two_adapters_of_both_machines() -> None:
+    cluster = drained(tp.Topology.cluster(H100, 2), [*range(3, 8), *range(11, 16)])
+    assert by_machine(placed(tp.JobGraph.clique(4), cluster)) == [2, 2]
+
+
+@pytest.mark.parametrize("pattern", [tp.JobGraph.ring, tp.JobGraph.chain, tp.JobGraph.independent])
+def test_a_gpu_with_lost_nvlinks_is_avoided(pattern: object) -> None:
+    links = [(u, v, 350.0 if v == 0 else 450.0, LinkKind.NVSWITCH) for u in range(8) for v in range(u)]
+    assert callable(pattern)
+    cluster = tp.Cluster(tp.Topology.from_links(8, links))
+    assert 0 not in placed(pattern(4), cluster).gpus
+    assert 0 in placed(pattern(8), cluster).gpus
+
+
+def test_ranks_keep_the_rails_of_whole_machines() -> None:
+    fabric = Fabric(
+        ("m0", "m1"), (Level("rails", ("a", "a"), 50.0, rail=True), Level("spine", ("s", "s"), 50.0))
+    )
+    cluster = tp.Cluster(tp.Topology.cluster(H100, fabric=fabric))
+    job = tp.JobGraph.parallel(tensor=8, data=2)
+    placement = placed(job, cluster)
+    assert [gpu % 8 for gpu in placement.gpus] == [*range(8), *range(8)]
+
+
+def test_groups_of_all_levels_are_kept() -> None:
+    topology = tp.Topology.cluster(H100, 64, fabric=Fabric.regular(64, {"leaf": 8, "pod": 32}))
+    cluster = drained(topology, range(4))
+    job = tp.JobGraph.parallel(tensor=8, pipeline=2, data=8).grouped("tensor", within="machine")
+    placement = placed(job.grouped(32, within="leaf"), cluster)
+    assert all(len({gpu // 8 for gpu in placement.gpus[i : i + 8]}) == 1 for i in range(0, 128, 8))
+    assert all(len({gpu // 64 for gpu in placement.gpus[i : i + 32]}) == 1 for i in range(0, 128, 32))
+
+
+# ---- options and answers ---------------------------------------------------------------------------------------
+
+
+def test_what_it_says_of_a_placement_is_what_the_ports_take() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(H100, 4, racks=2))
+    placement = placed(tp.JobGraph.parallel(tensor=8, data=4), cluster)
+    assert placement.time == pytest.approx(math.fsum(placement.times.values()))
+    assert set(placement.times) == {"tensor", "data"}
+    assert placement.slowest.startswith("adapter")
+    found = tp.communication_time(placement.job or tp.JobGraph.ring(1), placement.gpus, cluster.topology)
+    assert found.seconds == placement.time == placement.scores["communication_time"]
+
+
+def test_a_placement_without_a_job_has_no_time() -> None:
+    placement = tp.Placement((0, 1), topology=H100)
+    with pytest.raises(tp.AllocationError, match="has no job"):
+        _ = placement.time
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slack": -0.1}, "slack = -0.1"),
+        ({"slack": math.nan}, "slack = nan"),
+        ({"slack": "1"}, "slack = '1' is not a number"),
+        ({"timeout": 0}, "timeout = 0"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LeastTime(**options)  # type: ignore[arg-type]
+
+
+def test_the_same_answer_each_time() -> None:
+    topology = tp.Topology.cluster(H100, 16, racks=4)
+    job = tp.JobGraph.parallel(tensor=4, data=12, expert=3)
+    first = placed(job, drained(topology, [1, 2, 20, 41]))
+    assert placed(job, drained(topology, [1, 2, 20, 41])).gpus == first.gpus
