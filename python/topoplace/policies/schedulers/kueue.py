@@ -81,28 +81,14 @@ class KueueBestFit(SchedulerPolicy):
         """Return the first requirement that is none of Kueue's: a level and slices, of equal sizes and nested."""
         if asked.within and asked.prefer:
             return "prefer", f"{self.name} takes a required or a preferred level"
-        if any(group.prefer or group.within == SOCKET for group in asked.groups):
-            return "groups", f"{self.name} knows required slices within a machine or a level above it"
-        if any(level == SOCKET for level in (*asked.within, *asked.prefer)):
+        if SOCKET in (*asked.within, *asked.prefer, *(group.within for group in asked.groups)):
             return "groups", f"{self.name} knows no level below the machine"
+        if any(group.prefer for group in asked.groups):
+            return "groups", f"{self.name} prefers a level for whole jobs only"
         layers = _layers(asked.groups)
-        chain = cluster.topology.derived(LevelChains).of(named_levels(job))
-        height = {level.name: i for i, level in enumerate(chain or ())}
-        heights = [min((height[level] for level in (*asked.within, *asked.prefer)), default=len(height))]
-        heights += [height[level] for level, _ in layers]
-        sizes = [asked.size, *(len(groups[0].tasks) for _, groups in layers)]
-        equal = all(len({len(group.tasks) for group in groups}) == 1 for _, groups in layers)
-        whole = all(len(groups) * len(groups[0].tasks) == asked.size for _, groups in layers)
-        nested = all(large % small == 0 for large, small in pairwise(sizes))
-        below = all(high > low for high, low in pairwise(heights[1:])) and all(
-            heights[0] >= one for one in heights
-        )
-        if equal and whole and nested and below:
-            return None
-        return (
-            "groups",
-            f"{self.name} knows slices of all tasks in equal numbers, smaller ones at lower levels",
-        )
+        if not (all(map(_is_equal, layers)) and _is_nested(asked, layers, job, cluster)):
+            return "groups", f"{self.name} knows slices of equal size, smaller ones in them at lower levels"
+        return None
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
         """Return the tasks slice after slice."""
@@ -212,3 +198,24 @@ def _layers(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
         by_level.setdefault(str(group.within), []).append(group)
     layers = [(level, sorted(its, key=lambda one: one.tasks)) for level, its in by_level.items()]
     return sorted(layers, key=lambda layer: -len(layer[1][0].tasks))
+
+
+def _is_equal(layer: tuple[str, Sequence[Group]]) -> bool:
+    return len({len(group.tasks) for group in layer[1]}) == 1
+
+
+def _is_nested(
+    asked: Asked, layers: Sequence[tuple[str, Sequence[Group]]], job: JobGraph, cluster: Cluster
+) -> bool:
+    """Return whether slices of equal size divide the job and each other, and are at lower and lower levels."""
+    chain = cluster.topology.derived(LevelChains).of(named_levels(job))
+    height = {level.name: number for number, level in enumerate(chain or ())}
+    of_job = [height[level] for level in (*asked.within, *asked.prefer)]
+    heights = [height[level] for level, _ in layers]
+    sizes = [asked.size, *(len(groups[0].tasks) for _, groups in layers)]
+    return (
+        all(len(groups) * size == asked.size for (_, groups), size in zip(layers, sizes[1:], strict=True))
+        and all(large % small == 0 for large, small in pairwise(sizes))
+        and all(above > below for above, below in pairwise(heights))
+        and all(one >= heights[0] for one in of_job if heights)
+    )

@@ -191,14 +191,11 @@ class VolcanoBinpack(SchedulerPolicy):
         if rest := asked.size - sum(size for size, *_ in parts):
             parts.append((rest // pods.tasks, 0 if parts else highest, is_aware))
         for depth in _tiers(levels, highest) if asked.groups else (0,):
-            best: tuple[float, Nodes] | None = None
-            for domain in np.flatnonzero(levels.totals(pods.room)[depth] * pods.tasks >= asked.size).tolist():
-                nodes = Nodes(pods, levels)
-                scores = [nodes.place(*part, inside=(depth, domain)) for part in parts]
-                if None not in scores and (best is None or sum(filter(None, scores)) > best[0]):
-                    best = sum(filter(None, scores)), nodes
-            if best:
-                return [[(node, number * pods.tasks) for node, number in its] for its in best[1].shares]
+            room = levels.totals(pods.room)[depth] * pods.tasks
+            for_job = [(depth, domain) for domain in np.flatnonzero(room >= asked.size).tolist()]
+            tried = [Nodes(pods, levels).with_all(parts, hypernode) for hypernode in for_job]
+            if found := max(filter(None, tried), key=lambda nodes: nodes.filled_by_parts, default=None):
+                return [[(node, number * pods.tasks) for node, number in its] for its in found.shares]
         return None
 
 
@@ -214,7 +211,9 @@ class Nodes:
         """Begin with what running jobs use."""
         self.shares: list[list[Share]] = []
         """The nodes of each subgroup, with their pods."""
-        self._levels = levels
+        self.filled_by_parts = 0.0
+        """The sum, over the subgroups, of the share of their hypernodes that is used with them."""
+        self.levels = levels
         self._asks = np.flatnonzero(pods.needs)
         self._needs = pods.needs[self._asks]
         self._room = pods.room.copy()
@@ -225,31 +224,40 @@ class Nodes:
                 sums = [np.bincount(levels.above[depth], weights=one) for one in amounts[0].T]
                 amounts.insert(0, np.stack(sums, axis=1))
 
-    def place(self, number: int, highest: int, is_aware: bool, inside: tuple[int, int]) -> float | None:
+    def with_all(self, parts: Sequence[tuple[int, int, bool]], inside: tuple[int, int]) -> Nodes | None:
+        """Return these nodes with all subgroups placed in a hypernode; None if one finds no room."""
+        for number, highest, is_aware in parts:
+            filled = self.place(number, highest, inside, is_aware=is_aware)
+            if filled is None:
+                return None
+            self.filled_by_parts += filled
+        return self
+
+    def place(self, number: int, highest: int, inside: tuple[int, int], *, is_aware: bool) -> float | None:
         """Place a subgroup in the hypernode of the lowest tier that it fills most; return how much, or None.
 
         number: of its pods. highest: the depth of the highest tier allowed; 0 for the whole of `inside`, a hypernode.
         is_aware: nodes near those that it has score higher.
         """
-        room = self._levels.totals(self._room)
-        for depth in _tiers(self._levels, highest, inside[0]):
-            within = self._levels.inside(*inside, depth)
+        room = self.levels.totals(self._room)
+        for depth in _tiers(self.levels, highest, inside[0]):
+            within = self.levels.inside(*inside, depth)
             domains = np.flatnonzero(room[depth][within] >= number) + within.start
             if domains.size:
-                filled = self._filled(depth, number)[domains]
+                filled = self.filled(depth, number)[domains]
                 best = int(filled.argmax())
                 self._fill(
                     number,
-                    self._levels.inside(depth, int(domains[best]), self._levels.last),
+                    self.levels.inside(depth, int(domains[best]), self.levels.last),
                     is_aware=is_aware,
                 )
                 return float(filled[best])
         return None
 
-    def _filled(self, depth: int, number: int) -> Floats:
+    def filled(self, depth: int, number: int, domains: slice | Ints = slice(None)) -> Floats:
         """Return the share of each domain that is used with so many more pods; 0 where it is more than all."""
-        capacity = np.maximum(self._capacity[depth], 1e-9)
-        shares = (self._used[depth] + number * self._needs) / capacity
+        capacity = np.maximum(self._capacity[depth][domains], 1e-9)
+        shares = (self._used[depth][domains] + number * self._needs) / capacity
         found: Floats = np.where((shares <= 1 + 1e-9).all(axis=1), shares.mean(axis=1), 0.0)
         return found
 
@@ -258,11 +266,11 @@ class Nodes:
 
         A pod makes its node score more and no other node as much, so that the next one goes there too.
         """
-        own, lowest = self._filled(self._levels.last, 1), self._levels.last - 1
+        own, lowest = self.filled(self.levels.last, 1), self.levels.last - 1
         nodes = np.arange(inside.start, inside.stop)
         nodes = nodes[self._room[nodes] > 0]
-        of = self._levels.above[-1][nodes] if lowest else np.zeros(len(nodes), dtype=np.int64)
-        order = np.lexsort((self._levels.machines[nodes], -own[nodes], of))
+        of = self.levels.above[-1][nodes] if lowest else np.zeros(len(nodes), dtype=np.int64)
+        order = np.lexsort((self.levels.machines[nodes], -own[nodes], of))
         nodes, of = nodes[order], of[order]
         next_of = np.searchsorted(of, np.arange(int(of[-1]) + 2))
         ends = next_of[1:].copy()
@@ -270,9 +278,9 @@ class Nodes:
         has_some = next_of[:-1] < ends
         best[has_some] = own[nodes[next_of[:-1][has_some]]]
         shares: list[Share] = []
-        near = _Near(self._levels, len(ends), number)
+        near = _Near(self.levels, len(ends), number) if is_aware else _Fullness(self, len(ends))
         while number:
-            worth = near.scores(best) if is_aware else self._fullness(len(ends))
+            worth = near.scores(best)
             domain = int((best + worth).argmax())
             node = int(nodes[next_of[domain]])
             taken = min(number, int(self._room[node]))
@@ -285,20 +293,11 @@ class Nodes:
             best[domain] = own[nodes[next_of[domain]]] if left else -np.inf
         self.shares.append(shares)
 
-    def _fullness(self, count: int) -> Floats:
-        """Return how full the hypernodes of each of the first lowest ones are, tier by tier."""
-        at, worth, total = np.arange(count), np.zeros(count), 0.0
-        for tier, depth in enumerate(range(self._levels.last - 1, -1, -1)):
-            worth += _FADING**tier * self._filled(depth, 1)[at]
-            total += _FADING**tier
-            at = self._levels.above[depth][at]
-        return worth / total
-
     def _take(self, node: int, number: int) -> None:
         self._room[node] -= number
-        for depth in range(self._levels.last, -1, -1):
+        for depth in range(self.levels.last, -1, -1):
             self._used[depth][node] += number * self._needs
-            node = int(self._levels.above[depth][node])
+            node = int(self.levels.above[depth][node])
 
 
 class _Near:
@@ -339,4 +338,31 @@ class _Near:
         nearest = (worth == worth[best > -np.inf].max()) & (best > -np.inf)
         worth[nearest] += self._pods[nearest] / self._number
         found: Floats = worth
+        return found
+
+
+class _Fullness:
+    """How full the hypernodes of each lowest one are with another pod, tier by tier."""
+
+    def __init__(self, nodes: Nodes, count: int) -> None:
+        self._nodes, at = nodes, np.arange(count)
+        self._tiers: list[tuple[int, Ints, Floats]] = []
+        for depth in range(nodes.levels.last - 1, -1, -1):
+            self._tiers.append((depth, at, nodes.filled(depth, 1)))
+            at = nodes.levels.above[depth][at]
+        self._weights = _FADING ** np.arange(len(self._tiers))
+        self._weights /= self._weights.sum()
+
+    def add(self, domain: int, taken: int) -> None:
+        """Note pods in a lowest hypernode."""
+        for depth, at, filled in self._tiers:
+            changed = at[domain : domain + 1]
+            filled[changed] = self._nodes.filled(depth, 1, changed)
+
+    def scores(self, best: Floats) -> Floats:
+        """Return the scores of the lowest hypernodes."""
+        found: Floats = sum(
+            (weight * filled[at] for weight, (_, at, filled) in zip(self._weights, self._tiers, strict=True)),
+            np.zeros(len(best)),
+        )
         return found

@@ -117,8 +117,12 @@ class SchedulerPolicy(MachinePolicy):
 
     def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
         """Yield the machines on which the whole job fits: that of the rule first, then by `order`."""
-        alone = job if job.single_machine or job.num_tasks == 1 else job.with_(single_machine=True)
-        placement = self.place(alone, cluster) if job.num_tasks else None
+        placement = self.place(job, cluster) if job.num_tasks else None
+        if placement and len(set(cluster.topology.machine_of[list(placement.gpus)].tolist())) > 1:
+            placement = None
+            if not job.anti_affinity:
+                alone = job.with_(single_machine=True, within=None, prefer=None, groups=())
+                placement = self.place(alone, cluster)
         first = int(cluster.topology.machine_of[placement.gpus[0]]) if placement else -1
         if placement:
             yield [first]

@@ -195,7 +195,8 @@ class SlurmBlock(SlurmPolicy):
     def _block(self, left: Left, need: int, depth: int, inner: int, most: int) -> int | None:
         """Return the block of a depth with the least room that fits; at most `most` blocks inside it may be used."""
         room = left.at[depth]
-        for block in np.lexsort((-np.arange(len(room)), room))[int((room < need).sum()) :].tolist():
+        blocks: list[int] = np.lexsort((-np.arange(len(room)), room)).tolist()
+        for block in blocks[int((room < need).sum()) :]:
             parts = np.sort(left.at[inner][left.levels.inside(depth, block, inner)])[::-1]
             if parts[:most].sum() >= need:
                 return block
