@@ -18,7 +18,7 @@ from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.requirements import NOT_HONOURED, refused
-from topoplace.jobs.groups import MACHINE, Group
+from topoplace.jobs.groups import MACHINE, SOCKET, Group
 from topoplace.objectives.links import job_link_scores
 from topoplace.objectives.utility import job_communication_cost
 from topoplace.placement import Refusal
@@ -58,10 +58,12 @@ class Asked(NamedTuple):
 def asked_by(job: JobGraph) -> Asked:
     """Return what a job asks: a group of all its tasks asks the same as the job's own `within` and `prefer`."""
     whole = [group for group in job.groups if len(group.tasks) == job.num_tasks]
-    parts = tuple([group for group in job.groups if len(group.tasks) < job.num_tasks])
     within = (MACHINE if job.single_machine else None, job.within, *(group.within for group in whole))
     prefer = (job.prefer, *(group.prefer for group in whole))
-    return Asked(job.num_tasks, tuple(filter(None, within)), tuple(filter(None, prefer)), parts)
+    parts = [group for group in job.groups if len(group.tasks) < job.num_tasks]
+    if MACHINE in within:  # which has all groups but those of its sockets
+        parts = [group for group in parts if SOCKET in (group.within, group.prefer)]
+    return Asked(job.num_tasks, tuple(filter(None, within)), tuple(filter(None, prefer)), tuple(parts))
 
 
 class SchedulerPolicy(MachinePolicy):

@@ -99,10 +99,12 @@ class SlurmTree(SlurmPolicy):
     """
 
     name = "slurm-tree"
-    honours = frozenset(("within",))
+    honours = frozenset(("within", "groups"))
 
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
-        """Return the level that is not the one of leaf switches."""
+        """Return the requirement that is no limit of the switches to one."""
+        if asked.groups or asked.prefer:
+            return "groups", f"{self.name} knows no parts of jobs, and no preferred levels"
         leaf = next((level.name for level in cluster.topology.levels if not level.rail), None)
         if set(asked.within) - {MACHINE, leaf}:
             return "within", f"{self.name} takes one leaf switch, or several under any switch"
@@ -154,8 +156,8 @@ class SlurmBlock(SlurmPolicy):
 
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
         """Return the requirement that is no segment: groups of other levels, or of different sizes."""
-        if asked.within and set(asked.within) != {MACHINE}:
-            return "within", f"{self.name} chooses the level by the size of the job"
+        if asked.prefer or set(asked.within) - {MACHINE}:
+            return "groups", f"{self.name} chooses the level of a job by its size"
         sizes = {len(group.tasks) for group in asked.groups}
         levels = {group.within for group in asked.groups}
         if not sizes or (
