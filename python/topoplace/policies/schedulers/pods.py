@@ -327,14 +327,11 @@ class _Near:
         """Return the scores of the lowest hypernodes. best: minus infinity where no node has room."""
         if self._around is None:
             return np.zeros(len(best))
-        tiers, (depth, around) = len(self._above), self._around
-        lowest = tiers - 1
+        depth, around = self._around
+        inside = int(np.argmax(self._above[depth] == around))
         worth = np.zeros(len(best))
-        for above in range(depth + 1):
-            same = self._above[above] == self._above[above][int(np.argmax(self._above[depth] == around))]
-            worth[same] = above / max(tiers - 1, 1)
-        if depth == lowest or tiers == 1:
-            worth[self._above[depth] == around] = 1.0
+        for above in range(1, depth + 1):
+            worth[self._above[above] == self._above[above][inside]] = above / (len(self._above) - 1)
         nearest = (worth == worth[best > -np.inf].max()) & (best > -np.inf)
         worth[nearest] += self._pods[nearest] / self._number
         found: Floats = worth
