@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topoplace as tp
 from scheduler_cases import Answer, kueue_answers, slurm_answers, volcano_answers
@@ -228,8 +230,7 @@ def test_kubernetes_spreads_pods_over_the_emptiest_machines() -> None:
 def test_kubernetes_weighs_what_is_left_against_balance() -> None:
     """A pod of 4 of 10 CPUs: 69 + 70 where 2 CPUs are used, 54 + 95 where half of the memory is; GPUs do not count."""
     cluster = cluster_of([4, 8], ("rack", "aa"), hosts=tp.HostResources(cpus=10, memory_gb=10.0))
-    for number, share in enumerate([{"cpus": 2}, {"memory_gb": 5.0}]):
-        job = tasks(1, **share)
+    for number, job in enumerate([tasks(1, cpus=2), tasks(1, memory_gb=5.0)]):
         found = next(
             one
             for one in tp.policies.get("kueue-best-fit").explain(job, cluster, top=2).candidates
@@ -238,6 +239,83 @@ def test_kubernetes_weighs_what_is_left_against_balance() -> None:
         cluster.allocate(f"host{number}", found)
     assert counts("kubernetes-default", tasks(1, cpus=4), cluster) == {"m1": 1}
     assert counts("kubernetes-default", tasks(1, cpus=1), cluster) == {"m0": 1}
+
+
+# ---- pod after pod, as the originals do ----------------------------------------------------------------------
+
+FEW = st.lists(st.integers(0, 4), min_size=4, max_size=8)
+"""The free GPUs of machines of four."""
+
+
+def domains_of(count: int, each: int) -> str:
+    return "".join("abcdefgh"[i // each] for i in range(count))
+
+
+@given(FEW, st.integers(1, 12), st.sampled_from([None, 1, 3]))
+def test_kubernetes_by_one_pod_at_a_time(free: list[int], size: int, cpus: int | None) -> None:
+    """The score of a node by the plugins' formulas; a node without GPUs left is filtered out."""
+    hosts = None if cpus is None else tp.HostResources(16, 64.0)
+    cluster = cluster_of(free, ("rack", domains_of(len(free), 2)), gpus=4, hosts=hosts)
+    job = tasks(size) if cpus is None else tasks(size, cpus=cpus * size, memory_gb=2.0 * size)
+    pods = [0] * len(free)
+
+    def score(node: int) -> int:
+        number = pods[node] + 1
+        if cpus is None:
+            return (free[node] - number) * 100 // 4
+        used = [cpus * number / 16, 2 * number / 64]
+        left = [int((1 - share) * 100 + 1e-9) for share in used]
+        return sum(left) // 2 + int((1 - abs(used[0] - used[1]) / 2) * 100 + 1e-9)
+
+    for _ in range(size):
+        fitting = [i for i in range(len(free)) if pods[i] < free[i] and (cpus or 0) * (pods[i] + 1) <= 16]
+        if not fitting:
+            assert counts("kubernetes-default", job, cluster) is None
+            return
+        pods[max(fitting, key=lambda node: (score(node), -node))] += 1
+    expected = {f"m{i}": number for i, number in enumerate(pods) if number}
+    assert counts("kubernetes-default", job, cluster) == expected
+
+
+@given(FEW, st.integers(1, 12), st.booleans())
+def test_volcano_by_one_pod_at_a_time(free: list[int], size: int, is_near: bool) -> None:
+    """The score of a node by the plugins' formulas: how full it is, and how near, or how full its hypernodes are."""
+    racks, rows = domains_of(len(free), 2), domains_of(len(free), 4)
+    cluster = cluster_of(free, ("rack", racks), ("row", rows), gpus=4)
+    job = tasks(size, prefer="row") if is_near else tasks(size)
+    pods = [0] * len(free)
+    tiers = [racks, rows, "a" * len(free)]
+
+    def fullness(domains: str, node: int) -> float:
+        inside = [i for i in range(len(free)) if domains[i] == domains[node]]
+        return (sum(4 - free[i] + pods[i] for i in inside) + 1) / (4 * len(inside))
+
+    def nearness(node: int) -> float:
+        used = [i for i in range(len(free)) if pods[i]]
+        shared = [tier for tier, at in enumerate(tiers) if len({at[i] for i in (*used, node)}) == 1]
+        return (2 - shared[0]) / 2 if used else 0.0
+
+    def scores(fitting: list[int]) -> dict[int, float]:
+        if not is_near:
+            worth = {i: sum(0.8**t * fullness(at, i) for t, at in enumerate(tiers)) / 2.44 for i in fitting}
+            return {i: worth[i] + (4 - free[i] + pods[i] + 1) / 4 for i in fitting}
+        near = {i: nearness(i) for i in fitting}
+        together = {
+            i: sum(pods[j] for j in range(len(free)) if racks[j] == racks[i]) / size
+            for i in fitting
+            if near[i] == max(near.values())
+        }
+        return {i: near[i] + together.get(i, 0.0) + (4 - free[i] + pods[i] + 1) / 4 for i in fitting}
+
+    for _ in range(size):
+        fitting = [i for i in range(len(free)) if pods[i] < free[i]]
+        if not fitting:
+            assert counts("volcano-binpack", job, cluster) is None
+            return
+        found = scores(fitting)
+        pods[max(fitting, key=lambda node: (round(found[node], 9), -node))] += 1
+    expected = {f"m{i}": number for i, number in enumerate(pods) if number}
+    assert counts("volcano-binpack", job, cluster) == expected
 
 
 # ---- what the originals do not know --------------------------------------------------------------------------

@@ -30,6 +30,8 @@ class DomainTree:
         levels = view.cluster.topology.derived(LevelChains).for_job(request.job)
         assert levels is not None  # `engine.requirements` has refused levels that no tree can honour
         self.apart = levels.apart
+        self.levels = levels.chain[::-1]
+        """The levels from the top down, but for sockets, with the domain of every machine of the cluster."""
         machines = offers.machines
         order = np.lexsort([level.codes[machines] for level in levels.chain])
         self.machines = machines[order]

@@ -27,6 +27,7 @@ class Levels:
         """At each depth, for each domain, the one above that has it; in ascending order."""
         self.machines = tree.machines
         """The machine of each domain of the last depth."""
+        self._codes = [np.zeros_like(tree.levels[0].codes), *(level.codes for level in tree.levels)]
         self.room = tree.room[starts[self.last] :]
         """For how many tasks each machine has room."""
 
@@ -40,6 +41,20 @@ class Levels:
         found = [amounts]
         for depth in range(self.last, 0, -1):
             found.append(self.up(depth, found[-1]))
+        return found[::-1]
+
+    def whole(self, amounts: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return at each depth the sums over the domains' machines, also those without room.
+
+        amounts: (machines, n) of all machines of the cluster.
+        """
+        found: list[NDArray[np.float64]] = []
+        one_of = self.machines
+        for depth in range(self.last, -1, -1):
+            codes = self._codes[depth]
+            sums = [np.bincount(codes, weights=column)[codes[one_of]] for column in amounts.T]
+            found.append(np.stack(sums, axis=1))
+            one_of = one_of[np.flatnonzero(np.diff(self.above[depth], prepend=-1))]
         return found[::-1]
 
     def inside(self, depth: int, domain: int, deeper: int) -> slice:

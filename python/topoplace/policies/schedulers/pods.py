@@ -47,14 +47,15 @@ class Pods:
         self.needs = np.array(
             [self.tasks, millicpus(job.cpus or 0) * part, megabytes(job.memory_gb or 0.0) * part]
         )
-        self.capacity = np.zeros((len(self.room), 3))
-        self.used = np.zeros_like(self.capacity)
         gpus = view.table(Pods, lambda: np.array([len(its) for its in view.classes.gpus_of]))
-        self.capacity[:, 0] = gpus[levels.machines]
-        self.used[:, 0] = (gpus - _free_gpus(view))[levels.machines]
+        self.capacity = np.zeros((len(gpus), 3))
+        """(machines, resources) what each machine of the cluster has."""
+        self.used = np.zeros_like(self.capacity)
+        """(machines, resources) what running jobs use of it, and what is out of service."""
+        self.capacity[:, 0], self.used[:, 0] = gpus, gpus - _free_gpus(view)
         if hosts.resources:
-            self.capacity[:, 1:] = hosts.capacity[levels.machines, :2]
-            self.used[:, 1:] = self.capacity[:, 1:] - hosts.free[levels.machines, :2]
+            self.capacity[:, 1:] = hosts.capacity[:, :2]
+            self.used[:, 1:] = self.capacity[:, 1:] - hosts.free[:, :2]
 
 
 def _free_gpus(view: ClusterView) -> Ints:
@@ -95,10 +96,10 @@ class KubernetesDefault(SchedulerPolicy):
         if pods.room.sum() < need:
             return None
         nodes = np.flatnonzero(pods.room)
-        first = _left_and_balanced(pods, nodes, 1)[:, 0]
+        first = _left_and_balanced(pods, levels.machines[nodes], 1)[:, 0]
         nodes = nodes[np.lexsort((levels.machines[nodes], -first))][:need]  # others are never better
         most = min(need, int(pods.room[nodes].max()))
-        scores: list[list[float]] = _left_and_balanced(pods, nodes, most).tolist()
+        scores: list[list[float]] = _left_and_balanced(pods, levels.machines[nodes], most).tolist()
         room: list[int] = pods.room[nodes].tolist()
         heap = [
             (-row[0], machine, i)
@@ -122,12 +123,12 @@ class KubernetesDefault(SchedulerPolicy):
         ]
 
 
-def _left_and_balanced(pods: Pods, nodes: Ints, most: int) -> Floats:
-    """Return (nodes, most): the score of each node for the first pod there, for the second, and so on."""
+def _left_and_balanced(pods: Pods, machines: Ints, most: int) -> Floats:
+    """Return (machines, most): the score of each one for the first pod there, for the second, and so on."""
     knows_hosts = bool(pods.capacity[:, 1:].any())
     columns = slice(1, 3) if knows_hosts else slice(0, 1)
-    capacity = pods.capacity[nodes, None, columns]
-    before, needs = pods.used[nodes, None, columns], pods.needs[columns]
+    capacity = pods.capacity[machines, None, columns]
+    before, needs = pods.used[machines, None, columns], pods.needs[columns]
     number = np.arange(1, most + 1)[:, None]
     counted = np.where(needs, needs, _LEAST_REQUEST) if knows_hosts else needs
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -217,12 +218,7 @@ class Nodes:
         self._asks = np.flatnonzero(pods.needs)
         self._needs = pods.needs[self._asks]
         self._room = pods.room.copy()
-        self._used = [pods.used[:, self._asks]]
-        self._capacity = [pods.capacity[:, self._asks]]
-        for depth in range(levels.last, 0, -1):
-            for amounts in (self._used, self._capacity):
-                sums = [np.bincount(levels.above[depth], weights=one) for one in amounts[0].T]
-                amounts.insert(0, np.stack(sums, axis=1))
+        self._used, self._capacity = (levels.whole(one[:, self._asks]) for one in (pods.used, pods.capacity))
 
     def with_all(self, parts: Sequence[tuple[int, int, bool]], inside: tuple[int, int]) -> Nodes | None:
         """Return these nodes with all subgroups placed in a hypernode; None if one finds no room."""
