@@ -93,7 +93,8 @@ class KueueBalanced(KueueBestFit):
         used, last = greedy
         share = min(need // used, last)
         kept = lower[room.slices[depth][lower] >= share]
-        tasks, slices = np.zeros((2, *room.tasks[preferred].shape), dtype=np.int64)
+        tasks = np.zeros_like(room.tasks[preferred])
+        slices = np.zeros_like(tasks)
         of = room.levels.above[depth][kept] if depth > preferred else kept
         np.add.at(tasks, of, room.tasks[depth][kept])
         np.add.at(slices, of, room.slices[depth][kept])

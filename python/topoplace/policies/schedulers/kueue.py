@@ -137,8 +137,11 @@ class KueueBestFit(SchedulerPolicy):
 
     def children(self, room: Room, depth: int, shares: Sequence[Share]) -> Ints:
         """Return the domains of the next depth in those of a depth."""
-        inside = [room.levels.inside(depth, domain, depth + 1) for domain, _ in shares]
-        return np.concatenate([np.arange(one.start, one.stop) for one in inside])
+        inside: list[Ints] = []
+        for domain, _ in shares:
+            one = room.levels.inside(depth, domain, depth + 1)
+            inside.append(np.arange(int(one.start), int(one.stop)))
+        return np.concatenate(inside)
 
     def taken(
         self, room: Room, depth: int, domains: Ints, need: int, amounts: Ints | None = None

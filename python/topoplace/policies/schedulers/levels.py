@@ -52,8 +52,8 @@ class Levels:
         one_of = self.machines
         for depth in range(self.last, -1, -1):
             codes = self._codes[depth]
-            sums = [np.bincount(codes, weights=column)[codes[one_of]] for column in amounts.T]
-            found.append(np.stack(sums, axis=1))
+            sums = [np.bincount(codes, weights=column).astype(np.float64) for column in amounts.T]
+            found.append(np.stack(sums, axis=1)[codes[one_of]])
             one_of = one_of[np.flatnonzero(np.diff(self.above[depth], prepend=-1))]
         return found[::-1]
 

@@ -263,8 +263,7 @@ class Nodes:
         A pod makes its node score more and no other node as much, so that the next one goes there too.
         """
         own, lowest = self.filled(self.levels.last, 1), self.levels.last - 1
-        nodes = np.arange(inside.start, inside.stop)
-        nodes = nodes[self._room[nodes] > 0]
+        nodes: Ints = np.flatnonzero(self._room[inside]) + inside.start
         of = self.levels.above[-1][nodes] if lowest else np.zeros(len(nodes), dtype=np.int64)
         order = np.lexsort((self.levels.machines[nodes], -own[nodes], of))
         nodes, of = nodes[order], of[order]
