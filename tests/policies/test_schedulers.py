@@ -377,6 +377,14 @@ def test_what_the_original_does_not_know_is_refused_by_name(
     assert refusal.permanent
 
 
+@pytest.mark.parametrize("policy", ["kueue-best-fit", "volcano-binpack"])
+def test_levels_that_cross_are_refused(policy: str) -> None:
+    cluster = cluster_of([1, 1, 1, 1], ("rack", "aabb"), ("zone", "xyxy"), gpus=1)
+    job = tasks(2).grouped(2, within="rack").grouped(1, within="zone")
+    with pytest.raises(ValueError, match=f"^groups cannot be honoured: {policy} knows levels"):
+        tp.policies.get(policy).place(job, cluster)
+
+
 def test_slices_of_tasks_that_do_not_follow_each_other() -> None:
     job = tasks(4).with_(groups=[tp.Group((0, 2), "rack"), tp.Group((1, 3), "rack")])
     placement = tp.policies.get("kueue-best-fit").place(job, cluster_of([2, 1, 1], ("rack", "abb"), gpus=2))

@@ -80,14 +80,14 @@ class KueueBestFit(SchedulerPolicy):
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
         """Return the first requirement that is none of Kueue's: a level and slices, of equal sizes and nested."""
         if asked.within and asked.prefer:
-            return "prefer", f"{self.name} takes a required or a preferred level"
+            return "prefer", "takes a required or a preferred level"
         if SOCKET in (*asked.within, *asked.prefer, *(group.within for group in asked.groups)):
-            return "groups", f"{self.name} knows no level below the machine"
+            return "groups", "knows no level below the machine"
         if any(group.prefer for group in asked.groups):
-            return "groups", f"{self.name} prefers a level for whole jobs only"
+            return "groups", "prefers a level for whole jobs only"
         layers = _layers(asked.groups)
         if not (all(map(_is_equal, layers)) and _is_nested(asked, layers, job, cluster)):
-            return "groups", f"{self.name} knows slices of equal size, smaller ones in them at lower levels"
+            return "groups", "knows slices of equal size, smaller ones in them at lower levels"
         return None
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:

@@ -169,11 +169,11 @@ class VolcanoBinpack(SchedulerPolicy):
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
         """Return the requirement that is none of Volcano's: nested groups, preferred ones, or ones below hypernodes."""
         if asked.within and asked.prefer:
-            return "prefer", f"{self.name} takes a job in hard mode or in soft mode"
+            return "prefer", "takes a job in hard mode or in soft mode"
         tasks = [task for group in asked.groups for task in group.tasks]
         inner = {SOCKET, MACHINE}.intersection(group.within or SOCKET for group in asked.groups)
         if inner or SOCKET in (*asked.within, *asked.prefer) or len(set(tasks)) < len(tasks):
-            return "groups", f"{self.name} knows separate subgroups within levels of the fabric"
+            return "groups", "knows separate subgroups within levels of the fabric"
         return None
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from topoplace.cluster.hosts import megabytes, millicpus
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
 from topoplace.engine.gangs.domain_tree import DomainTree
 from topoplace.engine.gangs.splits import in_order
+from topoplace.engine.level_chain import LevelChains, named_levels
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Option
@@ -86,7 +87,7 @@ class SchedulerPolicy(MachinePolicy):
         """
 
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
-        """Return a requirement, and why the original has none of this value; None if it has them all."""
+        """Return a requirement, and what the original knows instead of its value; None if it knows them all."""
         return None
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
@@ -108,10 +109,12 @@ class SchedulerPolicy(MachinePolicy):
         """Return the refusal of the first requirement that the engine or the original cannot honour."""
         if not job.requirements:
             return None
-        refusal = super().refusal_of(job, cluster)
-        if refusal or not (found := self.lacks(asked_by(job), job, cluster)):
+        if refusal := super().refusal_of(job, cluster):
             return refusal
-        name, lack = found
+        found = self.lacks(asked_by(job), job, cluster) if _is_tree(job, cluster) else ("groups", _CROSSING)
+        if found is None:
+            return None
+        name, lack = found[0], f"{self.name} {found[1]}"
         name = name if name in job.requirements else "groups"
         if name == "groups":
             return Refusal(f"groups {NOT_HONOURED}: {lack}", permanent=True)
@@ -215,3 +218,10 @@ class SchedulerPolicy(MachinePolicy):
             if need:
                 room = np.minimum(room, free[:, column] * request.size // need)
         return room
+
+
+_CROSSING: Final = "knows levels of which each is inside the next"
+
+
+def _is_tree(job: JobGraph, cluster: Cluster) -> bool:
+    return cluster.topology.derived(LevelChains).of(named_levels(job)) is not None

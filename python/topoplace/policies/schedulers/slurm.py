@@ -104,10 +104,10 @@ class SlurmTree(SlurmPolicy):
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
         """Return the requirement that is no limit of the switches to one."""
         if asked.groups or asked.prefer:
-            return "groups", f"{self.name} knows no parts of jobs, and no preferred levels"
+            return "groups", "knows no parts of jobs, and no preferred levels"
         leaf = next((level.name for level in cluster.topology.levels if not level.rail), None)
         if set(asked.within) - {MACHINE, leaf}:
-            return "within", f"{self.name} takes one leaf switch, or several under any switch"
+            return "within", "takes one leaf switch, or several under any switch"
         return None
 
     def taken(self, asked: Asked, need: int, left: Left, sizes: Sequence[int]) -> list[Share] | None:
@@ -157,7 +157,7 @@ class SlurmBlock(SlurmPolicy):
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
         """Return the requirement that is no segment: groups of other levels, or of different sizes."""
         if asked.prefer or set(asked.within) - {MACHINE}:
-            return "groups", f"{self.name} chooses the level of a job by its size"
+            return "groups", "chooses the level of a job by its size"
         sizes = {len(group.tasks) for group in asked.groups}
         levels = {group.within for group in asked.groups}
         if not sizes or (
@@ -167,7 +167,7 @@ class SlurmBlock(SlurmPolicy):
             and min(sizes) * len(asked.groups) == asked.size
         ):
             return None
-        return "groups", f"{self.name} takes segments of equal size within blocks"
+        return "groups", "takes segments of equal size within blocks"
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
         """Return the tasks of each segment."""
