@@ -124,7 +124,7 @@ def test_machines_are_ranked_once_each_and_that_of_place_comes_first(name: str) 
     small, large = Topology.from_links(2, [(0, 1, 25.0)], 12.0), tp.machines.get("minsky")
     cluster = Cluster(Topology.cluster([small, large] * 3))
     cluster.allocate("running", [0, 2])
-    policy, ring = tp.policies.get(name), tp.JobGraph.ring(2)
+    policy, ring = tp.policies.get(name), tp.JobGraph.ring(2).with_(single_machine=True)
     assert isinstance(policy, MachinePolicy)
     placement, ranked = policy.place(ring, cluster), list(policy.ranked_machines(ring, cluster))
     assert placement is not None

@@ -18,6 +18,7 @@ from topoplace.testing.strategies import cluster_topologies, job_graphs
 from topoplace.topology.fabric import Fabric, Level, numbered
 
 NEED_LINKS = tuple(name for name in tp.policies.names() if name not in ("drmaestro", "g-queue", "r-queue"))
+ANYWHERE = tuple(name for name in NEED_LINKS if name != "slurm-block")  # which waits for blocks with room
 CROSS = tp.Topology.from_links(4, [(1, 2, 50.0)], 12.0, machines=["a", "a", "b", "b"], network=0.0)
 """Two machines, joined by a link of their GPUs 1 and 2 alone."""
 PAIR = tp.JobGraph.ring(2).with_(anti_affinity=True)
@@ -49,7 +50,7 @@ def clusters(draw: st.DrawFn) -> tp.Cluster:
     return cluster
 
 
-@pytest.mark.parametrize("name", NEED_LINKS)
+@pytest.mark.parametrize("name", ANYWHERE)
 @for_each_policy()
 @given(job=job_graphs(min_tasks=2, max_tasks=3), cluster=clusters())
 def test_a_job_is_placed_exactly_if_brute_force_finds_a_place(

@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 
 import topoplace as tp
+from topoplace.policies import DRMaestro, NodeQueue
+from topoplace.policies.schedulers.scheduler_policy import SchedulerPolicy
 from topoplace.testing.placements import check_placement
 
 GROUPING = tuple(
-    name for name in tp.policies.names() if not name.startswith(("drmaestro", "g-queue", "r-queue"))
+    name
+    for name in tp.policies.names()
+    if not isinstance(tp.policies.get(name), NodeQueue | DRMaestro | SchedulerPolicy)
 )
+"""The policies that honour all groups."""
 Cell = tuple[int, int]
 """A machine and one of its sockets."""
 

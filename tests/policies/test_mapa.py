@@ -44,6 +44,13 @@ def test_names() -> None:
         "gpu-clustering",
         "random-fit",
         "two-choices",
+        "kueue-best-fit",
+        "kueue-least-free",
+        "kueue-balanced",
+        "slurm-tree",
+        "slurm-block",
+        "volcano-binpack",
+        "kubernetes-default",
     )
     assert [tp.policies.get(name).name for name in POLICIES] == list(POLICIES)
 

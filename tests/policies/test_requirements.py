@@ -24,6 +24,9 @@ POLICIES = tuple(tp.policies.names())
 SIX = tp.JobGraph.ring(6)
 SHARING = frozenset(name for name in POLICIES if isinstance(tp.policies.get(name), SharingPolicy))
 BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:5], SHARING)
+KUEUE = frozenset(("kueue-best-fit", "kueue-least-free", "kueue-balanced"))
+BY_LEVEL = KUEUE | {"volcano-binpack"}
+SCHEDULERS = BY_LEVEL | {"slurm-tree", "slurm-block", "kubernetes-default"}
 
 
 def topology() -> tp.Topology:
@@ -87,13 +90,13 @@ CASES: list[Case] = [
         "within",
         SIX.with_(within="rack"),
         lambda found: set(machines(found)) == {"large", "newer"},
-        BY_MACHINES,
+        BY_MACHINES | BY_LEVEL | {"slurm-tree"},
     ),
     (
         "prefer",
         SIX.with_(prefer="rack"),
         lambda found: set(machines(found)) == {"large", "newer"},
-        BY_MACHINES,
+        BY_MACHINES | BY_LEVEL,
     ),
     (
         "spread",
@@ -112,7 +115,7 @@ CASES: list[Case] = [
         "groups",
         SIX.grouped(3, within="machine").grouped(6, within="rack"),
         lambda found: machines(found) in (["large"] * 3 + ["newer"] * 3, ["newer"] * 3 + ["large"] * 3),
-        BY_MACHINES,
+        BY_MACHINES | KUEUE,
     ),
     (
         "groups",
@@ -126,7 +129,7 @@ CASES: list[Case] = [
         lambda found: sorted(Counter(machines(found)).values()) == [3, 3],
         BY_MACHINES,
     ),
-    ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, SHARING | BY_MACHINES),
+    ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, SHARING | BY_MACHINES | SCHEDULERS),
 ]
 
 
@@ -213,7 +216,9 @@ def test_no_machine_hosts_more_than_it_has(policy_name: str, job: tp.JobGraph, *
     assert policy.place(job, cluster) is not None
 
 
-@pytest.mark.parametrize("policy_name", sorted(EVERY - {"drmaestro", "g-queue", "r-queue"}))
+@pytest.mark.parametrize(
+    "policy_name", sorted(EVERY - {"drmaestro", "g-queue", "r-queue", "kubernetes-default"})
+)
 def test_a_job_takes_what_each_machine_can_host(policy_name: str) -> None:
     """Four tasks of 3 CPUs: two fit on a machine of 8 CPUs, so the job needs two machines."""
     policy, cluster = tp.policies.get(policy_name), tp.Cluster(TOPOLOGY, hosts=HOST)

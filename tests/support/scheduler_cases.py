@@ -40,7 +40,8 @@ class Case:
         if not names:
             return None
         machines = [
-            tp.Topology.from_links(min(self.room[name], self.size), [], 12.0, name=name) for name in names
+            tp.Topology.from_links(min(self.room[name], max(self.size, 64)), [], 12.0, name=name)
+            for name in names
         ]
         levels = [tp.Level(level, tuple(of[name] for name in names)) for level, of in self.domains.items()]
         fabric = tp.Fabric(names, tuple(levels))
@@ -110,6 +111,8 @@ def _path(at: Facts, levels: Sequence[str]) -> str | None:
 def _kueue(facts: Facts) -> list[Case]:
     if facts["kind"] != "place":
         raise Untranslated(f"{facts['kind']}: no decision about a new job")
+    if any(oracle.get("feasible") is None for oracle in facts["oracle"]):
+        raise Untranslated("its levels are wrong, no search says whether it fits")
     if len(facts["requests"]) == 1:
         return [_kueue_request(facts, 0)]
     numbers = range(len(facts["requests"]))
@@ -118,8 +121,6 @@ def _kueue(facts: Facts) -> list[Case]:
 
 def _kueue_request(facts: Facts, number: int) -> Case:
     asked, oracle, levels = facts["requests"][number], facts["oracle"][number], facts["levels"]
-    if oracle.get("feasible") is None:
-        raise Untranslated("its levels are wrong, no search says whether it fits")
     need = {"pods": 1, **asked["per_pod"]}
     size = asked["pods"]
     if leader := asked.get("leader"):
@@ -142,12 +143,12 @@ def _kueue_request(facts: Facts, number: int) -> Case:
     for layer in asked.get("slices", ()):
         for first in range(0, asked["pods"], layer["size"]):
             tasks = range(first, min(first + layer["size"], asked["pods"]))
-            groups.append(tp.Group(tuple(tasks), named[layer["level"]]))
+            groups.append(tp.Group(tuple(tasks), named.get(layer["level"], layer["level"])))
     room = {path: _taken(amounts, need) for path, (_, amounts) in leaves.items()}
     wishes = int(
-        "preferred" in asked and oracle["feasible"] and _least(oracle, levels, asked["preferred"]) == 1
+        "preferred" in asked and oracle.get("feasible") and _least(oracle, levels, asked["preferred"]) == 1
     )
-    return Case(facts["id"], room, domains, size, groups, oracle["feasible"], wishes)
+    return Case(facts["id"], room, domains, size, groups, bool(oracle.get("feasible")), wishes)
 
 
 def _least(oracle: Facts, levels: Sequence[str], level: str) -> int:
@@ -359,6 +360,125 @@ def _slurm_job(facts: Facts, job: Facts, used: frozenset[str], *, feasible: bool
         parts = [tuple(range(first, min(first + segment, count))) for first in firsts]
         groups += [tp.Group(part, f"blocks of {sizes[0]}") for part in parts]
     return Case(facts["id"], room, domains, count, groups, feasible)
+
+
+# ---- what the originals answered -----------------------------------------------------------------------------
+
+
+@dataclass
+class Answer:
+    """A case, and what the scheduler itself answered."""
+
+    case: Case
+    policy: str
+    """The policy that has the scheduler's rule."""
+    fits: bool
+    """False if the job is refused or has to wait."""
+    places: Counter[str] | None = None
+    """How many tasks each machine gets, where that is stated."""
+    of_task: dict[int, str] = field(default_factory=dict)
+    """The machines of the tasks for which they are stated."""
+
+
+_KUEUE = {
+    "BestFit": "kueue-best-fit",
+    "LeastFreeCapacity": "kueue-least-free",
+    "Balanced": "kueue-balanced",
+}
+
+
+def kueue_answers(folder: Path) -> tuple[list[Answer], dict[str, str]]:
+    """Return what Kueue answered to requests for new jobs, and why others of them cannot be asked here."""
+    found: list[Answer] = []
+    others: dict[str, str] = {}
+    for facts in json.loads((folder / "kueue.json").read_text("utf-8"))["cases"]:
+        for number, answer in enumerate(facts["expected"] if facts["kind"] == "place" else ()):
+            name = f"{facts['id']}/{number}"
+            try:
+                found.append(_kueue_answer(facts, number, answer))
+                found[-1].case.name = name
+            except Untranslated as why:
+                others[name] = str(why)
+    return found, others
+
+
+def _kueue_answer(facts: Facts, number: int, answer: Facts) -> Answer:
+    asked = facts["requests"][number]
+    if "assignment" not in answer and "refused" not in answer:
+        raise Untranslated("no answer is stated")
+    if asked.get("leader") and asked.get("slices"):
+        raise Untranslated("a leader pod, which is in no slice")
+    case = _kueue_request(facts, number)
+    order = sorted((name for name, room in case.room.items() if room > 0), key=lambda name: name.split("/"))
+    case.room = {name: case.room[name] for name in order}  # Kueue breaks ties by the names of the levels
+    places: Counter[str] | None = Counter() if "assignment" in answer else None
+    if places is not None:
+        for part in (*answer["assignment"], *answer.get("leader_assignment", ())):
+            values = [part["at"].get(level) for level in facts["levels"]]
+            (name,) = (
+                name
+                for name in order
+                if all(value in (None, own) for value, own in zip(values, name.split("/"), strict=True))
+            )
+            places[name] += part["pods"]
+    return Answer(case, _KUEUE[asked["algorithm"]], places is not None, places)
+
+
+def volcano_answers(folder: Path) -> tuple[list[Answer], dict[str, str]]:
+    """Return what Volcano did with jobs, and why others of them cannot be asked here."""
+    found: list[Answer] = []
+    others: dict[str, str] = {}
+    for facts in json.loads((folder / "volcano.json").read_text("utf-8"))["cases"]:
+        try:
+            (case,) = _volcano(facts)
+            job = next(job for job in facts["jobs"] if job["name"] == facts["oracle"][0]["job"])
+            waiting = [pod["name"] for pod in job["pods"] if pod["state"] == "pending"]
+            bound = facts["expected"]["bound"]
+            if bound not in (0, len(waiting)):
+                raise Untranslated("starts with fewer pods")
+            if job.get("mode") == "soft" and all(len(group.tasks) < case.size for group in case.groups):
+                case.groups.append(tp.Group(tuple(range(case.size)), prefer=next(iter(case.domains))))
+            binds = facts["expected"].get("bind_map", {})
+            of_task = {waiting.index(pod): node for pod, node in binds.items()}
+            found.append(Answer(case, "volcano-binpack", bound > 0, of_task=of_task))
+        except Untranslated as why:
+            others[facts["id"]] = str(why)
+    return found, others
+
+
+def slurm_answers(folder: Path) -> tuple[list[Answer], dict[str, str]]:
+    """Return whether Slurm runs jobs, each after those before it, and why others of them cannot be asked here."""
+    found: list[Answer] = []
+    others: dict[str, str] = {}
+    for facts in json.loads((folder / "slurm.json").read_text("utf-8"))["cases"]:
+        kind, name = facts["kind"], facts["id"]
+        if kind == "tree_switches":
+            leaves = [switch for switch in facts["topology"]["switches"] if "nodes" in switch]
+            of: dict[str, str | None] = {node: leaf["name"] for leaf in leaves for node in leaf["nodes"]}
+            size, one = facts["nodes"], facts["most_switches"] == 1
+            groups = [tp.Group(tuple(range(size)), "leaf")] if one else []
+            case = Case(name, dict.fromkeys(of, 1), {"leaf": of}, size, groups, facts["oracle"]["feasible"])
+            found.append(Answer(case, "slurm-tree", facts["expect"] == "runs"))
+        elif kind in ("block_jobs", "segment_count", "rank_order"):
+            found += _slurm_blocks(facts)
+        else:
+            others[name] = f"{kind}: asks for no placement on blocks or switches"
+    return found, others
+
+
+def _slurm_blocks(facts: Facts) -> Iterator[Answer]:
+    """Yield the jobs of a case; the machines of those before, by the rule of `slurm-block`, are taken."""
+    used: frozenset[str] = frozenset()
+    for job in facts.get("jobs", (facts,)):
+        case = _slurm_job(facts, job, used, feasible=job["expect"] not in ("waits", "rejected"))
+        case.groups = case.groups[1:] if job.get("segment", job["nodes"]) < job["nodes"] else []
+        order = facts["expect"].get("order", ()) if facts["kind"] == "rank_order" else ()
+        yield Answer(case, "slurm-block", case.feasible, of_task=dict(enumerate(order)))
+        if case.feasible and (cluster := case.cluster()):
+            placement = tp.policies.get("slurm-block").place(case.job(), cluster)
+            topology = cluster.topology
+            gpus = placement.gpus if placement else ()
+            used |= {topology.machine_names[topology.machine_of[gpu]] for gpu in gpus}
 
 
 _READERS: Mapping[str, Callable[[Facts], list[Case]]] = {

@@ -19,7 +19,7 @@ from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import always_honoured, cannot_honour, require_honoured
+from topoplace.engine.requirements import always_honoured, cannot_honour
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
 from topoplace.placement import Placement, Refusal
@@ -80,8 +80,13 @@ class PolicyDriver(ABC):
         """Return the tables derived from a cluster that can have the job; ValueError as for `place`."""
         view = self.view_of(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
-        require_honoured(job, cluster, self.name, self.honoured_on(cluster))
+        if refusal := self.refusal_of(job, cluster):
+            raise ValueError(refusal.reason)
         return view
+
+    def refusal_of(self, job: JobGraph, cluster: Cluster) -> Refusal | None:
+        """Return the refusal of the first requirement that cannot be honoured, by its value; None if all can be."""
+        return cannot_honour(job, cluster, self.name, self.honoured_on(cluster)) if job.requirements else None
 
     def effort(self, job: JobGraph) -> Effort:
         """Return the work that `explain` may take."""
@@ -143,7 +148,7 @@ class PolicyDriver(ABC):
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         view = self.view_of(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
-        if refusal := cannot_honour(job, cluster, self.name, self.honoured_on(cluster)):
+        if refusal := self.refusal_of(job, cluster):
             return Explanation(self.name, (), refusal)
         effort = self.effort(job)
         found, refusal = different_gpu_sets(self.candidates(job, view, effort), top)
@@ -195,8 +200,7 @@ class QueueWalk:
         self._cluster = cluster
         self._num_gpus = cluster.topology.num_gpus
         self._view = policy.view_of(cluster)
-        self._honours = policy.honoured_on(cluster)
-        self._always_honoured = always_honoured(cluster, self._honours)
+        self._always_honoured = always_honoured(cluster, policy.honoured_on(cluster))
         own = getattr(policy.least_utility, "__func__", None)
         self._asks_all_alike = own is PolicyDriver.least_utility
         self._num_free = cluster.num_free
@@ -253,7 +257,7 @@ class QueueWalk:
     def _refusal(self, job: JobGraph) -> Refusal | None:
         if self._always_honoured.issuperset(job.requirements):
             return None
-        return cannot_honour(job, self._cluster, self._policy.name, self._honours)
+        return self._policy.refusal_of(job, self._cluster)
 
 
 class Failure(NamedTuple):

@@ -269,6 +269,12 @@ class MachinePolicy(PolicyDriver):
             placement = plain.search_for(job, request, view, least_utility)
             if placement is not None:
                 return placement
+        return self.choose(job, request, view, least_utility)
+
+    def choose(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> Placement | None:
+        """Return what `search_for` returns, if reslicing fewer GPUs than the policy may has found nothing."""
         if request.fits_any_machine:
             options = self._machine_options(request, view)
             if found := options.best(least_utility):
@@ -294,7 +300,7 @@ class MachinePolicy(PolicyDriver):
                 self._note_first_split(request, view, found.utility)
                 if found.utility >= least_utility:
                     links = job_link_scores(job, gpus, topology)
-                    return _placed(job, tuple(gpus), view.cluster, {**links, **self.scores(found.details)})
+                    return placed_on(job, tuple(gpus), view.cluster, {**links, **self.scores(found.details)})
         return None
 
     def _first_splits(self, view: ClusterView) -> dict[tuple[JobRequest, int], float]:
@@ -408,10 +414,13 @@ class MachinePolicy(PolicyDriver):
     ) -> Placement:
         numbers = view.classes.gpus_of[machine]
         gpus = tuple([numbers[local] for local in choice.option.gpus])
-        return _placed(job, gpus, view.cluster, choice.scores)
+        return placed_on(job, gpus, view.cluster, choice.scores)
 
 
-def _placed(job: JobGraph, gpus: tuple[int, ...], cluster: Cluster, scores: Mapping[str, float]) -> Placement:
+def placed_on(
+    job: JobGraph, gpus: tuple[int, ...], cluster: Cluster, scores: Mapping[str, float]
+) -> Placement:
+    """Return the placement of a job on these GPUs, with its shares of the hosts, and slices if it takes some."""
     topology = cluster.topology
     hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
     if job.mig is None and not cluster.sliced_gpus:

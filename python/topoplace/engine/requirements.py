@@ -52,11 +52,11 @@ def cannot_honour(
     """
     for name in job.requirements:
         if name in _LACK_OF_POLICY and name not in honours:
-            return _refusal(job, name, f"{policy} {_LACK_OF_POLICY[name]}")
+            return refused(job, name, f"{policy} {_LACK_OF_POLICY[name]}")
         if name in _NEED_HOSTS and not cluster.hosts.resources:
-            return _refusal(job, name, "the cluster does not know the hosts of its machines: give it hosts=")
+            return refused(job, name, "the cluster does not know the hosts of its machines: give it hosts=")
         if name in _LEVELS and (lack := _no_level(getattr(job, name), cluster)):
-            return _refusal(job, name, lack)
+            return refused(job, name, lack)
         if name in GROUPED and (refusal := _ungrouped(job, cluster)):
             return refusal
     return None
@@ -89,7 +89,7 @@ def _ungrouped(job: JobGraph, cluster: Cluster) -> Refusal | None:
     """Return the refusal of groups or equal shares that this cluster, or the job's other requirements, rule out."""
     what = "groups" if job.groups else f"balanced = {job.balanced!r}"
     if job.balanced not in (None, MACHINE) and (lack := _no_level(str(job.balanced), cluster)):
-        return _refusal(job, "balanced", lack)
+        return refused(job, "balanced", lack)
     for level in dict.fromkeys(
         level for group in job.groups for level in (group.within, group.prefer) if level
     ):
@@ -120,7 +120,8 @@ def _no_group_level(name: str, cluster: Cluster) -> str | None:
     return None if known else "the sockets of GPUs are unknown"
 
 
-def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:
+def refused(job: JobGraph, name: str, lack: str) -> Refusal:
+    """Return the refusal of a requirement, by its name and value. lack: why it cannot be honoured."""
     value = getattr(job, name)
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
     stated = name if name == "groups" else f"{name} = {shown}"

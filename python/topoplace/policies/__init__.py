@@ -54,6 +54,13 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.policies.sc17.first_come import FirstComeFirstServed as FirstComeFirstServed
     from topoplace.policies.sc17.topo_aware import TopoAware as TopoAware
     from topoplace.policies.sc17.topo_aware import TopoAwareP as TopoAwareP
+    from topoplace.policies.schedulers.balanced import KueueBalanced as KueueBalanced
+    from topoplace.policies.schedulers.kueue import KueueBestFit as KueueBestFit
+    from topoplace.policies.schedulers.kueue import KueueLeastFree as KueueLeastFree
+    from topoplace.policies.schedulers.pods import KubernetesDefault as KubernetesDefault
+    from topoplace.policies.schedulers.pods import VolcanoBinpack as VolcanoBinpack
+    from topoplace.policies.schedulers.slurm import SlurmBlock as SlurmBlock
+    from topoplace.policies.schedulers.slurm import SlurmTree as SlurmTree
     from topoplace.policies.tsubame.g_queue import GQueue as GQueue
     from topoplace.policies.tsubame.node_queue import NodeQueue as NodeQueue
     from topoplace.policies.tsubame.r_queue import RQueue as RQueue
@@ -74,6 +81,10 @@ __all__ = [
     "GpuSet",
     "Greedy",
     "InferenceEngine",
+    "KubernetesDefault",
+    "KueueBalanced",
+    "KueueBestFit",
+    "KueueLeastFree",
     "LeastStranded",
     "LeastTime",
     "MachinePolicy",
@@ -86,12 +97,15 @@ __all__ = [
     "RQueue",
     "RandomFit",
     "SearchPolicy",
+    "SlurmBlock",
+    "SlurmTree",
     "TopoAware",
     "TopoAwareP",
     "TwoChoices",
     "UtilityPolicy",
     "VectorBestFit",
     "VectorWorstFit",
+    "VolcanoBinpack",
     "get",
     "installed",
     "names",
@@ -113,6 +127,10 @@ _HOME = {
     "GpuSet": "engine.admission",
     "Greedy": "policies.mapa.greedy",
     "InferenceEngine": "policies.drmaestro.inference",
+    "KubernetesDefault": "policies.schedulers.pods",
+    "KueueBalanced": "policies.schedulers.balanced",
+    "KueueBestFit": "policies.schedulers.kueue",
+    "KueueLeastFree": "policies.schedulers.kueue",
     "LeastStranded": "policies.fragmentation.fgd",
     "LeastTime": "policies.least_time.policy",
     "MachinePolicy": "engine.machine_policy",
@@ -125,12 +143,15 @@ _HOME = {
     "RQueue": "policies.tsubame.r_queue",
     "RandomFit": "policies.fragmentation.chance",
     "SearchPolicy": "engine.policy",
+    "SlurmBlock": "policies.schedulers.slurm",
+    "SlurmTree": "policies.schedulers.slurm",
     "TopoAware": "policies.sc17.topo_aware",
     "TopoAwareP": "policies.sc17.topo_aware",
     "TwoChoices": "policies.fragmentation.chance",
     "UtilityPolicy": "policies.sc17.costs",
     "VectorBestFit": "policies.fragmentation.vector_rules",
     "VectorWorstFit": "policies.fragmentation.vector_rules",
+    "VolcanoBinpack": "policies.schedulers.pods",
 }
 """The module of each class, below `topoplace`; it is loaded on first use."""
 
@@ -157,6 +178,13 @@ _POLICIES = {
     "gpu-clustering": "GpuClustering",
     "random-fit": "RandomFit",
     "two-choices": "TwoChoices",
+    "kueue-best-fit": "KueueBestFit",
+    "kueue-least-free": "KueueLeastFree",
+    "kueue-balanced": "KueueBalanced",
+    "slurm-tree": "SlurmTree",
+    "slurm-block": "SlurmBlock",
+    "volcano-binpack": "VolcanoBinpack",
+    "kubernetes-default": "KubernetesDefault",
 }
 """The class of each built-in policy."""
 

@@ -30,8 +30,12 @@ class DomainTree:
         levels = view.cluster.topology.derived(LevelChains).for_job(request.job)
         assert levels is not None  # `engine.requirements` has refused levels that no tree can honour
         self.apart = levels.apart
+        self.levels = levels.chain[::-1]
+        """The levels from the top down, but for sockets, with the domain of every machine of the cluster."""
         machines = offers.machines
         order = np.lexsort([level.codes[machines] for level in levels.chain])
+        self.machines = machines[order]
+        """The machines in the order of their domains, top down: those of the leaves, unless these are sockets."""
         self.depth_of: dict[str, int] = {}
         self._domains: dict[str, Ints] = {}
         """For each level, the number of the domain of each machine of the tree."""
@@ -92,6 +96,10 @@ class DomainTree:
             return f"{named!r}"
         found = next(one for one in topology.levels if one.name == level).domains[machine]
         return f"{found or named!r}"
+
+    def first_of(self, depth: int) -> int:
+        """Return the number of the first domain of a depth; the root, of depth 0, has number 0."""
+        return sum(len(parents) for parents in self._parents[:depth])
 
     def _add(self, level: PlacedLevel, machines: Ints) -> None:
         """Add the domains of a level; machines: those of the same domains so far are neighbours."""

@@ -111,6 +111,11 @@ class Offers(Sequence[MachineOffer]):
         sizes = self.sizes[positions]
         return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted, sizes)
 
+    @property
+    def gpu_counts(self) -> Ints:
+        """(offers,) the largest number of GPUs of each offer at once if CPUs and memory were plenty."""
+        return np.array([kind.size for kind in self._kinds], dtype=np.int64)[self._kind_of]
+
     def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
         """Yield each kind of offer, with the machine number of none, and how many machines make it."""
         hosted = np.full(len(self), -1) if self._hosted is None else self._hosted
@@ -149,8 +154,7 @@ class Offers(Sequence[MachineOffer]):
     def _all_sizes(self) -> Ints:
         if not self.is_simple and self._hosted is not None:
             return np.array([offer.size for offer in self], dtype=np.int64)
-        sizes = np.array([kind.size for kind in self._kinds], dtype=np.int64)[self._kind_of]
-        return sizes if self._hosted is None else np.minimum(sizes, self._hosted)
+        return self.gpu_counts if self._hosted is None else np.minimum(self.gpu_counts, self._hosted)
 
 
 def offers_of(

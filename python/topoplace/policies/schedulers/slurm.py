@@ -1,0 +1,213 @@
+"""Slurm's topology plugins: leaf switches by best fit, and blocks that are filled so that large ones stay whole."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace.engine.level_chain import LevelChains, named_levels
+from topoplace.jobs.groups import MACHINE, SOCKET
+from topoplace.policies.schedulers.scheduler_policy import Asked, SchedulerPolicy, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.policies.schedulers.levels import Levels
+
+    Ints = NDArray[np.int64]
+
+
+class SlurmPolicy(SchedulerPolicy):
+    """Base of Slurm's rules: they take machine after machine of one lowest domain, then of the next one."""
+
+    @abstractmethod
+    def taken(self, asked: Asked, need: int, left: Left, sizes: Sequence[int]) -> list[Share] | None:
+        """Return how many of `need` tasks each machine gets; None if they have to wait.
+
+        left: is reduced. sizes: how many GPUs the largest domain of each depth has, free or not.
+        """
+
+    def shares(
+        self, asked: Asked, request: JobRequest, levels: Levels, view: ClusterView
+    ) -> Sequence[Sequence[Share]] | None:
+        """Return how many tasks each machine gets, None if the job has to wait."""
+        alone = asked.size if MACHINE in asked.within else 1  # a machine has room for all tasks, or for none
+        left, found = Left(levels, levels.room // alone), list[list[Share]]()
+        sizes = view.table((_sizes, named_levels(request.job)), lambda: _sizes(request.job, view))
+        for tasks in self.groups_of(asked):
+            shares = self.taken(asked, len(tasks) // alone, left, sizes)
+            if shares is None:
+                return None
+            found.append([(machine, count * alone) for machine, count in shares])
+        return found
+
+
+class Left:
+    """For how many tasks the domains have room, at each depth."""
+
+    def __init__(self, levels: Levels, room: Ints) -> None:
+        """room: for how many tasks each machine has room."""
+        self.levels = levels
+        self.leaf_depth = levels.last - 1
+        """The depth of the lowest level of the fabric; 0, all machines, if there is none."""
+        self.at = levels.totals(room)
+        """At each depth, by domain."""
+
+    def best(self, need: int, inside: slice, depth: int, *, last_of_equal: bool = False) -> tuple[int, bool]:
+        """Return the smallest of these domains that fits, or else the largest; and whether it fits."""
+        room = self.at[depth][inside]
+        room = room[::-1] if last_of_equal else room
+        fits = bool(room.max() >= need)
+        at = (
+            int(np.argmin(np.where(room >= need, room, np.iinfo(np.int64).max)))
+            if fits
+            else int(room.argmax())
+        )
+        return inside.start + (len(room) - 1 - at if last_of_equal else at), fits
+
+    def take(self, leaf: int, need: int) -> list[Share]:
+        """Take the room of the first machines of a lowest domain for up to `need` tasks."""
+        inside = self.levels.inside(self.leaf_depth, leaf, self.levels.last)
+        room = self.at[-1][inside]
+        counts = np.clip(need - (np.cumsum(room) - room), 0, room)
+        self.at[-1][inside] -= counts
+        for depth in range(self.leaf_depth, -1, -1):
+            self.at[depth][leaf] -= counts.sum()
+            leaf = int(self.levels.above[depth][leaf])
+        used = np.flatnonzero(counts)
+        return list(zip((used + inside.start).tolist(), counts[used].tolist(), strict=True))
+
+
+class SlurmTree(SlurmPolicy):
+    """Slurm's topology/tree: under the lowest switch that fits the job, the leaf switches that fit it best.
+
+    The smallest leaf switch that fits, or else the largest one under the smallest lowest switch that fits; then, as
+    near as can be, the smallest that fits the rest, or else the largest. `within` the lowest level of the fabric is
+    `--switches=1`; `single_machine` is `--nodes=1`. All machines meet above the top level.
+
+    Source: Slurm's topology guide and plugin at commit 284c3b95f08a. Slurm counts nodes, here GPUs are counted. Not
+    modelled: node weights, the time that a job waits for its number of switches, dragonfly networks. Where no near
+    switch fits the rest, the original may take the first one in its table.
+    """
+
+    name = "slurm-tree"
+    honours = frozenset(("within", "groups"))
+
+    def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
+        """Return the requirement that is no limit of the switches to one."""
+        if asked.groups or asked.prefer:
+            return "groups", "knows no parts of jobs, and no preferred levels"
+        leaf = next((level.name for level in cluster.topology.levels if not level.rail), None)
+        if set(asked.within) - {MACHINE, leaf}:
+            return "within", "takes one leaf switch, or several under any switch"
+        return None
+
+    def taken(self, asked: Asked, need: int, left: Left, sizes: Sequence[int]) -> list[Share] | None:
+        """Return how many of `need` tasks each machine gets; None if they have to wait."""
+        whole = left.leaf_depth if asked.within else 0
+        if left.at[whole].max() < need:
+            return None
+        shares, scope, depth = list[Share](), 0, 0
+        while need:
+            scope, depth = self._leaf(left, need, depth, scope), left.leaf_depth
+            taken = left.take(scope, need)
+            need -= sum(count for _, count in taken)
+            shares += taken
+            while depth and not left.at[depth][scope]:
+                scope, depth = int(left.levels.above[depth][scope]), depth - 1
+        return shares
+
+    def _leaf(self, left: Left, need: int, depth: int, scope: int) -> int:
+        """Return the best leaf switch under a switch."""
+        for level in range(left.leaf_depth, depth - 1, -1):
+            best, fits = left.best(need, left.levels.inside(depth, scope, level), level)
+            if fits:
+                break
+        else:
+            best, level = scope, depth
+        while level < left.leaf_depth:
+            level, inside = level + 1, left.levels.inside(level, best, level + 1)
+            best, _ = left.best(need, inside, level)
+        return best
+
+
+class SlurmBlock(SlurmPolicy):
+    """Slurm's topology/block: the smallest size of blocks that holds the job, of these the block with the least room.
+
+    In it, as few blocks of the next smaller size as can hold the job, the smallest that fits the rest or else the
+    largest, and so the base blocks in them. The levels of the fabric are the block sizes, the lowest one the base
+    blocks. `groups` of equal size are `--segment`: each is placed so, one after the other. Of equal blocks, the last
+    is taken.
+
+    Source: Slurm's topology guide and plugin at commit 284c3b95f08a. Slurm counts nodes, here GPUs are counted. Not
+    modelled: node weights, ranges of nodes, `--spread-segments`, `--consolidate-segments`.
+    """
+
+    name = "slurm-block"
+    honours = frozenset(("groups",))
+
+    def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
+        """Return the requirement that is no segment: groups of other levels, or of different sizes."""
+        if asked.prefer or set(asked.within) - {MACHINE}:
+            return "groups", "chooses the level of a job by its size"
+        sizes = {len(group.tasks) for group in asked.groups}
+        levels = {group.within for group in asked.groups}
+        if not sizes or (
+            len(sizes) == len(levels) == 1
+            and levels.isdisjoint((SOCKET, MACHINE, None))
+            and not any(group.prefer for group in asked.groups)
+            and min(sizes) * len(asked.groups) == asked.size
+        ):
+            return None
+        return "groups", "takes segments of equal size within blocks"
+
+    def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
+        """Return the tasks of each segment."""
+        return [group.tasks for group in asked.groups] or super().groups_of(asked)
+
+    def taken(self, asked: Asked, need: int, left: Left, sizes: Sequence[int]) -> list[Share] | None:
+        """Return how many of `need` tasks each machine gets; None if they have to wait."""
+        depth = max(d for d in range(left.leaf_depth + 1) if sizes[d] >= need or d == 0)
+        inner = min(depth + 1, left.leaf_depth)
+        if any(left.levels.depth_of[str(group.within)] > depth for group in asked.groups):
+            return None
+        most = -(-need // sizes[inner])
+        block = self._block(left, need, depth, inner, most)
+        if block is None:
+            return None
+        shares, blocks = list[Share](), left.levels.inside(depth, block, inner)
+        while need:
+            chosen, _ = left.best(need, blocks, inner, last_of_equal=True)
+            while need and left.at[inner][chosen]:
+                bases = left.levels.inside(inner, chosen, left.leaf_depth)
+                base, _ = left.best(need, bases, left.leaf_depth, last_of_equal=True)
+                taken = left.take(base, need)
+                need -= sum(count for _, count in taken)
+                shares += taken
+        return shares
+
+    def _block(self, left: Left, need: int, depth: int, inner: int, most: int) -> int | None:
+        """Return the block of a depth with the least room that fits; at most `most` blocks inside it may be used."""
+        room = left.at[depth]
+        blocks: list[int] = np.lexsort((-np.arange(len(room)), room)).tolist()
+        for block in blocks[int((room < need).sum()) :]:
+            parts = np.sort(left.at[inner][left.levels.inside(depth, block, inner)])[::-1]
+            if parts[:most].sum() >= need:
+                return block
+        return None
+
+
+def _sizes(job: JobGraph, view: ClusterView) -> list[int]:
+    """Return how many GPUs the largest domain of each depth has, from the top down, whether they are free or not."""
+    gpus = [len(its) for its in view.classes.gpus_of]
+    chain = view.cluster.topology.derived(LevelChains).of(named_levels(job))
+    assert chain is not None  # `engine.requirements` has refused levels that do not nest
+    return [sum(gpus), *(int(np.bincount(level.codes, weights=gpus).max()) for level in reversed(chain))]
