@@ -156,12 +156,12 @@ _HOME = {
 """The module of each class, below `topoplace`; it is loaded on first use."""
 
 _POLICIES = {
-    "least-time": "LeastTime",
     "baseline": "Baseline",
     "mapa-topo-aware": "MapaTopoAware",
     "mapa-greedy": "Greedy",
     "mapa-preserve": "Preserve",
     "collective": "Collective",
+    "least-time": "LeastTime",
     "fcfs": "FirstComeFirstServed",
     "best-fit": "BestFit",
     "topo-aware": "TopoAware",
