@@ -182,6 +182,16 @@ std::vector<std::pair<std::int32_t, std::int32_t>> first(const MachineRanking& r
     return pairs(ranking.first(std::max(count, 0), {cpus, megabytes}));
 }
 
+void register_domains(py::module_& module) {
+    py::class_<DomainFill>(module, "DomainFill", "How full the domains of each level are.")
+        .def(py::init<MachineConditions&, const Lists&>(), py::keep_alive<1, 2>(), py::arg("conditions"),
+             py::arg("domain_of"),
+             "domain_of: of each level, the outermost first, the domain of each machine.")
+        .def("refresh", &DomainFill::refresh)
+        .def("free_of_level", &free_of_level, py::arg("level"),
+             "The free GPUs of each domain of a level, by number.");
+}
+
 }  // namespace
 
 void register_machines(py::module_& module) {
@@ -218,14 +228,7 @@ void register_machines(py::module_& module) {
         .def("machines", &machines, py::arg("condition"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "The machines in this condition with at least these amounts free, ascending.");
 
-    py::class_<DomainFill>(module, "DomainFill", "How full the domains of each level are.")
-        .def(py::init<MachineConditions&, const Lists&>(), py::keep_alive<1, 2>(), py::arg("conditions"),
-             py::arg("domain_of"),
-             "domain_of: of each level, the outermost first, the domain of each machine.")
-        .def("refresh", &DomainFill::refresh)
-        .def("free_of_level", &free_of_level, py::arg("level"),
-             "The free GPUs of each domain of a level, by number.");
-
+    register_domains(module);
     py::class_<MachineRanking>(module, "MachineRanking", "Machines in the order of their conditions' keys.")
         .def(py::init<MachineConditions&>(), py::keep_alive<1, 2>(), py::arg("conditions"))
         .def("unknown", &MachineRanking::unknown, "The conditions that have machines, but no key yet.")

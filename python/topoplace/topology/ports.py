@@ -325,9 +325,8 @@ class _Tiles:
         self._firsts = np.cumsum([0, *sizes])
         self._first_ports = np.cumsum([0, *counts])
         before = np.cumsum([0, *(len(part.switches) for part in parts)])
-        place: NDArray[np.int64] = np.arange(self._firsts[-1]) + np.repeat(
-            before[template_of] - self._firsts[:-1], sizes
-        )
+        place: NDArray[np.int64] = np.repeat(before[template_of] - self._firsts[:-1], sizes)
+        place += np.arange(len(place))
 
         def tiled(of_parts: Sequence[Ints], shifts: NDArray[np.int64]) -> Ints:
             own = np.concatenate(of_parts)[place]
