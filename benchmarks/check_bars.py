@@ -11,10 +11,21 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bars import collectives, decisions, groups, peers, planning, simulations, splits, subgraphs, topologies
+from bars import (
+    collectives,
+    decisions,
+    groups,
+    least_time,
+    peers,
+    planning,
+    simulations,
+    splits,
+    subgraphs,
+    topologies,
+)
 from bars.bar import judged
 
-AREAS = (subgraphs, collectives, splits, planning, simulations, decisions, groups, topologies)
+AREAS = (subgraphs, collectives, splits, planning, simulations, decisions, groups, least_time, topologies)
 
 
 def main(arguments: list[str]) -> int:

@@ -31,7 +31,7 @@ def cluster() -> tp.Cluster:
 def decisions(yardstick: Yardstick) -> Iterator[Bar]:
     del yardstick
     busy = cluster()
-    for name in ("topo-aware", "mapa-greedy"):
+    for name in ("least-time", "topo-aware", "mapa-greedy"):
         policy = tp.policies.get(name)
         for data, pipeline, limit in ((16, 4, 20), (64, 8, 300)):
             job = tp.JobGraph.parallel(tensor=8, pipeline=pipeline, data=data)
