@@ -359,8 +359,22 @@ class MachinePolicy(PolicyDriver):
 
         return request.table((self, "never"), find)
 
+    def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
+        """Return a request whose options are the same, in the same order, on all machines; by default itself.
+
+        A policy that returns another one overrides `scores_as`.
+        """
+        return request
+
+    def scores_as(
+        self, request: JobRequest, machine_class: MachineClass, option: Option
+    ) -> Mapping[str, float]:
+        """Return the policy's own scores of an option that was found for another request; see `ranked_as`."""
+        return self.scores(option.details)
+
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
-        return view.table((self, request), partial(self._new_options, request, view))
+        ranked = self.ranked_as(request, view)
+        return view.table((self, ranked), partial(self._new_options, ranked, view))
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         def evaluate(machine_class: MachineClass, state: MachineState) -> Options:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
-from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
 from topoplace.objectives.communication import RING_KINDS, task_flows
@@ -130,16 +130,29 @@ def ranked(
 
     left = state.left if request.takes_parts else ()
     key = free, state.free, left, request.size, bool(request.job.edges)
-    chosen, grade = request.table((Chosen, machine_class, slack), lambda: _of_any(machine, request, slack))
+    chosen, grade = of_any(machine_class, request, slack)
     for one in machine.kept.get_or_build(key, sets):
         yield _option(one.gpus, (grade, *one.order), chosen)
 
 
-def _of_any(machine: _Machine, request: JobRequest, slack: float) -> tuple[Chosen, float]:
-    """Return the time on any GPUs of a machine on which all are alike."""
-    first = np.arange(request.size, dtype=np.int32)[None, :]
-    seconds = float(_times(machine, request, first)[1][0])
-    return Chosen(seconds), _grade(seconds, slack)
+def are_alike(topology: Topology) -> bool:
+    """Return True if on each machine any GPUs, in any order, take the same time."""
+    return topology.derived(_all_alike)
+
+
+def _all_alike(topology: Topology) -> bool:
+    return all(one.alone.derived(_Machine).is_alike for one in topology.derived(MachineClasses).classes)
+
+
+def of_any(machine_class: MachineClass, request: JobRequest, slack: float) -> tuple[Chosen, float]:
+    """Return the time of a job, and its grade, on any GPUs of a machine on which all are alike."""
+
+    def find() -> tuple[Chosen, float]:
+        first = np.arange(request.size, dtype=np.int32)[None, :]
+        seconds = float(_times(machine_class.alone.derived(_Machine), request, first)[1][0])
+        return Chosen(seconds), _grade(seconds, slack)
+
+    return request.table((Chosen, machine_class, slack), find)
 
 
 def _option(gpus: tuple[int, ...], order: tuple[float, ...], chosen: Chosen) -> Option:

@@ -9,6 +9,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured
 from topoplace.policies.least_time import machine_sets
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.machines.machine_options import Option
     from topoplace.engine.request import JobRequest
-    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
 
 
@@ -56,6 +56,19 @@ class LeastTime(MachinePolicy):
         """Return the best sets of GPUs of a machine."""
         return machine_sets.ranked(request, machine_class, state, free, self.slack)
 
+    def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
+        """Return the request of a chain with the same requirements, if all GPUs of each machine are alike."""
+        if not request.job.edges or request.takes_parts or not machine_sets.are_alike(view.cluster.topology):
+            return request
+        key = LeastTime, "chain", request.resource_key
+        return view.table(key, lambda: view.request(_chain_like(request.job)))
+
+    def scores_as(
+        self, request: JobRequest, machine_class: MachineClass, option: Option
+    ) -> Mapping[str, float]:
+        """Return the communication time of a job on GPUs that are all alike."""
+        return self.scores(machine_sets.of_any(machine_class, request, self.slack)[0])
+
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
@@ -86,6 +99,11 @@ class LeastTime(MachinePolicy):
             yield gang.gpus, found
             return
         yield from super()._evaluated(request, view, most_memory_gb)
+
+
+def _chain_like(job: JobGraph) -> JobGraph:
+    """Return a chain of as many tasks with the same requirements."""
+    return JobGraph.chain(job.num_tasks).with_(**{name: getattr(job, name) for name in job.requirements})
 
 
 _DEFAULT = LeastTime()
