@@ -20,6 +20,7 @@ from topoplace.objectives import (
     link_counts,
     preserved_bandwidth,
     scores_of,
+    whole_domains,
 )
 from topoplace.objectives.links import remaining_bandwidth
 from topoplace.testing.strategies import job_graphs, topologies
@@ -221,3 +222,13 @@ def test_gpus_that_are_not_there_are_named_wherever_they_stand(gpus: tuple[int, 
     wrong = next(i for i, gpu in enumerate(gpus) if gpu != 0)
     with pytest.raises(ValueError, match=re.escape(f"gpus[{wrong}] = {gpus[wrong]} is not in 0..7")):
         aggregated_bandwidth(tp.JobGraph.ring(2), gpus, tp.machines.get("dgx1-v100"))
+
+
+def test_domains_are_whole_while_all_their_gpus_are_free() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 12, racks=4))
+    assert (whole_domains(cluster, "machine"), whole_domains(cluster, "rack")) == (12, 3)
+    cluster.allocate("job", [3])
+    cluster.drain(40)
+    assert (whole_domains(cluster, "machine"), whole_domains(cluster, "rack")) == (10, 1)
+    with pytest.raises(ValueError, match="level = 'pod' is not one of machine, rack"):
+        whole_domains(cluster, "pod")

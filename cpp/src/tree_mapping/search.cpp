@@ -18,7 +18,7 @@ constexpr std::size_t kMostOrders = 48;
 constexpr std::size_t kMostPlans = 64;
 constexpr std::size_t kImproved = 4;          // starts that are improved for port-seconds
 constexpr std::size_t kImprovedForTime = 2;   // the same for time
-constexpr std::uint64_t kFirstMoves = 64;     // for each item, before more are made
+constexpr std::uint64_t kFirstMoves = 48;     // for each item, before more are made
 constexpr std::uint64_t kStartsPerMove = 16;  // an edge of a start costs a part of a move
 constexpr double kHot = 1.5, kCold = 0.03;    // in mean steps of an edge, for port-seconds
 constexpr double kHotForTime = 3.0;           // the same for time

@@ -6,6 +6,7 @@ To change:
   `effective_bandwidth.py`.
 - SC'17's utility: `utility.py`; as the authors' code has it `authors_utility.py`; eq. 2 as printed
   `printed_utility.py`.
+- How long a job communicates: `communication.py`.
 - What typical jobs could not use of what is left (FGD): `expected_fragmentation.py`,
   `cpp/src/cluster/fragmentation.cpp`.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
-from topoplace.objectives.fragmentation import fragmentation
+from topoplace.objectives.fragmentation import fragmentation, whole_domains
 from topoplace.objectives.interference import interference
 from topoplace.objectives.links import (
     DOUBLE_NVLINK,
@@ -60,4 +61,5 @@ __all__ = [
     "preserved_bandwidth",
     "scores_from",
     "scores_of",
+    "whole_domains",
 ]

@@ -1,15 +1,42 @@
-"""Fragmentation of the free GPUs over sockets (SC'17, eq. 5)."""
+"""Fragmentation of the free GPUs over sockets (SC'17, eq. 5), and over the domains of a level."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from topoplace import _checks
+from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.arguments import different_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from topoplace.cluster.cluster import Cluster
     from topoplace.topology.topology import Topology
+
+
+def whole_domains(cluster: Cluster, level: str) -> int:
+    """Return how many domains of a level have all their GPUs free, so that a job can get the whole of one.
+
+    Args:
+        cluster: Its drained, held and unhealthy GPUs are not free.
+        level: "machine" or a level of the fabric. Machines in no domain of it do not count.
+
+    Raises:
+        ValueError: Names an unknown level.
+    """
+    topology = cluster.topology
+    codes = {MACHINE: np.arange(topology.num_machines), **{one.name: one.codes for one in topology.levels}}
+    _checks.one_of(level, "level", codes, ValueError)
+    domain = codes[level][topology.machine_of]
+    free = np.zeros(topology.num_gpus, bool)
+    free[list(cluster.free_gpus())] = True
+    sizes = np.bincount(domain[domain >= 0])
+    return int(
+        ((np.bincount(domain[(domain >= 0) & free], minlength=len(sizes)) == sizes) & (sizes > 0)).sum()
+    )
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
