@@ -252,6 +252,10 @@ TEST(refuses_bad_input) {
     c.parent = {-1, 0, 1, 0};
     c.room.push_back(1);
     refuses(c, "parent[3] = 0: all leaves must have the same depth");
+    c.parent.assign(1, -1);
+    for (std::int32_t i = 0; i < 100000; ++i) c.parent.push_back(i);
+    c.room.assign(c.parent.size(), 9);
+    refuses(c, "parent[1001] = 1000: the tree is deeper than 1000 domains");
     c = good;
     c.room[1] = -1;
     refuses(c, "room[1] = -1: must not be negative");

@@ -299,6 +299,16 @@ def test_the_option_or_its_file_is_named(here: Path, call: Call, base: str, opti
     assert option in done.err or file_named, done.err
 
 
+@pytest.mark.parametrize(
+    "option", [option for command, option in options_of(cli.command_parser()) if command == "place"]
+)
+def test_two_hyphens_are_no_value(call: Call, option: str) -> None:
+    """Some Pythons read `--option=--` as a list without items."""
+    done = call("place", "summit", f"{option}=--")
+    assert (done.code, done.out) == (2, "")
+    assert f"{option}: '--' is no value" in done.err
+
+
 @pytest.mark.parametrize("base", [*dict.fromkeys(BASES.values()), ARTIFACT])
 def test_every_command_line_above_is_understood(base: str) -> None:
     cli.command_parser().parse_args(base.split())

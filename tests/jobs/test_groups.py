@@ -79,6 +79,7 @@ def test_json_and_pickle_keep_groups(drawn: tuple[int, list[tuple[int, str, bool
         (2.5, "groups = 2.5 is not an integer"),
         ([3, 3], r"groups = \(3, 3\) have 6 tasks, the job has 8"),
         ([8, 0], r"groups\[1\] = 0 is not in 1\.\.8"),
+        ({2, 6}, r"groups = \{2, 6\} is a set, which has no order"),
         ("tensor", "groups = 'tensor' is no dimension of the job; it has all"),
     ],
 )

@@ -143,6 +143,7 @@ def test_a_joined_job_is_placed_with_each_role_where_it_must_be() -> None:
         ([PREFILL, DECODE.with_(balanced="rack")], None, r"roles\[1\]\.balanced = 'rack'"),
         ([JobGraph.ring(2).with_(name="all")], None, "has the name of a dimension, 'all'"),
         ([JobGraph.independent(1 << 11)] * 2, {(0, 1): 1.0}, "4194304 pairs of tasks"),
+        ([JobGraph.independent(600_000)] * 2, None, "roles have 1200000 tasks; at most 1048576"),
     ],
 )
 def test_wrong_roles_are_refused_by_name(roles: list[JobGraph], traffic: object, message: str) -> None:

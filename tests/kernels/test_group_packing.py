@@ -145,6 +145,10 @@ def test_groups_of_several_sizes_fill_the_machines_exactly() -> None:
         ({"balanced": -1}, "balanced = -1"),
         ({"timeout": -1}, "timeout = -1"),
         ({"max_nodes": 0}, "max_nodes = 0"),
+        (
+            {"parent": range(-1, 100_000), "room": [9] * 100_001},
+            r"parent\[1001\] = 1000: .* deeper than 1000",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named(change: dict[str, object], message: str) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 import topoplace as tp
 from placed_ranks import cluster, machine
+from topoplace.launch import bindings, environment
+from topoplace.topology.device_numbers import device_numbers
 
 NICS = (
     tp.Nic("mlx5_0", ("PIX", "PIX", "SYS", "SYS")),
@@ -87,8 +89,26 @@ def test_spread_counts_the_domains_of_each_group() -> None:
         placement.spread("expert", "rack")
     with pytest.raises(tp.AllocationError, match="level = 'rak' is not one of socket, machine, rack"):
         placement.spread("data", "rak")
+    short = tp.Placement((0, 2), topology=topology, job=job)
+    with pytest.raises(tp.AllocationError, match=r"gpus = \(0, 2\) are 2, the job has 4 tasks"):
+        short.spread("tensor", "machine")
 
 
 def test_a_placement_without_a_job_has_no_dimensions() -> None:
     with pytest.raises(tp.AllocationError, match="job = None"):
         tp.Placement((0,), topology=machine()).spread("tensor", "machine")
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "mpirun", "srun"])
+def test_all_devices_of_a_cluster_are_numbered_once(launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number for each rank would take time in the square of the ranks: minutes for a job of 4,000."""
+    calls: list[tp.Topology] = []
+
+    def counted(topology: tp.Topology) -> tuple[int, ...]:
+        calls.append(topology)
+        return device_numbers(topology)
+
+    for module in (bindings, environment):
+        monkeypatch.setattr(module, "device_numbers", counted)
+    tp.Placement(tuple(range(8)), topology=cluster(("a", "b"))).launch(launcher)
+    assert len(calls) == 1

@@ -41,6 +41,8 @@ def test_gpus_that_a_rank_cannot_take_are_refused(launcher: str) -> None:
         ("srun", "", "program = '' is not a non-empty string"),
         ("srun", "a 'b", "No closing quotation"),
         ("srun", "a\nb", "not a command on one line"),
+        ("srun", "a\rb", "not a command on one line"),
+        ("torchrun", "a\0b", "not a command on one line"),
         ("hostfile", "true", 'use "mpirun" or "rankfile"'),
         ("rankfile", "true", 'CPUs near the GPU of task 0 are unknown.*use "mpirun"'),
         ("jobset", "true", "has 2 of the 4 GPUs of a, and Kubernetes chooses which"),

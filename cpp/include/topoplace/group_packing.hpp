@@ -26,6 +26,8 @@
 
 namespace topoplace::groups {
 
+inline constexpr std::int32_t kMaxDepth = 1000;  // of domains: the search calls itself for each level
+
 struct PackParams {
     std::span<const std::int32_t> parent{};        // of each domain; that of the root is -1
     std::span<const std::int32_t> room{};          // the most tasks of each domain

@@ -20,6 +20,8 @@
 
 namespace topoplace::tree_mapping {
 
+inline constexpr std::int32_t kMaxDepth = 1000;  // of domains: the search calls itself for each level
+
 // Domain 0 is the root, parents have smaller numbers, and all leaves have the same depth. Leaves are counted
 // from 0 in the order of their domains.
 struct TreeParams {

@@ -35,7 +35,10 @@ Domains::Domains(std::span<const std::int32_t> parent, std::span<const std::int3
 
 void Domains::read() {
     depth_.assign(parent_.size(), 0);
-    for (std::size_t i = 1; i < parent_.size(); ++i) depth_[i] = depth_[index(parent_[i])] + 1;
+    for (std::size_t i = 1; i < parent_.size(); ++i) {
+        depth_[i] = depth_[index(parent_[i])] + 1;
+        if (depth_[i] > kMaxDepth) refuse("parent", i, parent_[i], "the tree is deeper than 1000 domains");
+    }
     leaf_depth_ = *std::max_element(depth_.begin(), depth_.end());
     for (std::int32_t i = 0; i < size(); ++i) {
         if (children_.of(i).empty() != is_leaf(i)) {

@@ -90,6 +90,7 @@ void Problem::read_depths() {
     leaf_of_domain.assign(parent.size(), -1);
     for (std::size_t i = 0; i < parent.size(); ++i) {
         if (i > 0) depth_of[i] = depth_of[at(parent[i])] + 1;
+        if (depth_of[i] > kMaxDepth) refuse("parent", i, parent[i], "the tree is deeper than 1000 domains");
         if (!children[i].empty()) continue;
         if (leaves == 0) depth = depth_of[i];
         if (depth_of[i] != depth) refuse("parent", i, parent[i], "leaves have different depths");

@@ -95,6 +95,13 @@ class Parser(argparse.ArgumentParser):
             except UnicodeEncodeError:
                 self.error(f"{option}{text}: not valid Unicode")
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and arg_strings == [
+            "--"
+        ]:  # of --option=--, which some Pythons make an empty list
+            raise argparse.ArgumentError(action, "'--' is no value")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(

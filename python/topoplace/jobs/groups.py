@@ -109,7 +109,7 @@ def blocks(num_tasks: int, sizes: object) -> list[tuple[int, ...]]:
     sizes: the size of every block, of which the last may be shorter, or a size for each.
     """
     if isinstance(sizes, Iterable):
-        listed = _checks.sequence(sizes, "groups", JobGraphError)
+        listed = _checks.ordered(sizes, "groups", JobGraphError)
         each = [_size(size, f"groups[{i}]", num_tasks) for i, size in enumerate(listed)]
         if sum(each) != num_tasks:
             raise JobGraphError(

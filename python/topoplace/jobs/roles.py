@@ -66,6 +66,8 @@ def joined_fields(parts: Sequence[JobGraph], traffic: object) -> dict[str, Any]:
             raise JobGraphError(f"roles[{i}] has no tasks: a role has at least one")
     names = _names(parts)
     firsts = list(accumulate((part.num_tasks for part in parts), initial=0))
+    if firsts[-1] > MAX_TASKS:
+        raise JobGraphError(f"roles have {firsts[-1]} tasks; at most {MAX_TASKS} can be placed")
     between = list(_between(traffic, names, firsts))
     placed = list(zip(parts, firsts, strict=False))
     inside = [one for part, first in placed for one in _collectives(part, first)]

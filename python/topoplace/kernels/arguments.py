@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from topoplace import _checks
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+
+
+def integers(values: ArrayLike, name: str) -> NDArray[np.int32]:
+    """Return numbers of any shape as int32; ValueError names the first that is no integer in -1..2**31 - 1."""
+    given = _checks.array_of(values, name, ValueError)
+    if given.dtype == np.int32:
+        return np.ascontiguousarray(given)
+    numbers = _checks.numbers_of(given, name, ValueError)
+    flat = numbers.reshape(-1)
+    for i in np.flatnonzero(~((flat >= -1) & (flat <= INT32_MAX) & (flat == np.floor(flat))))[:1]:
+        raise ValueError(f"{name}[{i}] = {flat[i]:g} is not an integer in -1..{INT32_MAX}")
+    return np.ascontiguousarray(numbers, np.int32)
+
+
+def reals(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return numbers as one row of float64; ValueError for anything that is no number."""
+    given = _checks.array_of(values, name, ValueError)
+    row = given if given.dtype == np.float64 else _checks.numbers_of(given, name, ValueError)
+    return np.ascontiguousarray(row).reshape(-1)
 
 
 def vertices(values: Any, name: str, num_vertices: int, *, ordered: bool = False) -> list[int]:

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
 from topoplace.errors import SearchTimeoutError
-from topoplace.kernels.arguments import node_limit, seconds
+from topoplace.kernels.arguments import INT32_MAX, integers, node_limit, seconds
 
-_MOST = 2**31 - 1
 Ints = NDArray[np.int32]
 
 
@@ -40,11 +39,12 @@ def pack_groups(
 ) -> GroupPacking | None:
     """Put the tasks of a job into a tree of domains, each group inside one domain; None if that is impossible.
 
-    Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth. Group 0 is the job, of depth
-    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly. The packing uses
-    few domains, from the top down: each domain the fewest of its children, and among as many the smallest that
-    suffice. If the groups inside a domain are of several kinds, or tasks outside all groups are to be placed with them,
-    the number of its children is not proven to be the smallest for domains below the root's children.
+    Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth, of at most 1,000. Group 0
+    is the job, of depth 0; parents have smaller numbers and smaller depths. Whether a packing exists is decided
+    exactly. The packing uses few domains, from the top down: each domain the fewest of its children, and among as
+    many the smallest that suffice. If the groups inside a domain are of several kinds, or tasks outside all groups
+    are to be placed with them, the number of its children is not proven to be the smallest for domains below the
+    root's children.
 
     Args:
         parent: (d,) the parent of each domain, -1 for the root.
@@ -109,13 +109,13 @@ def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:
 
 
 def _depth(balanced: int | None) -> int:
-    return -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=_MOST)
+    return (
+        -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=INT32_MAX)
+    )
 
 
 def _integers(values: ArrayLike, name: str) -> Ints:
-    numbers = _checks.numbers_of(values, name, ValueError)
+    numbers = integers(values, name)
     if numbers.ndim != 1:
         raise ValueError(f"{name} has shape {numbers.shape}; expected one dimension")
-    for i in np.flatnonzero(~((numbers >= -1) & (numbers <= _MOST) & (numbers == np.floor(numbers))))[:1]:
-        raise ValueError(f"{name}[{i}] = {numbers[i]:g} is not an integer in -1..{_MOST}")
-    return numbers.astype(np.int32)
+    return numbers

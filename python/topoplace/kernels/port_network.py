@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
+from topoplace.kernels.arguments import integers, reals
 
 Ints = NDArray[np.int32]
 Reals = NDArray[np.float64]
@@ -86,12 +87,12 @@ class PortNetwork:
         self.num_vertices = n
         self.native = _core.PortNetwork(
             n,
-            np.ascontiguousarray(_checks.numbers_of(gb_per_s, "gb_per_s", ValueError), np.float64),
+            reals(gb_per_s, "gb_per_s"),
             entries.reshape(-1),
-            np.ascontiguousarray(segment_of, np.int32),
+            integers(segment_of, "segment_of").reshape(-1),
             _rows(domain, "domain", n).reshape(-1),
             _rows(uplink, "uplink", n).reshape(-1),
-            np.ascontiguousarray(links, np.int32).reshape(-1),
+            integers(links, "links").reshape(-1),
             np.ascontiguousarray(is_slower, np.uint8),
         )
 
@@ -111,22 +112,39 @@ class PortNetwork:
         Raises:
             ValueError: For arrays of different length, or a vertex that does not exist.
         """
-        found = self.native.phase_times(list(flows[0]), *flows[1:])
+        found = self.native.phase_times(*_checked(flows))
         return [PhaseTime(*one) for one in found]
 
-    def best_orders(self, flows: Flows, sets: Ints) -> Orders:
+    def best_orders(self, flows: Flows, sets: ArrayLike) -> Orders:
         """Return an order of the vertices of each set, improved by swaps for the least time of flows between tasks.
 
         Args:
             flows: Between tasks, of which task i gets the i-th vertex.
             sets: (s, k) vertices, in an order to start from.
         """
-        rows = np.ascontiguousarray(sets, np.int32)
-        return Orders(*self.native.best_orders(list(flows[0]), *flows[1:], rows))
+        return Orders(*self.native.best_orders(*_checked(flows), _rows(sets, "sets")))
 
 
 def _rows(values: ArrayLike, name: str, width: int | None = None) -> Ints:
-    rows = np.ascontiguousarray(values, np.int32)
+    rows = integers(values, name)
     if rows.ndim != 2 or (width is not None and rows.shape[1] != width):
         raise ValueError(f"{name} has shape {rows.shape}; expected rows of {width or 'n'} numbers")
     return rows
+
+
+def _checked(flows: Flows) -> tuple[list[int], Ints, Ints, Reals, Reals]:
+    _checks.instance(flows, Flows, "flows", ValueError)
+    ends: list[int] = integers(flows.phase_ends, "phase_ends").reshape(-1).tolist()
+    start, end = (
+        integers(one, name).reshape(-1) for one, name in ((flows.start, "start"), (flows.end, "end"))
+    )
+    if (last := ends[-1] if ends else 0) != len(start):
+        raise ValueError(f"phase_ends ends at {last}, of {len(start)} flows")
+    return ends, start, end, _gigabytes(flows.there, "there"), _gigabytes(flows.back, "back")
+
+
+def _gigabytes(values: ArrayLike, name: str) -> Reals:
+    row = reals(values, name)
+    for i in np.flatnonzero(~((row >= 0.0) & np.isfinite(row)))[:1]:
+        raise ValueError(f"{name}[{i}] = {row[i]:g} is not a finite number of GB")
+    return row

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
 from topoplace.errors import SearchTimeoutError
+from topoplace.kernels.arguments import integers, reals
 from topoplace.kernels.arguments import seconds as checked_seconds
 
 Ints = NDArray[np.int32]
 Reals = NDArray[np.float64]
 MOVES = 1 << 17
 """Moves that a search tries if nothing else is asked: about a tenth of a second."""
-_MOST = 2**31 - 1
+_MOST_ITEMS = 1 << 24
+"""More are refused as a mistake: they would take gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,46 +134,33 @@ def verify_tree_mapping(
 
     The check uses only the definition and shares no code with the search.
     """
-    leaf_of = _integers(mapping.leaf_of, "leaf_of")
+    leaf_of = integers(mapping.leaf_of, "leaf_of").reshape(-1)
     items = _items(exchanges, start, confined)
     fault = _core.verify_tree_mapping(_tree(tree), items, leaf_of, mapping.seconds, mapping.port_seconds)
     return fault is None
 
 
 def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
+    _checks.instance(tree, PortTree, "tree", ValueError)
     return (
-        _integers(tree.parent, "parent"),
-        _integers(tree.room, "room"),
-        _reals(tree.uplink, "uplink"),
-        _integers(tree.own_class, "own_class"),
-        _reals(tree.own, "own"),
+        integers(tree.parent, "parent").reshape(-1),
+        integers(tree.room, "room").reshape(-1),
+        reals(tree.uplink, "uplink"),
+        integers(tree.own_class, "own_class").reshape(-1),
+        reals(tree.own, "own"),
     )
 
 
 def _items(
     given: Exchanges, start: ArrayLike, confined: ArrayLike
 ) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints]:
-    ends = np.ascontiguousarray(given.phase_ends, np.int64)
+    _checks.instance(given, Exchanges, "exchanges", ValueError)
     return (
-        _checks.integer(given.num_items, "num_items", ValueError, low=0, high=_MOST),
-        ends.reshape(-1),
-        _integers(given.start, "start of exchanges"),
-        _integers(given.end, "end of exchanges"),
-        _reals(given.gigabytes, "gigabytes"),
-        _integers(start, "start"),
-        _integers(confined, "confined"),
+        _checks.integer(given.num_items, "num_items", ValueError, low=0, high=_MOST_ITEMS),
+        integers(given.phase_ends, "phase_ends").reshape(-1).astype(np.int64),
+        integers(given.start, "start of exchanges").reshape(-1),
+        integers(given.end, "end of exchanges").reshape(-1),
+        reals(given.gigabytes, "gigabytes"),
+        integers(start, "start").reshape(-1),
+        integers(confined, "confined").reshape(-1),
     )
-
-
-def _integers(values: ArrayLike, name: str) -> Ints:
-    numbers = np.asarray(values)
-    if numbers.dtype == np.int32:
-        return np.ascontiguousarray(numbers).reshape(-1)
-    numbers = _checks.numbers_of(values, name, ValueError).reshape(-1)
-    for i in np.flatnonzero(~((numbers >= -1) & (numbers <= _MOST) & (numbers == np.floor(numbers))))[:1]:
-        raise ValueError(f"{name}[{i}] = {numbers[i]:g} is not an integer in -1..{_MOST}")
-    return numbers.astype(np.int32)
-
-
-def _reals(values: ArrayLike, name: str) -> Reals:
-    return np.ascontiguousarray(_checks.numbers_of(values, name, ValueError), np.float64).reshape(-1)

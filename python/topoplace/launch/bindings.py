@@ -38,7 +38,7 @@ class Binding:
 
 def bindings(placement: Placement) -> tuple[Binding, ...]:
     """Return where each task runs; see `Placement.bindings`."""
-    numbers = device_numbers(placement.topology)
+    numbers = placement.topology.derived(device_numbers)
     return tuple(_binding(placement, task, numbers) for task in range(len(placement.gpus)))
 
 
@@ -64,6 +64,11 @@ def spread(placement: Placement, dimension: str, level: str) -> tuple[int, float
     dimensions = placement.job.dimensions
     if not dimensions:
         raise AllocationError(f"dimension = {_checks.shown(dimension)}: job {placement.job.name} has none")
+    if len(placement.gpus) != placement.job.num_tasks:
+        count, tasks = len(placement.gpus), placement.job.num_tasks
+        raise AllocationError(
+            f"gpus = {_checks.shown(placement.gpus)} are {count}, the job has {tasks} tasks"
+        )
     groups = dimensions[_checks.one_of(dimension, "dimension", dimensions, AllocationError)]
     touched = domains_touched(placement, groups, level)
     return max(touched), sum(touched) / len(touched)

@@ -218,7 +218,7 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
     gpus = placement.topology.gpus
     if any(gpus[other].parent or gpus[other].fraction < 1 for other in used):
         return _uuid(placement, index)
-    return str(device_numbers(placement.topology)[index])
+    return str(placement.topology.derived(device_numbers)[index])
 
 
 def unset(placement: Placement) -> str | None:
@@ -226,7 +226,7 @@ def unset(placement: Placement) -> str | None:
     makers = makers_of(placement.topology, placement.gpus)
     if len(makers) == 1 and not makers.isdisjoint(_VARIABLE):
         return None
-    numbers = device_numbers(placement.topology)
+    numbers = placement.topology.derived(device_numbers)
     where = "; ".join(
         f"{machine}: {', '.join(str(numbers[gpu]) for gpu in gpus)}"
         for machine, gpus in _by_host(placement).items()

@@ -33,6 +33,6 @@ def launched(placement: Placement, launcher: str, program: str) -> Launch:
         words = shlex.split(program)
     except ValueError as error:
         raise AllocationError(f"program = {_checks.shown(program)}: {error}") from None
-    if not words or "\n" in program:
+    if not words or not {"\n", "\r", "\0"}.isdisjoint(program):
         raise AllocationError(f"program = {_checks.shown(program)} is not a command on one line")
     return written(Ranks.of(placement), program)

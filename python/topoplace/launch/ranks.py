@@ -88,7 +88,7 @@ class Ranks:
     @property
     def is_unnamed(self) -> bool:
         """Return True if there is one machine, whose name as a host is not known."""
-        return tuple(self.tasks_of) == (_UNNAMED,) and self.placement.topology.num_machines == 1
+        return self.placement.topology.num_machines == 1 and tuple(self.tasks_of) == (_UNNAMED,)
 
     def host(self, machine: str) -> str:
         """Return the name by which a launcher reaches a machine."""
