@@ -28,6 +28,7 @@ def test_names() -> None:
     assert MAPA == ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
     assert POLICIES[4:] == (
         "collective",
+        "least-time",
         "fcfs",
         "best-fit",
         "topo-aware",

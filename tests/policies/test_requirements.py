@@ -23,7 +23,7 @@ UTILITY_POLICIES = frozenset(("fcfs", "best-fit", "topo-aware", "topo-aware-p"))
 POLICIES = tuple(tp.policies.names())
 SIX = tp.JobGraph.ring(6)
 SHARING = frozenset(name for name in POLICIES if isinstance(tp.policies.get(name), SharingPolicy))
-BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:5], SHARING)
+BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:6], SHARING)
 KUEUE = frozenset(("kueue-best-fit", "kueue-least-free", "kueue-balanced"))
 BY_LEVEL = KUEUE | {"volcano-binpack"}
 SCHEDULERS = BY_LEVEL | {"slurm-tree", "slurm-block", "kubernetes-default"}
@@ -109,7 +109,7 @@ CASES: list[Case] = [
         "same_gpus",
         SIX.with_(same_gpus=True),
         lambda found: sorted(gpu % 4 for gpu in found.gpus) == [0, 0, 1, 1, 2, 2],
-        UTILITY_POLICIES | SHARING,
+        UTILITY_POLICIES | SHARING | {"least-time"},
     ),
     (
         "groups",

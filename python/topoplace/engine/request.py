@@ -13,6 +13,7 @@ from topoplace.cluster.host_shares import needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
+from topoplace.jobs.collectives import PATTERN_KINDS
 from topoplace.jobs.groups import SOCKET
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.mig.profiles import profiles_of_gpu
@@ -60,21 +61,20 @@ def resource_key(job: JobGraph) -> Hashable:
 def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
-    It contains the `resource_key`, the edges, the profile and the memory bandwidth; `min_utility` and
-    `bandwidth_sensitive` are not in it. Jobs of more than 256 edges have equal keys only if they share one graph
-    object. The caller must keep this object alive, as the key contains its id.
+    It contains the `resource_key`, the edges, what they are used for, the profile and the memory bandwidth;
+    `min_utility` and `bandwidth_sensitive` are not in it. Jobs of more than 256 edges have equal keys only if they share
+    one graph object. The caller must keep this object alive, as the key contains its id. Jobs that share it also share
+    their collectives, if they state any.
     """
-    graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
-    return (*_resources(job), graph, job.profile, job.memory_bandwidth)
+    few = len(job.edges) <= _MAX_COMPARED_EDGES
+    graph, stated = (job.edges, job.stated_collectives) if few else (id(job.graph), ())
+    pattern = job.name if job.name in PATTERN_KINDS else ""
+    return (*_resources(job), graph, stated, pattern, job.profile, job.memory_bandwidth)
 
 
 def exact_request_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest.
-
-    Jobs that share one graph object also share their collectives.
-    """
-    stated = job.stated_collectives if len(job.edges) <= _MAX_COMPARED_EDGES else ()
-    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, stated, job.roles)
+    """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest."""
+    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.roles)
 
 
 def _most_thousandths(mig: str, topology: Topology) -> int:

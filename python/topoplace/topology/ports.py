@@ -87,6 +87,7 @@ class Ports:
         self._uplinks = fabric.uplinks
         self._speeds: dict[str, Reals] = {}
         self._machine_of = topology.machine_of.astype(np.int64)
+        self._num_machines = topology.num_machines
         levels = [*self._tiles.levels, *fabric.levels]
         levels.sort(key=lambda level: level.segment)
         self.gb_per_s: Reals = np.concatenate([self._tiles.gb_per_s, np.array(fabric.gb_per_s)])
@@ -131,16 +132,13 @@ class Ports:
 
     def _sums(self, pairs: NDArray[np.int64]) -> Reals:
         """Return (m,) GB/s of all ports of each machine; pairs: (k, 2) machine and port."""
-        num_machines = int(self._machine_of[-1]) + 1
-        sums: Reals = np.bincount(pairs[:, 0], self.gb_per_s[pairs[:, 1]], minlength=num_machines).astype(
-            float
-        )
+        speeds, num = self.gb_per_s[pairs[:, 1]], self._num_machines
+        sums: Reals = np.bincount(pairs[:, 0], speeds, minlength=num).astype(float)
         return sums
 
     def _mean_speeds(self, ports: Ints) -> Reals:
         pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
-        num_machines = int(self._machine_of[-1]) + 1
-        speeds = self._sums(pairs) / np.bincount(self._machine_of, minlength=num_machines)
+        speeds = self._sums(pairs) / np.bincount(self._machine_of, minlength=self._num_machines)
         return np.where(speeds > 0, speeds, _LEAST_GB_PER_S)
 
     def port(self, number: int) -> Port:
