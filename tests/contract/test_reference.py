@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.engine.requirements import BY_LEVEL
+from topoplace.engine.requirements import BY_LEVEL, GROUPED
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve, SearchPolicy
 from topoplace.testing import check_placement, reference_place
 from topoplace.testing.strategies import (
@@ -47,8 +47,10 @@ def test_a_proven_placement_is_the_best(job: tp.JobGraph, cluster: tp.Cluster, p
     try:
         best = reference_place(job, cluster, policy.order)
     except ValueError as error:
-        with pytest.raises(ValueError, match=f"{str(error).partition(' = ')[0]}|cannot be honoured"):
-            policy.place(job, cluster)
+        field = str(error).partition(" = ")[0]
+        if field not in GROUPED:  # which the reference never divides a job by
+            with pytest.raises(ValueError, match=f"{field}|cannot be honoured"):
+                policy.place(job, cluster)
         return
     if BY_LEVEL.intersection(job.requirements) - policy.honoured_on(cluster):  # machines without a fabric
         with pytest.raises(ValueError, match="cannot be honoured"):
