@@ -233,7 +233,7 @@ def test_place_draws_what_it_chose(tmp_path: Path) -> None:
 
 def test_place_as_json() -> None:
     answer = json.loads(succeed("place", "dgx1-v100", "--busy", "0,5", "--sensitive", "--top", "2", "--json"))
-    assert answer["policy"] == "mapa-preserve"
+    assert answer["policy"] == "least-time"
     assert answer["placement"]["gpus"] == [2, 3, 7, 6]
     assert answer["placement"]["optimal"] is True
     assert answer["placement"]["env"]["CUDA_VISIBLE_DEVICES"] == "2,3,7,6"

@@ -54,7 +54,7 @@ def test_the_wrong_entry_is_named(text: str, reason: str) -> None:
 
 def test_place_leaves_a_range_of_busy_gpus_alone(call: Call) -> None:
     done = call("place", "dgx1-v100", "--busy", "0-2,5", "--gpus", "4")
-    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=3,4,7,6")
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=3,4,6,7")
 
 
 LAST_FOUR = """\

@@ -222,6 +222,25 @@ def test_what_it_says_of_a_placement_is_what_the_ports_take() -> None:
     assert found.seconds == placement.time == placement.scores["communication_time"]
 
 
+def test_jobs_that_share_an_answer_have_times_of_their_own() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(H100, 2))
+    jobs = [tp.JobGraph.from_edges(3, [(0, 1, weight), (1, 2, 1.0)]) for weight in (1.0, 4.0)]
+    placements = [placed(job, cluster) for job in (*jobs, tp.JobGraph.ring(3))]
+    assert len({placement.gpus for placement in placements}) == 1
+    times = [placement.scores["communication_time"] for placement in placements]
+    assert times == [placement.time for placement in placements]
+    assert len(set(times)) == 3
+    assert placements[0].scores["aggregated_bandwidth"] == 2 * 450
+
+
+def test_it_is_proven_where_all_sets_and_orders_were_compared() -> None:
+    machine = tp.machines.get("dgx1-v100")
+    assert placed(tp.JobGraph.ring(6), tp.Cluster(machine)).optimal
+    assert placed(tp.JobGraph.chain(4), tp.Cluster(machine)).optimal
+    assert not placed(tp.JobGraph.chain(6), tp.Cluster(machine)).optimal
+    assert not placed(tp.JobGraph.ring(2), tp.Cluster(tp.Topology.cluster(machine, 2))).optimal
+
+
 def test_a_placement_without_a_job_has_no_time() -> None:
     placement = tp.Placement((0, 1), topology=H100)
     with pytest.raises(tp.AllocationError, match="has no job"):

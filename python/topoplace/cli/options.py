@@ -233,7 +233,7 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
 
 
 def add_policy(
-    parser: argparse.ArgumentParser, default: str = "mapa-preserve", what: str = "policy that decides"
+    parser: argparse.ArgumentParser, default: str = "least-time", what: str = "policy that decides"
 ) -> None:
     """Add the option --policy: the name of the policy that places jobs; `what` is its help text."""
     parser.add_argument("--policy", default=default, help=f"{what} (default: %(default)s)")

@@ -127,6 +127,10 @@ class MachinePolicy(PolicyDriver):
             details: The `details` of the option or evaluation.
         """
 
+    def is_proven(self, details: Any) -> bool:
+        """Return True if no other option on the machine can be better than the best one, which has these details."""
+        return False
+
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
 
@@ -426,22 +430,39 @@ class MachinePolicy(PolicyDriver):
     def _placement(
         self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
     ) -> Placement:
-        numbers = view.classes.gpus_of[machine]
-        gpus = tuple([numbers[local] for local in choice.option.gpus])
-        return placed_on(job, gpus, view.cluster, choice.scores)
+        numbers, option, scores = view.classes.gpus_of[machine], choice.option, choice.scores
+        gpus = tuple([numbers[local] for local in option.gpus])
+        if self.ranked_as(request, view) is not request:
+            machine_class = view.classes.of(machine)
+            own = self.scores_as(request, machine_class, option)
+            scores = Scores({**request.link_scores(machine_class, option.gpus), **own})
+        optimal = view.classes.num_machines == 1 and self.is_proven(option.details)
+        return placed_on(job, gpus, view.cluster, scores, optimal=optimal)
 
 
 def placed_on(
-    job: JobGraph, gpus: tuple[int, ...], cluster: Cluster, scores: Mapping[str, float]
+    job: JobGraph,
+    gpus: tuple[int, ...],
+    cluster: Cluster,
+    scores: Mapping[str, float],
+    *,
+    optimal: bool = False,
 ) -> Placement:
     """Return the placement of a job on these GPUs, with its shares of the hosts, and slices if it takes some."""
     topology = cluster.topology
     hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
     if job.mig is None and not cluster.sliced_gpus:
-        return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
+        return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts, optimal=optimal)
     slices, resliced = slices_for(job, gpus, cluster)
     return Placement(
-        gpus, scores=scores, topology=topology, job=job, hosts=hosts, slices=slices, resliced=resliced
+        gpus,
+        scores=scores,
+        topology=topology,
+        job=job,
+        hosts=hosts,
+        slices=slices,
+        resliced=resliced,
+        optimal=optimal,
     )
 
 

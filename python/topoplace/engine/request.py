@@ -62,9 +62,9 @@ def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
     It contains the `resource_key`, the edges, what they are used for, the profile and the memory bandwidth;
-    `min_utility` and `bandwidth_sensitive` are not in it. Jobs of more than 256 edges have equal keys only if they share
-    one graph object. The caller must keep this object alive, as the key contains its id. Jobs that share it also share
-    their collectives, if they state any.
+    `min_utility` and `bandwidth_sensitive` are not in it. Jobs of more than 256 edges have equal keys only if they
+    share one graph object, and so their collectives, if they state any. The caller must keep this object alive, as the
+    key contains its id.
     """
     few = len(job.edges) <= _MAX_COMPARED_EDGES
     graph, stated = (job.edges, job.stated_collectives) if few else (id(job.graph), ())

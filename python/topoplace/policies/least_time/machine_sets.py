@@ -34,6 +34,10 @@ _MOST_SETS: Final = 13_000
 _MOST_OPTIONS: Final = 16
 _MOST_ALIKE: Final = 4
 """Most options on a machine on which all GPUs are alike."""
+_ALL_ORDERS: Final = 4
+"""Of so many tasks, `PortNetwork.best_orders` tries all orders."""
+_MOST_ORDERED: Final = 16
+"""Of more tasks, rings that the library plans are not ordered besides."""
 _WHOLE: Final = 1000
 """Thousandths of a whole GPU."""
 _FARTHEST: Final = len(PATH_KINDS) + 1
@@ -99,6 +103,8 @@ class Chosen:
 
     seconds: float
     """The communication time of the job."""
+    is_proven: bool = False
+    """True if all sets of the machine's GPUs, and all orders that matter, were compared."""
 
 
 class _Ranked(NamedTuple):
@@ -121,8 +127,9 @@ def ranked(
     """
     machine = machine_class.alone.derived(_Machine)
     if not machine.is_alike or machine_class.partitions:
+        is_proven = _are_all_compared(machine, request, machine_class, free)
         for one in _ranked(machine, request, machine_class, state, free, slack):
-            yield _option(one.gpus, (_grade(one.seconds, slack), *one.order), Chosen(one.seconds))
+            yield _option(one.gpus, (_grade(one.seconds, slack), *one.order), Chosen(one.seconds, is_proven))
         return
 
     def sets() -> list[_Ranked]:
@@ -150,7 +157,7 @@ def of_any(machine_class: MachineClass, request: JobRequest, slack: float) -> tu
     def find() -> tuple[Chosen, float]:
         first = np.arange(request.size, dtype=np.int32)[None, :]
         seconds = float(_times(machine_class.alone.derived(_Machine), request, first)[1][0])
-        return Chosen(seconds), _grade(seconds, slack)
+        return Chosen(seconds, is_proven=True), _grade(seconds, slack)
 
     return request.table((Chosen, machine_class, slack), find)
 
@@ -177,7 +184,7 @@ def _ranked(
     keys = [key[best] for key in keys]
     lost = _lost(machine, state, gpus[best], [_grades(seconds[best], slack), *keys])
     rows = np.stack([*keys, lost], 1).tolist()
-    found = zip(gpus[best].tolist(), rows, seconds[best].tolist(), strict=True)
+    found = zip(_in_order(machine, request, gpus[best]), rows, seconds[best].tolist(), strict=True)
     return [_Ranked(tuple(one), tuple(order), time) for one, order, time in found]
 
 
@@ -190,9 +197,31 @@ def _sets(machine: _Machine, request: JobRequest, machine_class: MachineClass, f
         rows = [list(members(part)) for part in request.regions(machine_class, free)]
         return np.array(rows, np.int32).reshape(len(rows), request.size)
     numbers = list(members(free))
-    if math.comb(len(numbers), request.size) <= _MOST_SETS and machine.topology.num_gpus <= MAX_GPUS:
+    if _are_few(machine, request, free):
         return _members(masks_of(numbers, request.size), request.size)
     return _near_sets(machine, np.array(numbers), request.size)
+
+
+def _are_few(machine: _Machine, request: JobRequest, free: Mask) -> bool:
+    few = math.comb(free.bit_count(), request.size) <= _MOST_SETS
+    return few and machine.topology.num_gpus <= MAX_GPUS
+
+
+def _are_all_compared(
+    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask
+) -> bool:
+    """Return True if every set of GPUs is compared, and every order of tasks that may take another time."""
+    few_sets = bool(machine_class.partitions) or _are_few(machine, request, free)
+    return few_sets and (
+        not request.job.edges or _is_one_ring(machine, request) or request.size <= _ALL_ORDERS
+    )
+
+
+def _is_one_ring(machine: _Machine, request: JobRequest) -> bool:
+    """Return True if all that the tasks exchange is in rings of all of them, which the library plans."""
+    batches = [batch for batches in request.job.traffic.values() for batch in batches]
+    ring = all(batch.kind in RING_KINDS and batch.tasks.shape[1] == request.size for batch in batches)
+    return ring and machine.is_rated
 
 
 def _members(masks: Masks, size: int) -> Ints:
@@ -220,9 +249,8 @@ def _times(machine: _Machine, request: JobRequest, sets: Ints) -> tuple[Ints, Re
     job = request.job
     if not job.edges:
         return sets, np.zeros(len(sets))
-    batches = [batch for batches in job.traffic.values() for batch in batches]
-    one_ring = all(batch.kind in RING_KINDS and batch.tasks.shape[1] == request.size for batch in batches)
-    if one_ring and machine.is_rated:
+    if _is_one_ring(machine, request):
+        batches = (batch for batches in job.traffic.values() for batch in batches)
         carried = math.fsum(float(batch.carried.max()) for batch in batches)
         rates = rated_sets(machine.topology, DEFAULT_RATES).gb_per_s(_masks(sets))
         with np.errstate(divide="ignore"):
@@ -231,6 +259,18 @@ def _times(machine: _Machine, request: JobRequest, sets: Ints) -> tuple[Ints, Re
             return sets, seconds
     found = machine.ports.network.best_orders(request.table(task_flows, lambda: task_flows(job)), sets)
     return found.vertices, found.seconds
+
+
+def _in_order(machine: _Machine, request: JobRequest, gpus: Ints) -> list[list[int]]:
+    """Return the GPU of each task; where the library plans rings, in an order that also suits sends along their edges.
+
+    Only the ring of the tasks' numbers is ordered; GPUs stay ascending where another order gains nothing.
+    """
+    is_open = request.job.edges and not machine.is_alike and _is_one_ring(machine, request)
+    if not is_open or request.size > _MOST_ORDERED:
+        return gpus.tolist()
+    flows = request.table(task_flows, lambda: task_flows(request.job))
+    return machine.ports.network.best_orders(flows, gpus).vertices.tolist()
 
 
 def _masks(sets: Ints) -> Masks:

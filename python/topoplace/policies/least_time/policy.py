@@ -88,6 +88,10 @@ class LeastTime(MachinePolicy):
         """Return the communication time."""
         return {"communication_time": details.seconds}
 
+    def is_proven(self, details: Any) -> bool:
+        """Return True if all sets of GPUs, and all orders that matter, were compared."""
+        return details.is_proven
+
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
     ) -> Iterator[tuple[Sequence[int], Evaluation]]:
