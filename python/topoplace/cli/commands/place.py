@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _NOT_PLACED = 1
 _LEGEND = (
+    "time: of the job's communication in a step, or for edges of weight 1; ring: what the library's rings carry; "
     "aggregated: sum of the job's links; effective: predicted all-reduce; bottleneck: its slowest link; preserved: sum "
     "of the links among the GPUs left free, inside all machines"
 )
@@ -202,12 +204,19 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
     numbers = gpu_list.numbers(topology)
     are_large = any(ranks.is_large(candidate) for candidate in candidates)
     tables.show(
-        ("GPUs" if are_large else "GPUs by task", *(f"{score} GB/s" for score in _SCORES), "proven"),
+        (
+            "GPUs" if are_large else "GPUs by task",
+            "time ms",
+            "ring GB/s",
+            *(f"{score} GB/s" for score in _SCORES),
+            "proven",
+        ),
         [
             (
                 ranks.in_short(candidate)
                 if are_large
                 else " ".join(str(numbers[gpu]) for gpu in candidate.gpus),
+                *_communication_cells(candidate),
                 *_score_cells(candidate),
             )
             for candidate in candidates
@@ -221,6 +230,8 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
         print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
     if any(math.isinf(one.scores.get(_score("bottleneck"), 0.0)) for one in candidates):
         print("- in bottleneck: the job's tasks use no link")
+    if candidates and (slowest := candidates[0].slowest):
+        print(f"- slowest on the first: {slowest}")
     print(_LEGEND)
 
 
@@ -248,6 +259,17 @@ def _print_environment(placed: Placement) -> None:
         print(" ".join(own))
     if (why := environment.unset(placed)) is not None:
         print(f"note: {why}.")
+
+
+def _communication_cells(placement: Placement) -> list[object]:
+    """Return the time of a placement in ms and the ring bandwidth in GB/s, or "-"."""
+    from topoplace import collective
+
+    seconds, ring = placement.time, 0.0
+    if len(placement.gpus) > 1 and placement.job is not None and placement.job.edges and not placement.remote:
+        with suppress(ValueError):  # of a machine that is too large for NCCL
+            ring = collective.ring_bandwidth(placement.topology, placement.gpus)
+    return [1e3 * seconds if 0 < seconds < math.inf else "-", ring or "-"]
 
 
 def _score(name: str) -> str:
