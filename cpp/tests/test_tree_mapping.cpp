@@ -349,9 +349,9 @@ TEST(refuses_bad_input) {
     refuses(changed([](Case& c) { c.own[1] = 0; }), "own[1] = 0.000000: not in 1e-18..1e18");
     refuses(changed([](Case& c) { c.own[1] = 1e-300; }), "own[1] = 0.000000: not in 1e-18..1e18");
     refuses(changed([](Case& c) { c.items = -1; }), "num_items[0] = -1: below 0");
-    refuses(changed([](Case& c) { c.items = 1; }), "to[0] = 1: out of range");
-    refuses(changed([](Case& c) { c.to.clear(); }), "to has 0 entries, not 1");
-    refuses(changed([](Case& c) { c.to[0] = 0; }), "to[0] = 0: joins an item with itself");
+    refuses(changed([](Case& c) { c.items = 1; }), "end of exchanges[0] = 1: out of range");
+    refuses(changed([](Case& c) { c.to.clear(); }), "end of exchanges has 0 entries, not 1");
+    refuses(changed([](Case& c) { c.to[0] = 0; }), "end of exchanges[0] = 0: joins an item with itself");
     refuses(changed([&](Case& c) { c.gigabytes[0] = none; }), "gigabytes[0] = nan: not in 0..1e18");
     refuses(changed([](Case& c) { c.gigabytes[0] = -1; }), "gigabytes[0] = -1");
     refuses(changed([](Case& c) { c.ends = {1, 0}; }), "phase_ends[1] = 0: descends");

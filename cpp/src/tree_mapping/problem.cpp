@@ -124,10 +124,10 @@ void Problem::read_depths() {
 void Problem::read_items(const ItemParams& given) {
     items = given.num_items;
     if (items < 0) refuse("num_items", 0, items, "below 0");
-    check_size("to", given.to.size(), given.from.size());
+    check_size("end of exchanges", given.to.size(), given.from.size());
     check_size("gigabytes", given.gigabytes.size(), given.from.size());
-    check_range("from", given.from, 0, items - 1);
-    check_range("to", given.to, 0, items - 1);
+    check_range("start of exchanges", given.from, 0, items - 1);
+    check_range("end of exchanges", given.to, 0, items - 1);
     check_gigabytes(given.gigabytes);
     check_phases(given.phase_ends, given.from.size());
     for (const std::int64_t end : given.phase_ends) {  // phases without edges take no time
@@ -171,7 +171,7 @@ void Problem::check_room_of_start() {
 void Problem::list_neighbours() {
     first.assign(at(items) + 1, 0);
     for (std::size_t i = 0; i < from.size(); ++i) {
-        if (from[i] == to[i]) refuse("to", i, to[i], "joins an item with itself");
+        if (from[i] == to[i]) refuse("end of exchanges", i, to[i], "joins an item with itself");
         ++first[at(from[i]) + 1];
         ++first[at(to[i]) + 1];
     }
