@@ -371,6 +371,15 @@ class _Tiles:
         return port._replace(gpus=tuple([int(self._firsts[machine]) + gpu for gpu in port.gpus]))
 
 
+class _Above(NamedTuple):
+    """What a level of the network carries of each machine's traffic."""
+
+    limit: Reals
+    """(m,) GB/s of an adapter."""
+    share: Reals
+    """(m,) what all adapters of a domain have at once, as a share."""
+
+
 class _FabricPorts:
     """The ports of the domains between machines, and the levels at which machines meet."""
 
@@ -388,21 +397,42 @@ class _FabricPorts:
                 self.levels.append(_Level(_SWITCHES, codes, self._nothing))
             self._add_machines()
             for number, level in enumerate(topology.levels):
-                self._add_level(level, _network_above(topology, number))
+                self._add_level(level, self._above(number))
         if topology.network > 0 or topology.tiling is None:
             around = np.zeros(topology.num_gpus, np.int32)
             self.levels.append(_Level(_ADAPTERS, around, np.full_like(around, _NONE)))
 
+    def _above(self, number: int) -> _Above:
+        """Return what the next level of the network above one, given by number, carries of each machine's traffic."""
+        machines = self._topology.num_machines
+        limit = np.full(machines, _stated_speed(self._topology, None))
+        share = np.ones(machines)
+        for level in reversed(self._topology.levels[number + 1 :]):
+            if level.kind is LinkKind.NETWORK:
+                inside = level.codes >= 0
+                limit[inside] = _stated_speed(self._topology, level)
+                share[inside] = 1 / level.oversubscription
+        return _Above(limit, share)
+
     def _add_machines(self) -> None:
-        """Add the uplinks of machines, if the innermost level is a network that carries less than their adapters."""
-        above = next(iter(self._topology.levels), None)
-        if above is not None and above.kind is LinkKind.NETWORK and above.oversubscription > 1:
-            names = [f"uplink of machine {name}" for name in self._topology.machine_names]
-            uplink = self._uplinks(self._topology.machine_of, names, above)
+        """Add the uplinks of machines whose innermost level is a network that carries less than their adapters."""
+        above = self._above(-1)
+        has_switches = np.zeros(self._topology.num_machines, bool)
+        for level in _switched_levels(self._topology):
+            has_switches |= level.codes >= 0
+        narrow = (above.share < 1) & ~has_switches
+        if narrow.any():
+            number = np.where(narrow, np.cumsum(narrow) - 1, _NONE)[self._topology.machine_of]
+            names = [
+                f"uplink of machine {name}"
+                for name, is_narrow in zip(self._topology.machine_names, narrow.tolist(), strict=True)
+                if is_narrow
+            ]
+            uplink = self._uplinks(number, names, above)
             self.uplinks["machine"] = uplink
             self.levels.append(_Level(_ADAPTERS, self._nothing, uplink))
 
-    def _add_level(self, level: Level, above: Level | None) -> None:
+    def _add_level(self, level: Level, above: _Above) -> None:
         domain, names = self._domains(level)
         meets = level.kind is LinkKind.NETWORK and _speed_of(self._topology, level) > 0
         uplink = self.uplinks[level.name] = self._uplinks(domain, names, above)
@@ -426,18 +456,17 @@ class _FabricPorts:
         names = [f"uplink of rail {one} of {level.name} {name_of[code]}" for code, one in keys.tolist()]
         return np.where(codes < 0, _NONE, number.reshape(-1)).astype(np.int32), names
 
-    def _uplinks(self, domain: Ints, names: Sequence[str], above: Level | None) -> Ints:
-        """Add a port for each domain: all adapters in it, each at most at the speed of the level above, over that
-        level's oversubscription; (n,) the ports.
-        """
+    def _uplinks(self, domain: Ints, names: Sequence[str], above: _Above) -> Ints:
+        """Add a port for each domain: all adapters in it, as far as the level above carries them; (n,) the ports."""
         inside = domain >= 0
         adapters = self._tiles.entries[_ADAPTERS]
-        pairs = np.unique(np.stack([domain[inside], adapters[inside]], 1), axis=0)
-        limit = _stated_speed(self._topology, above)
-        speeds = np.minimum(self._tiles.gb_per_s[pairs[:, 1]], limit)
-        share = 1.0 if above is None else 1 / above.oversubscription
+        pairs, first_gpu = np.unique(
+            np.stack([domain[inside], adapters[inside]], 1), axis=0, return_index=True
+        )
+        machine = self._topology.machine_of[np.flatnonzero(inside)[first_gpu]]
+        speeds = np.minimum(self._tiles.gb_per_s[pairs[:, 1]], above.limit[machine]) * above.share[machine]
         first = len(self._tiles.gb_per_s) + len(self.gb_per_s)
-        self.gb_per_s += (np.bincount(pairs[:, 0], speeds, minlength=len(names)) * share).tolist()
+        self.gb_per_s += np.bincount(pairs[:, 0], speeds, minlength=len(names)).tolist()
         self.ports += map(Port, names)
         return np.where(inside, domain + first, _NONE).astype(np.int32)
 
