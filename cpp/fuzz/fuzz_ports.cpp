@@ -113,7 +113,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Ints order = vertices;
     do best = std::min(best, seconds_of(c, network, order));
     while (std::ranges::next_permutation(order).found);
-    REQUIRE(found[0].seconds <= given || are_equal(found[0].seconds, given));
-    REQUIRE(best <= found[0].seconds || are_equal(best, found[0].seconds));
+    REQUIRE(are_equal(best, found[0].seconds));  // of so few vertices, all orders are tried
     return 0;
 }

@@ -160,7 +160,7 @@ def test_orders_have_the_time_that_they_say_and_are_never_worse(data: st.DataObj
         best = min(total(network, tasks, one) for one in permutations(given_order))
         assert seconds >= best * (1 - 1e-9)
         if (
-            size <= 2
+            size <= 4
         ):  # larger sets are improved by swaps alone, which may end at an order that is not the best
             assert seconds == pytest.approx(best)
 

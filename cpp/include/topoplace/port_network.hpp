@@ -81,9 +81,9 @@ class PortNetwork {
 };
 
 // For each set of `size` vertices, one row of `sets`: an order in which task i is on the i-th vertex, and how
-// long the flows between tasks take then, summed over the phases. The order that is given is improved by
-// swaps, while they are worth it: for less time, then for fewer port-seconds of all ports. This is a
-// heuristic; only sets of two have no other order. When it is stopped, the orders are those found so far.
+// long the flows between tasks take then, summed over the phases. Less time is better, then fewer
+// port-seconds of all ports. Of at most four vertices, it is the best order. Of more, the order that is given
+// is improved by swaps of two, a heuristic; when that is stopped, the orders are those found so far.
 struct Order {
     std::vector<std::int32_t> vertices{};
     double seconds = 0.0;

@@ -1,4 +1,4 @@
-// Orders of tasks on sets of vertices, improved by swaps of two tasks.
+// Orders of tasks on sets of vertices: the best of a few vertices, else improved by swaps of two tasks.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>

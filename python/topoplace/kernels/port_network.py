@@ -117,9 +117,10 @@ class PortNetwork:
         return [PhaseTime(*one) for one in found]
 
     def best_orders(self, flows: Flows, sets: Ints) -> Orders:
-        """Return an order of the vertices of each set, improved by swaps for the least time of flows between tasks.
+        """Return an order of the vertices of each set in which the flows between tasks take little time.
 
-        It is a heuristic's: no swap of two tasks takes less time, or after some passes the best order so far.
+        Of at most four vertices, it is the best order. Of more, the given one is improved by swaps of two tasks, which
+        may miss the best.
 
         Args:
             flows: Between tasks, of which task i gets the i-th vertex.
