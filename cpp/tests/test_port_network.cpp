@@ -84,34 +84,39 @@ Traffic random_traffic(topoplace::Random& random, std::int32_t ends) {
     return made;
 }
 
+// Appends the hops of both vertices up to a level.
+void append_climb(const Network& c, std::size_t level, std::size_t u, std::size_t v, Ints& hops) {
+    const auto n = static_cast<std::size_t>(c.n), segment = std::size_t(c.segment_of[level]) * n;
+    hops.push_back(2 * c.entry[segment + u]);
+    hops.push_back(2 * c.entry[segment + v] + 1);
+    for (std::size_t below = 0; below < level; ++below) {
+        const std::int32_t up = c.uplink[below * n + u], down = c.uplink[below * n + v];
+        if (c.segment_of[below] != c.segment_of[level] || up == down) continue;
+        if (up >= 0) hops.push_back(2 * up);
+        if (down >= 0) hops.push_back(2 * down + 1);
+    }
+}
+
+bool meet_at(const Network& c, std::size_t level, std::size_t u, std::size_t v) {
+    const auto n = static_cast<std::size_t>(c.n), segment = std::size_t(c.segment_of[level]) * n;
+    const bool share = c.domain[level * n + u] >= 0 && c.domain[level * n + u] == c.domain[level * n + v];
+    return share && c.entry[segment + u] >= 0 && c.entry[segment + v] >= 0;
+}
+
 // The hops from one vertex to another, ascending; {-1} without a path.
 Ints expected_route(const Network& c, std::int32_t from, std::int32_t to) {
     Ints hops;
     if (from == to) return hops;
-    const auto n = static_cast<std::size_t>(c.n), u = std::size_t(from), v = std::size_t(to);
-    bool has_link = false;
     for (std::size_t i = 0; i < c.is_slower.size(); ++i) {
         if (c.links[3 * i] != std::min(from, to) || c.links[3 * i + 1] != std::max(from, to)) continue;
         hops.push_back(2 * c.links[3 * i + 2] + (from < to ? 0 : 1));
         if (c.is_slower[i] == 0) return hops;
-        has_link = true;
     }
-    for (std::size_t level = 0; level < 4; ++level) {
-        const std::size_t segment = std::size_t(c.segment_of[level]) * n;
-        if (c.domain[level * n + u] < 0 || c.domain[level * n + u] != c.domain[level * n + v]) continue;
-        if (c.entry[segment + u] < 0 || c.entry[segment + v] < 0) continue;
-        hops.push_back(2 * c.entry[segment + u]);
-        hops.push_back(2 * c.entry[segment + v] + 1);
-        for (std::size_t below = 0; below < level; ++below) {
-            const std::int32_t up = c.uplink[below * n + u], down = c.uplink[below * n + v];
-            if (c.segment_of[below] != c.segment_of[level] || up == down) continue;
-            if (up >= 0) hops.push_back(2 * up);
-            if (down >= 0) hops.push_back(2 * down + 1);
-        }
-        std::ranges::sort(hops);
-        return hops;
-    }
-    return has_link ? hops : Ints{-1};
+    std::size_t level = 0;
+    while (level < 4 && !meet_at(c, level, std::size_t(from), std::size_t(to))) ++level;
+    if (level < 4) append_climb(c, level, std::size_t(from), std::size_t(to), hops);
+    std::ranges::sort(hops);
+    return hops.empty() ? Ints{-1} : hops;
 }
 
 ports::PhaseTime expected_time(const Network& c, const Traffic& t, std::size_t begin, std::size_t end) {
