@@ -337,7 +337,7 @@ TEST(refuses_bad_input) {
                 c.parent.resize(67);
                 std::iota(c.parent.begin(), c.parent.end(), -1);
             }),
-            "parent[66] = 65: leaves have a depth of more than 64");
+            "parent[65] = 64: the tree is deeper than 64 domains");
     refuses(changed([](Case& c) { c.room[1] = -1; }), "room[1] = -1: out of range");
     refuses(changed([](Case& c) { c.room.pop_back(); }), "room has 1 entries, not 2");
     refuses(changed([&](Case& c) { c.uplink[2] = none; }), "uplink[2] = nan: not in 1e-18..1e18");

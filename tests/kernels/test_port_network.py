@@ -219,6 +219,9 @@ def two_ports() -> dict[str, object]:
         ({"entry": [[0, 1.5]]}, r"entry\[0, 1\] = 1.5 is not an integer"),
         ({"entry": [[0, 2**40]]}, r"entry\[0, 1\] = 1.09951e\+12 is not an integer in"),
         ({"entry": np.empty((0, 2))}, r"segment_of\[0\] = 0: out of range"),
+        ({"entry": None}, "entry has dtype object"),
+        ({"domain": [["a", "b"]]}, "domain has dtype"),
+        ({"segment_of": [0.9]}, r"segment_of\[0\] = 0.9 is not an integer"),
         ({"segment_of": [1]}, r"segment_of\[0\] = 1: out of range"),
         ({"segment_of": [-1]}, r"segment_of\[0\] = -1: out of range"),
         ({"segment_of": [0, 0]}, "domain has 2 entries, not 4"),
@@ -244,6 +247,7 @@ def test_a_wrong_part_of_a_network_is_named(change: dict[str, object], message: 
         ({"phase_ends": []}, "phase_ends ends at 0 of 1 flows"),
         ({"phase_ends": [2, 1]}, r"phase_ends\[1\] = 1: descends"),
         ({"phase_ends": [0.5]}, r"phase_ends\[0\] = 0.5 is not an integer"),
+        ({"start": [0.7]}, r"start\[0\] = 0.7 is not an integer"),
         ({"start": [2]}, r"start\[0\] = 2: out of range"),
         ({"end": [-1]}, r"end\[0\] = -1: out of range"),
         ({"there": [float("nan")]}, r"there\[0\] = nan: not a finite number"),
@@ -272,6 +276,8 @@ def test_a_wrong_set_or_vertex_is_named() -> None:
         network.best_orders(NO_FLOWS, np.array([0, 1], np.int32))
     with pytest.raises(ValueError, match="sets are not rows of 0"):
         network.best_orders(NO_FLOWS, np.empty((1, 0), np.int32))
+    with pytest.raises(ValueError, match="flows = 3 is not a Flows"):
+        network.phase_times(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"end = 2 .*0\.\.1"):
         network.route(0, 2)
 

@@ -220,7 +220,7 @@ def test_the_own_ports_of_two_classes_work_side_by_side() -> None:
         ({"parent": [[-1, 0, 0]]}, r"parent has shape \(1, 3\); expected one dimension"),
         ({"parent": np.array([[-1, 0, 0]], np.int32)}, r"parent has shape \(1, 3\); expected one dimension"),
         ({"parent": [-1, 0, 1, 0], "room": [1, 1]}, r"parent\[3\] = 0: leaves have different depths"),
-        ({"parent": [-1, *range(70)]}, r"parent\[70\] = 69: leaves have a depth of more than 64"),
+        ({"parent": [-1, *range(70)]}, r"parent\[65\] = 64: the tree is deeper than 64 domains"),
         ({"room": [1, -1]}, r"room\[1\] = -1: out of range"),
         ({"room": [1, 1, 1], "own": [[1] * 3]}, "room has 3 entries, not 2"),
         ({"room": [1, float("nan")]}, r"room\[1\] = nan is not an integer"),
@@ -236,6 +236,7 @@ def test_the_own_ports_of_two_classes_work_side_by_side() -> None:
         ({"own": [[1, 0]]}, r"own\[1\] = 0.000000: not in 1e-18..1e18"),
         ({"own": [[1, math.inf]]}, r"own\[1\] = inf: not in 1e-18..1e18"),
         ({"num_items": -1}, "num_items = -1"),
+        ({"phase_ends": [1 << 70]}, "phase_ends has dtype object"),
         ({"num_items": 1}, r"end of exchanges\[0\] = 1: out of range"),
         ({"num_items": 2**31 - 1, "room": [2**31 - 1, 1]}, r"num_items\[0\] = 2147483647: more than 2\^28"),
         ({"phase_ends": [0]}, "phase_ends ends at 0 of 1 edges"),
@@ -277,6 +278,14 @@ def test_a_wrong_part_of_a_problem_is_named(change: dict[str, object], message: 
 def test_a_wrong_option_is_named(option: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         kernels.map_to_tree(*pair(), **option)  # type: ignore[arg-type]
+
+
+def test_something_else_than_a_tree_or_exchanges_is_refused() -> None:
+    tree, exchanges = pair()
+    with pytest.raises(ValueError, match="tree = 3 is not a PortTree"):
+        kernels.map_to_tree(3, exchanges)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="exchanges = 4 is not a Exchanges"):
+        kernels.map_to_tree(tree, 4)  # type: ignore[arg-type]
 
 
 def test_nothing_to_map_is_mapped() -> None:

@@ -20,10 +20,10 @@
 
 namespace topoplace::tree_mapping {
 
-inline constexpr std::int32_t kMaxDepth = 1000;  // of domains: the search calls itself for each level
+inline constexpr std::int32_t kMaxDepth = 64;  // of leaves, which keep a list of the domains above them
 
 // Domain 0 is the root, parents have smaller numbers, and all leaves have the same depth. Leaves are counted
-// from 0 in the order of their domains. Speeds are in 1e-18..1e18, and leaves at most 64 deep.
+// from 0 in the order of their domains. Speeds are in 1e-18..1e18.
 struct TreeParams {
     std::span<const std::int32_t> parent{};     // of each domain; that of the root is -1
     std::span<const std::int32_t> room{};       // of each leaf: the most items on it

@@ -28,7 +28,6 @@ void check_range(const char* name, std::span<const Index> values, Index low, Ind
     }
 }
 
-constexpr Index kMostDepth = 64;        // a list of ancestors is kept for each leaf
 constexpr double kMostPorts = 1 << 28;  // a number is kept for each, in each phase
 
 // GB are 0 or above; speeds are such that no time is infinite, and 0 where that is no limit.
@@ -102,11 +101,10 @@ void Problem::read_depths() {
     leaf_of_domain.assign(parent.size(), -1);
     for (std::size_t i = 0; i < parent.size(); ++i) {
         if (i > 0) depth_of[i] = depth_of[at(parent[i])] + 1;
-        if (depth_of[i] > kMaxDepth) refuse("parent", i, parent[i], "the tree is deeper than 1000 domains");
+        if (depth_of[i] > kMaxDepth) refuse("parent", i, parent[i], "the tree is deeper than 64 domains");
         if (!children[i].empty()) continue;
         if (leaves == 0) depth = depth_of[i];
         if (depth_of[i] != depth) refuse("parent", i, parent[i], "leaves have different depths");
-        if (depth > kMostDepth) refuse("parent", i, parent[i], "leaves have a depth of more than 64");
         leaf_of_domain[i] = leaves++;
     }
     check_size("room", room.size(), at(leaves));

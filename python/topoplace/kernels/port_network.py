@@ -116,7 +116,7 @@ class PortNetwork:
         found = self.native.phase_times(*_checked(flows))
         return [PhaseTime(*one) for one in found]
 
-    def best_orders(self, flows: Flows, sets: Ints) -> Orders:
+    def best_orders(self, flows: Flows, sets: ArrayLike) -> Orders:
         """Return an order of the vertices of each set in which the flows between tasks take little time.
 
         Of at most four vertices, it is the best order. Of more, the given one is improved by swaps of two tasks, which
@@ -148,6 +148,7 @@ def _flags(values: ArrayLike, name: str) -> NDArray[np.uint8]:
 
 
 def _checked(flows: Flows) -> tuple[list[int], Ints, Ints, Reals, Reals]:
+    _checks.instance(flows, Flows, "flows", ValueError)
     phase_ends, start, end, there, back = flows
     return (
         integers(phase_ends, "phase_ends").tolist(),

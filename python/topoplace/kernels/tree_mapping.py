@@ -136,6 +136,7 @@ def verify_tree_mapping(
 
 
 def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
+    _checks.instance(tree, PortTree, "tree", ValueError)
     room = integers(tree.room, "room")
     own = reals(tree.own, "own", ndim=2) if np.size(tree.own) else np.empty((0, len(room)))
     if own.shape[1] != len(room):
@@ -152,6 +153,7 @@ def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
 def _items(
     given: Exchanges, start: ArrayLike, confined: ArrayLike
 ) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints]:
+    _checks.instance(given, Exchanges, "exchanges", ValueError)
     return (
         _checks.integer(given.num_items, "num_items", ValueError, low=0, high=INT32_MAX),
         integers(given.phase_ends, "phase_ends").astype(np.int64),
