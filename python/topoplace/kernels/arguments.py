@@ -32,9 +32,10 @@ def integers(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.int32
 
     An int32 array keeps its numbers; kernels check their range.
     """
-    if isinstance(values, np.ndarray) and values.dtype == np.int32 and not np.ma.isMaskedArray(values):
-        return np.ascontiguousarray(_with_dimensions(values, name, ndim))
-    numbers = _with_dimensions(_checks.numbers_of(values, name, ValueError), name, ndim)
+    given = _checks.array_of(values, name, ValueError)
+    if given.dtype == np.int32:
+        return np.ascontiguousarray(_with_dimensions(given, name, ndim))
+    numbers = _with_dimensions(_checks.numbers_of(given, name, ValueError), name, ndim)
     bad = ~((numbers >= -1) & (numbers <= INT32_MAX) & (numbers == np.floor(numbers)))
     for place in np.argwhere(bad)[:1].tolist():
         shown = f"{name}[{', '.join(map(str, place))}] = {numbers[tuple(place)]:g}"
@@ -44,9 +45,9 @@ def integers(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.int32
 
 def reals(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.float64]:
     """Return a float64 array of so many dimensions; kernels check the range of its numbers."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not np.ma.isMaskedArray(values):
-        return np.ascontiguousarray(_with_dimensions(values, name, ndim))
-    return np.ascontiguousarray(_with_dimensions(_checks.numbers_of(values, name, ValueError), name, ndim))
+    given = _checks.array_of(values, name, ValueError)
+    numbers = given if given.dtype == np.float64 else _checks.numbers_of(given, name, ValueError)
+    return np.ascontiguousarray(_with_dimensions(numbers, name, ndim))
 
 
 def _with_dimensions(numbers: NDArray[Any], name: str, ndim: int) -> NDArray[Any]:
