@@ -253,3 +253,8 @@ def test_the_ports_of_a_hundred_thousand_gpus_are_small() -> None:
     assert len(ports.near_order) == 100_000
     assert peak < 200e6
     assert kept < 50e6
+
+
+def test_speeds_of_machines_whose_gpus_alternate() -> None:
+    topology = tp.Topology.from_links(4, [], machines=["a", "b", "c", "b"], network=5.0)
+    assert topology.derived(Ports).adapter_speeds.tolist() == [5.0, 5.0, 5.0]
