@@ -61,8 +61,9 @@ std::tuple<py::array_t<std::int32_t>, py::array_t<double>, py::array_t<double>> 
     check_shape(sets, "sets", {-1, -1});
     const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
     const auto size = static_cast<std::int32_t>(sets.shape(1));
+    const StopCondition stop = to_stop_condition({});
     const auto found = without_gil<std::vector<ports::Order>>(
-        [&] { return ports::best_orders(network, phase_ends, flows, size, as_span(sets)); });
+        [&] { return ports::best_orders(network, phase_ends, flows, size, as_span(sets), stop); });
     std::vector<std::int32_t> vertices;
     std::vector<double> seconds, port_seconds;
     for (const ports::Order& one : found) {

@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "topoplace/stop_condition.hpp"
+
 namespace topoplace::ports {
 
 inline constexpr std::int32_t kNone = -1;
@@ -29,7 +31,8 @@ struct NetworkParams {
     std::span<const std::uint8_t> is_slower{};   // of each link: 1 if it is a part of the usual path
 };
 
-// Flow i is from `from[i]` to `to[i]`, `there[i]` GB, and the other way `back[i]` GB.
+// Flow i is from `from[i]` to `to[i]`, `there[i]` GB, and the other way `back[i]` GB. A flow of 0 GB needs no
+// path.
 struct Flows {
     std::span<const std::int32_t> from{};
     std::span<const std::int32_t> to{};
@@ -78,17 +81,19 @@ class PortNetwork {
 };
 
 // For each set of `size` vertices, one row of `sets`: an order in which task i is on the i-th vertex, and how
-// long the flows between tasks take then, summed over the phases. The order that is given is improved by
-// swaps, while they are worth it: for less time, then for fewer port-seconds of all ports.
+// long the flows between tasks take then, summed over the phases. Less time is better, then fewer
+// port-seconds of all ports. Of at most four vertices, it is the best order. Of more, the order that is given
+// is improved by swaps of two, a heuristic; when that is stopped, the orders are those found so far.
 struct Order {
     std::vector<std::int32_t> vertices{};
     double seconds = 0.0;
     double port_seconds = 0.0;  // of all ports and phases
 };
 std::vector<Order> best_orders(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
-                               const Flows& flows, std::int32_t size, std::span<const std::int32_t> sets);
+                               const Flows& flows, std::int32_t size, std::span<const std::int32_t> sets,
+                               const StopCondition& stop = {});
 
-// The time of each phase; `phase_ends[k]` is the number of flows of phases 0..k.
+// The time of each phase; `phase_ends[k]` is the number of flows of phases 0..k, at last of all.
 std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
                                    const Flows& flows);
 

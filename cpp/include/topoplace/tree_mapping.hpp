@@ -20,10 +20,10 @@
 
 namespace topoplace::tree_mapping {
 
-inline constexpr std::int32_t kMaxDepth = 1000;  // of domains: the search calls itself for each level
+inline constexpr std::int32_t kMaxDepth = 64;  // of leaves, which keep a list of the domains above them
 
 // Domain 0 is the root, parents have smaller numbers, and all leaves have the same depth. Leaves are counted
-// from 0 in the order of their domains.
+// from 0 in the order of their domains. Speeds are in 1e-18..1e18.
 struct TreeParams {
     std::span<const std::int32_t> parent{};     // of each domain; that of the root is -1
     std::span<const std::int32_t> room{};       // of each leaf: the most items on it
@@ -39,7 +39,7 @@ struct ItemParams {
     std::span<const std::int32_t> to{};
     std::span<const double> gigabytes{};       // both directions together
     std::span<const std::int32_t> start{};     // leaf of each item; empty: none is known
-    std::span<const std::int32_t> confined{};  // depth of the domain that each item may not leave; empty: 0
+    std::span<const std::int32_t> confined{};  // depth of the domain of `start` that each may not leave
 };
 
 struct TreeMapParams {
@@ -65,10 +65,11 @@ struct TreeTime {
     double port_seconds = 0.0;
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+// Throws std::invalid_argument naming the parameter, the index and the value that is out of range. A search
+// that is stopped has one mapping at least.
 TreeMapResult map_to_tree(const TreeMapParams& params);
 
-// The time of a mapping, by the definition alone.
+// The time of a mapping of every item to a leaf, by the definition alone.
 TreeTime tree_time(const TreeMapParams& params, std::span<const std::int32_t> leaf_of);
 
 // Checks a mapping by the definition alone: a leaf for each item, none over its room, no item outside the

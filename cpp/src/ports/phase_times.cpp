@@ -1,89 +1,55 @@
-// The time of the flows of each phase: that of the hop with the most bytes for its speed.
-#include <limits>
+// The time of the flows of each phase, and the checks of flows.
 #include <stdexcept>
+#include <string>
+#include <tuple>
 
-#include "topoplace/port_network.hpp"
+#include "ports/loads.hpp"
 
 namespace topoplace::ports {
 namespace {
 
-// GB on each hop; only those of the present phase are above 0.
-class Loads {
-  public:
-    explicit Loads(const PortNetwork& network)
-        : network_(network), gigabytes_(2 * static_cast<std::size_t>(network.num_ports()), 0.0) {}
+template <class T>
+[[noreturn]] void refuse(const char* name, std::size_t i, T value, const std::string& rule) {
+    throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) +
+                                ": " + rule);
+}
 
-    void add(std::int32_t from, std::int32_t to, double there, double back) {
-        hops_.clear();
-        if (!network_.route(from, to, hops_)) {
-            has_path_ = has_path_ && there + back <= 0.0;
-            return;
-        }
-        for (const Hop hop : hops_) {
-            put(hop, there);
-            put(hop ^ 1, back);
-        }
-    }
-
-    PhaseTime take() {
-        PhaseTime time;
-        for (const Hop hop : used_) {
-            double& gigabytes = gigabytes_[static_cast<std::size_t>(hop)];
-            const double seconds = gigabytes / network_.gb_per_s(hop / 2);
-            if (seconds > time.seconds || (seconds == time.seconds && hop < time.slowest)) {
-                time.seconds = seconds;
-                time.slowest = hop;
-            }
-            if (network_.is_uplink(hop / 2)) time.port_seconds += seconds;
-            gigabytes = 0.0;
-        }
-        if (!has_path_) time = {.seconds = std::numeric_limits<double>::infinity()};
-        used_.clear();
-        has_path_ = true;
-        return time;
-    }
-
-  private:
-    void put(Hop hop, double gigabytes) {
-        if (gigabytes <= 0.0) return;
-        double& sum = gigabytes_[static_cast<std::size_t>(hop)];
-        if (sum == 0.0) used_.push_back(hop);
-        sum += gigabytes;
-    }
-
-    const PortNetwork& network_;
-    std::vector<double> gigabytes_;
-    std::vector<Hop> used_, hops_;
-    bool has_path_ = true;
-};
-
-void check(const PortNetwork& network, std::span<const std::int64_t> phase_ends, const Flows& flows) {
-    const std::size_t count = flows.from.size();
-    if (flows.to.size() != count || flows.there.size() != count || flows.back.size() != count) {
-        throw std::invalid_argument("from, to, there and back differ in length");
-    }
+void check_ends(std::span<const std::int64_t> phase_ends, std::size_t count) {
     std::int64_t last = 0;
-    for (const std::int64_t end : phase_ends) {
-        if (end < last || static_cast<std::size_t>(end) > count) {
-            throw std::invalid_argument("phase_ends are not ascending numbers of flows");
-        }
-        last = end;
+    for (std::size_t i = 0; i < phase_ends.size(); ++i) {
+        if (phase_ends[i] < last) refuse("phase_ends", i, phase_ends[i], "descends");
+        last = phase_ends[i];
     }
-    for (std::size_t i = 0; i < count; ++i) {
-        for (const std::int32_t vertex : {flows.from[i], flows.to[i]}) {
-            if (vertex < 0 || vertex >= network.num_vertices()) {
-                throw std::invalid_argument("flow " + std::to_string(i) + " has no vertex " +
-                                            std::to_string(vertex));
-            }
-        }
+    if (static_cast<std::size_t>(last) != count) {
+        throw std::invalid_argument("phase_ends ends at " + std::to_string(last) + " of " +
+                                    std::to_string(count) + " flows");
     }
 }
 
 }  // namespace
 
+void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count) {
+    const std::size_t number = flows.from.size();
+    if (flows.to.size() != number || flows.there.size() != number || flows.back.size() != number) {
+        throw std::invalid_argument("start, end, there and back differ in length");
+    }
+    check_ends(phase_ends, number);
+    for (const auto& [values, name] : {std::tuple(flows.from, "start"), std::tuple(flows.to, "end")}) {
+        for (std::size_t i = 0; i < number; ++i) {
+            if (values[i] < 0 || values[i] >= count) refuse(name, i, values[i], "out of range");
+        }
+    }
+    for (const auto& [values, name] : {std::tuple(flows.there, "there"), std::tuple(flows.back, "back")}) {
+        for (std::size_t i = 0; i < number; ++i) {
+            const bool is_good = values[i] >= 0.0 && values[i] < std::numeric_limits<double>::infinity();
+            if (!is_good) refuse(name, i, values[i], "not a finite number of 0 or above");
+        }
+    }
+}
+
 std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
                                    const Flows& flows) {
-    check(network, phase_ends, flows);
+    check_flows(phase_ends, flows, network.num_vertices());
     Loads loads(network);
     std::vector<PhaseTime> times;
     std::size_t i = 0;
@@ -91,7 +57,7 @@ std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const s
         for (; i < static_cast<std::size_t>(end); ++i) {
             loads.add(flows.from[i], flows.to[i], flows.there[i], flows.back[i]);
         }
-        times.push_back(loads.take());
+        times.push_back(loads.take().phase);
     }
     return times;
 }

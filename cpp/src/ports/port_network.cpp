@@ -56,12 +56,14 @@ void check(const NetworkParams& params) {
     check_range("uplink", params.uplink, kNone, ports);
     check_range("domain", params.domain, kNone, static_cast<std::size_t>(INT32_MAX));
     for (std::size_t i = 0; i < params.links.size(); ++i) {
-        check_range("links", params.links.subspan(i, 1), 0, i % 3 == 2 ? ports : n);
+        const std::int32_t value = params.links[i];
+        if (value >= 0 && static_cast<std::size_t>(value) < (i % 3 == 2 ? ports : n)) continue;
+        refuse("links", i / 3, std::to_string(value), "out of range");
     }
     check_links(params);
     for (std::size_t i = 0; i < ports; ++i) {
-        if (!(params.gb_per_s[i] >= 0.0)) {
-            refuse("gb_per_s", i, std::to_string(params.gb_per_s[i]), "not 0 or above");
+        if (!(params.gb_per_s[i] >= 0.0) || std::isinf(params.gb_per_s[i])) {
+            refuse("gb_per_s", i, std::to_string(params.gb_per_s[i]), "not a finite number of 0 or above");
         }
     }
 }

@@ -23,18 +23,31 @@ std::vector<std::int64_t> most_beside(const Problem& problem) {
     return most;
 }
 
-// Seconds of a GB through an item's own port, at the least: if it is exchanged beyond a domain of each depth.
-// It then meets at a smaller depth, and no port of these is faster.
+// Seconds of a GB that an item exchanges beyond a domain of each depth, at the least: it meets at smaller
+// depths, whose own ports work side by side, each at best at its fastest leaf.
 std::vector<double> least_per_gb(const Problem& problem) {
     std::vector<double> least(at(problem.depth) + 1, 0.0);
-    double fastest = 0.0;
+    std::vector<std::uint8_t> counted(at(problem.classes), 0);
+    double gb_per_s = 0.0;
+    for (Index depth = 0; depth < problem.depth; ++depth) {
+        const Index own = problem.own_class[at(depth)];
+        if (counted[at(own)] == 0) {
+            counted[at(own)] = 1;
+            const auto begin = problem.own_per_gb.begin() + static_cast<std::ptrdiff_t>(own) * problem.leaves;
+            gb_per_s += 1.0 / *std::min_element(begin, begin + problem.leaves);
+        }
+        least[at(depth) + 1] = 1.0 / gb_per_s;
+    }
+    return least;
+}
+
+// Seconds of one edge's GB beyond a domain of each depth: all of it passes one port.
+std::vector<double> least_of_edge(const Problem& problem) {
+    std::vector<double> least(at(problem.depth) + 1, std::numeric_limits<double>::infinity());
     for (Index depth = 0; depth < problem.depth; ++depth) {
         const auto begin = problem.own_per_gb.begin() +
                            static_cast<std::ptrdiff_t>(problem.own_class[at(depth)]) * problem.leaves;
-        double here = *std::min_element(begin, begin + problem.leaves);
-        if (depth > 0) here = std::min(here, fastest);
-        fastest = here;
-        least[at(depth) + 1] = here;
+        least[at(depth) + 1] = std::min(least[at(depth)], *std::min_element(begin, begin + problem.leaves));
     }
     return least;
 }
@@ -51,10 +64,12 @@ double beyond(std::vector<double> amounts, std::int64_t kept) {
 class Bounds {
   public:
     explicit Bounds(const Problem& problem)
-        : problem_(problem), beside_(most_beside(problem)), per_gb_(least_per_gb(problem)) {}
+        : problem_(problem),
+          beside_(most_beside(problem)),
+          per_gb_(least_per_gb(problem)),
+          edge_per_gb_(least_of_edge(problem)) {}
 
-    // Of the neighbours with which the item exchanges so much. Ports of different classes work side by side,
-    // so the largest of the depths counts.
+    // Of an item that exchanges so much with each neighbour.
     double seconds(const std::vector<double>& amounts) const {
         double most = 0.0;
         for (Index depth = 1; depth <= problem_.depth; ++depth) {
@@ -66,30 +81,30 @@ class Bounds {
     // Of one edge between items that are on different leaves, as so many do not fit on one.
     double seconds_of_one(double half, Index items) const {
         for (Index depth = 1; depth <= problem_.depth; ++depth) {
-            if (beside_[at(depth)] + 1 < items) return half * per_gb_[at(depth)];
+            if (beside_[at(depth)] + 1 < items) return half * edge_per_gb_[at(depth)];
         }
         return 0.0;
-    }
-
-    // What an item exchanges with each neighbour, in one phase or in all (-1).
-    std::vector<double> amounts(Index item, Index phase) const {
-        std::map<Index, double> sums;
-        for (const Neighbour& one : problem_.around(item)) {
-            if (phase < 0 || one.phase == phase) sums[one.item] += one.half;
-        }
-        std::vector<double> found;
-        for (const auto& [_, half] : sums) found.push_back(half);
-        return found;
     }
 
   private:
     const Problem& problem_;
     std::vector<std::int64_t> beside_;
-    std::vector<double> per_gb_;
+    std::vector<double> per_gb_, edge_per_gb_;
 };
+
+// What an item exchanges with each neighbour.
+std::vector<double> amounts_of(std::span<const Neighbour> around) {
+    std::map<Index, double> sums;
+    for (const Neighbour& one : around) sums[one.item] += one.half;
+    std::vector<double> found;
+    for (const auto& [_, half] : sums) found.push_back(half);
+    return found;
+}
 
 // If a phase joins all items and no leaf has room for them, some edge of it passes own ports.
 double of_joined(const Problem& problem, const Bounds& bounds, Index phase) {
+    const std::int64_t begin = phase == 0 ? 0 : problem.phase_ends[at(phase - 1)];
+    if (problem.phase_ends[at(phase)] - begin < problem.items - 1) return 0.0;
     std::vector<Index> root(at(problem.items));
     std::iota(root.begin(), root.end(), 0);
     const auto find = [&](Index item) {
@@ -98,7 +113,6 @@ double of_joined(const Problem& problem, const Bounds& bounds, Index phase) {
     };
     Index parts = problem.items;
     double least = std::numeric_limits<double>::infinity();
-    const std::int64_t begin = phase == 0 ? 0 : problem.phase_ends[at(phase - 1)];
     for (std::int64_t i = begin; i < problem.phase_ends[at(phase)]; ++i) {
         const auto edge = static_cast<std::size_t>(i);
         const Index one = find(problem.from[edge]), other = find(problem.to[edge]);
@@ -109,12 +123,17 @@ double of_joined(const Problem& problem, const Bounds& bounds, Index phase) {
     return parts > 1 ? 0.0 : bounds.seconds_of_one(least, problem.items);
 }
 
-double largest(const Problem& problem, const Bounds& bounds, Index phase) {
-    double most = 0.0;
-    for (Index item = 0; item < problem.items; ++item) {
-        most = std::max(most, bounds.seconds(bounds.amounts(item, phase)));
+// Raises the seconds of each phase to those of an item's neighbours, which are in the order of their phases.
+void raise_to(const Bounds& bounds, std::span<const Neighbour> around, std::vector<double>& seconds) {
+    while (!around.empty()) {
+        const Index phase = around.front().phase;
+        const auto end =
+            std::ranges::find_if(around, [&](const Neighbour& one) { return one.phase > phase; });
+        const auto count = static_cast<std::size_t>(end - around.begin());
+        double& most = seconds[at(phase)];
+        most = std::max(most, bounds.seconds(amounts_of(around.first(count))));
+        around = around.subspan(count);
     }
-    return most;
 }
 
 }  // namespace
@@ -123,15 +142,20 @@ std::vector<double> least_phase_seconds(const Problem& problem) {
     const Bounds bounds(problem);
     std::vector<double> least;
     for (Index phase = 0; phase < problem.phases; ++phase) {
-        least.push_back(std::max(largest(problem, bounds, phase), of_joined(problem, bounds, phase)));
+        least.push_back(of_joined(problem, bounds, phase));
     }
+    for (Index item = 0; item < problem.items; ++item) raise_to(bounds, problem.around(item), least);
     return least;
 }
 
 double least_seconds(const Problem& problem) {
     double sum = 0.0;
     for (const double phase : least_phase_seconds(problem)) sum += phase;
-    return std::max(sum, largest(problem, Bounds(problem), -1));
+    const Bounds bounds(problem);
+    for (Index item = 0; item < problem.items; ++item) {
+        sum = std::max(sum, bounds.seconds(amounts_of(problem.around(item))));
+    }
+    return sum;
 }
 
 }  // namespace topoplace::tree_mapping

@@ -10,6 +10,7 @@ namespace topoplace::tree_mapping {
 Loads::Loads(const Problem& problem)
     : problem_(problem),
       width_(at(problem.classes) * at(problem.items) + at(problem.ports())),
+      are_few_(at(problem.items) * at(problem.classes + 2 * problem.depth) < width_ / 2),
       seconds_(at(problem.phases) * width_, 0.0),
       longest_(at(problem.phases), 0.0),
       at_longest_(at(problem.phases), 0),
@@ -18,7 +19,30 @@ Loads::Loads(const Problem& problem)
       place_of_(at(problem.items), 0),
       items_on_(at(problem.leaves)) {}
 
+template <class Visit>
+void Loads::visit_ports(const Visit& visit) const {
+    const std::size_t uplinks = at(problem_.classes) * at(problem_.items);
+    for (std::size_t own = 0; own < uplinks; ++own) visit(own);
+    for (const Index leaf : leaf_of_) {
+        for (Index depth = 1; depth <= problem_.depth; ++depth) {
+            const Index port = problem_.port_of[at(problem_.above[at(depth)][at(leaf)])];
+            if (port >= 0) visit(uplinks + at(port));
+        }
+    }
+}
+
+void Loads::clear() {
+    if (!are_few_ || updates_ > 0) {
+        std::ranges::fill(seconds_, 0.0);
+        return;
+    }
+    for (std::size_t first = 0; first < seconds_.size(); first += width_) {
+        visit_ports([&](std::size_t port) { seconds_[first + port] = 0.0; });
+    }
+}
+
 void Loads::set(const std::vector<Index>& leaf_of) {
+    clear();
     for (const Index leaf : leaf_of_) items_on_[at(leaf)].clear();
     leaf_of_ = leaf_of;
     for (Index item = 0; item < problem_.items; ++item) {
@@ -29,8 +53,8 @@ void Loads::set(const std::vector<Index>& leaf_of) {
     rebuild();
 }
 
+// From ports that are all 0.
 void Loads::rebuild() {
-    std::ranges::fill(seconds_, 0.0);
     std::ranges::fill(longest_, 0.0);
     std::ranges::fill(at_longest_, 0);
     port_seconds_ = excess_ = 0.0;
@@ -53,7 +77,9 @@ double Loads::seconds() const {
 
 void Loads::aim_at(const std::vector<double>& phase_seconds) {
     aims_ = phase_seconds;
-    if (!leaf_of_.empty()) rebuild();
+    if (leaf_of_.empty()) return;
+    clear();
+    rebuild();
 }
 
 void Loads::bump(Index phase, std::size_t port, double seconds) {
@@ -117,7 +143,7 @@ void Loads::move(Index item, Index leaf) {
     add_around(item, -1.0);
     place(item, leaf);
     add_around(item, 1.0);
-    look_for_longest();
+    finish_update();
 }
 
 void Loads::swap(Index one, Index other) {
@@ -128,14 +154,36 @@ void Loads::swap(Index one, Index other) {
     place(other, here);
     add_around(one, 1.0);
     add_around(other, 1.0, one);
-    look_for_longest();
+    finish_update();
+}
+
+void Loads::finish_update() {
+    if (++updates_ < kUpdatesBeforeRebuild) {
+        look_for_longest();
+    } else {
+        clear();
+        rebuild();
+    }
+}
+
+// Where few ports can be in use, only these are read. One may be met twice, so only one is counted: to count
+// too few is safe, as the longest is looked for again when none is left.
+void Loads::look_among_few(Index phase) {
+    const std::size_t first = at(phase) * width_;
+    double longest = 0.0;
+    visit_ports([&](std::size_t port) { longest = std::max(longest, seconds_[first + port]); });
+    longest_[at(phase)] = longest;
+    at_longest_[at(phase)] = longest > 0.0 ? 1 : 0;
 }
 
 void Loads::look_for_longest() {
-    if (++updates_ >= kUpdatesBeforeRebuild) rebuild();
     for (Index phase = 0; phase < problem_.phases; ++phase) {
         if (unknown_[at(phase)] == 0) continue;
         unknown_[at(phase)] = 0;
+        if (are_few_) {
+            look_among_few(phase);
+            continue;
+        }
         const auto begin = seconds_.begin() + static_cast<std::ptrdiff_t>(at(phase) * width_);
         const auto end = begin + static_cast<std::ptrdiff_t>(width_);
         const double longest = width_ == 0 ? 0.0 : std::max(0.0, *std::max_element(begin, end));

@@ -20,6 +20,7 @@ class Loads {
     bool has_room(Index leaf) const {
         return static_cast<Index>(items_on_[at(leaf)].size()) < problem_.room[at(leaf)];
     }
+    std::size_t size() const { return seconds_.size(); }  // ports of all phases
     double seconds() const;
     double port_seconds() const { return port_seconds_; }
     const std::vector<double>& phase_seconds() const { return longest_; }
@@ -33,7 +34,13 @@ class Loads {
     void bump(Index phase, std::size_t port, double seconds);
     void climb(Index phase, Index leaf, Index meeting, double half);
     void place(Index item, Index leaf);
+    // Calls `visit` with each port that the items can use where they are, some several times.
+    template <class Visit>
+    void visit_ports(const Visit& visit) const;
+    void clear();
+    void look_among_few(Index phase);
     void look_for_longest();
+    void finish_update();
     void rebuild();
     double excess_of(Index phase, double seconds) const {
         const double aim = aims_[at(phase)];
@@ -45,6 +52,7 @@ class Loads {
 
     const Problem& problem_;
     std::size_t width_;  // ports of a phase: own ports by class and item, then uplinks
+    bool are_few_;       // ports that the items can use at once, beside all
     std::vector<double> seconds_;
     std::vector<double> longest_;
     std::vector<Index> at_longest_;      // ports that take as long

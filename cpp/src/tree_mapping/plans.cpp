@@ -8,6 +8,8 @@
 namespace topoplace::tree_mapping {
 namespace {
 
+constexpr std::uint64_t kStepsPerDomain = 250;  // of `WorkMeter`, each a fifth of a nanosecond
+
 // What the domains above the leaves take: multiples of `step`, at most `limit`; leaves take multiples of
 // `leaf_step`.
 struct Rule {
@@ -76,8 +78,7 @@ class Filler {
 };
 
 std::vector<Rule> rules_of(const Problem& problem) {
-    const Index largest = problem.leaves == 0 ? 0 : *std::ranges::max_element(problem.room);
-    const Index most = std::min(largest, Index{8});
+    const Index most = std::clamp(*std::ranges::max_element(problem.room), Index{1}, Index{8});
     std::vector<Rule> rules;
     for (const Index limit : {std::numeric_limits<Index>::max(), Index{8}, Index{16}, Index{4}, Index{2}}) {
         for (Index leaf_step = 1; leaf_step <= most; ++leaf_step) {
@@ -91,10 +92,11 @@ std::vector<Rule> rules_of(const Problem& problem) {
 
 }  // namespace
 
-std::vector<Plan> plans_of(const Problem& problem, std::size_t most) {
+std::vector<Plan> plans_of(const Problem& problem, std::size_t most, WorkMeter& meter) {
     std::vector<Plan> plans;
     std::set<Plan> known;
     for (const Rule& rule : rules_of(problem)) {
+        if (!plans.empty() && meter.spend(kStepsPerDomain * problem.parent.size())) break;
         Filler filler(problem, rule);
         const bool is_new = rule.limit == std::numeric_limits<Index>::max() || filler.is_limited();
         if (!is_new || !filler.has_room()) continue;

@@ -2,6 +2,7 @@
 #include "tree_mapping/problem.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -27,10 +28,18 @@ void check_range(const char* name, std::span<const Index> values, Index low, Ind
     }
 }
 
-void check_reals(const char* name, std::span<const double> values, bool may_be_zero) {
+constexpr double kMostPorts = 1 << 28;  // a number is kept for each, in each phase
+
+// GB are 0 or above; speeds are such that no time is infinite, and 0 where that is no limit.
+void check_gigabytes(std::span<const double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-        const bool is_good = may_be_zero ? values[i] >= 0.0 : values[i] > 0.0;
-        if (!is_good || values[i] > 1e18) refuse(name, i, values[i], "out of range");
+        if (!(values[i] >= 0.0 && values[i] <= 1e18)) refuse("gigabytes", i, values[i], "not in 0..1e18");
+    }
+}
+void check_speeds(const char* name, std::span<const double> values, bool may_be_zero) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (values[i] >= 1e-18 && values[i] <= 1e18) continue;
+        if (!may_be_zero || values[i] != 0.0) refuse(name, i, values[i], "not in 1e-18..1e18");
     }
 }
 
@@ -45,8 +54,10 @@ void check_phases(std::span<const std::int64_t> ends, std::size_t edges) {
         if (ends[i] < last) refuse("phase_ends", i, ends[i], "descends");
         last = ends[i];
     }
-    if (static_cast<std::size_t>(last) != edges)
-        throw std::invalid_argument("phase_ends does not end at all edges");
+    if (static_cast<std::size_t>(last) != edges) {
+        throw std::invalid_argument("phase_ends ends at " + std::to_string(last) + " of " +
+                                    std::to_string(edges) + " edges");
+    }
 }
 
 }  // namespace
@@ -69,7 +80,7 @@ void Problem::read_tree(const TreeParams& tree) {
     check_range("room", tree.room, 0, INT32_MAX);
     read_depths();
     check_size("uplink", tree.uplink.size(), parent.size());
-    check_reals("uplink", tree.uplink, true);
+    check_speeds("uplink", tree.uplink, true);
     port_of.assign(parent.size(), -1);
     for (std::size_t i = 1; i < parent.size(); ++i) {
         if (tree.uplink[i] <= 0.0) continue;
@@ -77,11 +88,11 @@ void Problem::read_tree(const TreeParams& tree) {
         per_gb.push_back(1.0 / tree.uplink[i]);
     }
     check_size("own_class", tree.own_class.size(), at(depth));
-    classes = depth == 0 ? 0 : 1 + *std::ranges::max_element(tree.own_class);
+    classes = static_cast<Index>(tree.own.size() / at(leaves));
+    check_size("own", tree.own.size(), at(classes) * at(leaves));
     check_range("own_class", tree.own_class, 0, classes - 1);
     own_class = copy_of(tree.own_class);
-    check_size("own", tree.own.size(), at(classes) * at(leaves));
-    check_reals("own", tree.own, false);
+    check_speeds("own", tree.own, false);
     for (const double speed : tree.own) own_per_gb.push_back(1.0 / speed);
 }
 
@@ -90,7 +101,7 @@ void Problem::read_depths() {
     leaf_of_domain.assign(parent.size(), -1);
     for (std::size_t i = 0; i < parent.size(); ++i) {
         if (i > 0) depth_of[i] = depth_of[at(parent[i])] + 1;
-        if (depth_of[i] > kMaxDepth) refuse("parent", i, parent[i], "the tree is deeper than 1000 domains");
+        if (depth_of[i] > kMaxDepth) refuse("parent", i, parent[i], "the tree is deeper than 64 domains");
         if (!children[i].empty()) continue;
         if (leaves == 0) depth = depth_of[i];
         if (depth_of[i] != depth) refuse("parent", i, parent[i], "leaves have different depths");
@@ -111,31 +122,54 @@ void Problem::read_depths() {
 void Problem::read_items(const ItemParams& given) {
     items = given.num_items;
     if (items < 0) refuse("num_items", 0, items, "below 0");
-    check_size("to", given.to.size(), given.from.size());
+    check_size("end of exchanges", given.to.size(), given.from.size());
     check_size("gigabytes", given.gigabytes.size(), given.from.size());
-    check_range("from", given.from, 0, items - 1);
-    check_range("to", given.to, 0, items - 1);
-    check_reals("gigabytes", given.gigabytes, true);
+    check_range("start of exchanges", given.from, 0, items - 1);
+    check_range("end of exchanges", given.to, 0, items - 1);
+    check_gigabytes(given.gigabytes);
     check_phases(given.phase_ends, given.from.size());
-    phase_ends = copy_of(given.phase_ends);
+    for (const std::int64_t end : given.phase_ends) {  // phases without edges take no time
+        if (end > (phase_ends.empty() ? 0 : phase_ends.back())) phase_ends.push_back(end);
+    }
     phases = static_cast<Index>(phase_ends.size());
+    read_start(given);
+    has_enough_room = std::accumulate(room.begin(), room.end(), std::int64_t{0}) >= items;
+    if (!has_enough_room) return;
+    const double width = static_cast<double>(classes) * items + ports();
+    if (std::max<double>(items, width * phases) > kMostPorts ||
+        static_cast<double>(given.from.size()) > kMostPorts) {
+        refuse("num_items", 0, items, "more than 2^28 edges, or ports in all phases");
+    }
     from = copy_of(given.from);
     to = copy_of(given.to);
     for (const double both : given.gigabytes) half.push_back(both / 2);
-    confined = copy_of(given.confined);
     if (confined.empty()) confined.assign(at(items), 0);
-    check_size("confined", confined.size(), at(items));
-    check_range("confined", confined, 0, depth);
+    check_room_of_start();
+    list_neighbours();
+}
+
+void Problem::read_start(const ItemParams& given) {
     start = copy_of(given.start);
+    confined = copy_of(given.confined);
     if (!start.empty()) check_size("start", start.size(), at(items));
     check_range("start", start, 0, leaves - 1);
-    list_neighbours();
+    if (!confined.empty()) check_size("confined", confined.size(), at(items));
+    check_range("confined", confined, 0, depth);
+    if (start.empty() && !confined.empty()) throw std::invalid_argument("confined needs start");
+}
+
+void Problem::check_room_of_start() {
+    std::vector<Index> used(at(leaves), 0);
+    for (std::size_t i = 0; i < start.size(); ++i) {
+        if (++used[at(start[i])] > room[at(start[i])])
+            refuse("start", i, start[i], "has no room for so many");
+    }
 }
 
 void Problem::list_neighbours() {
     first.assign(at(items) + 1, 0);
     for (std::size_t i = 0; i < from.size(); ++i) {
-        if (from[i] == to[i]) refuse("to", i, to[i], "joins an item with itself");
+        if (from[i] == to[i]) refuse("end of exchanges", i, to[i], "joins an item with itself");
         ++first[at(from[i]) + 1];
         ++first[at(to[i]) + 1];
     }

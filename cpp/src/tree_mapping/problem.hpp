@@ -27,6 +27,7 @@ struct Problem {
     Index items = 0;
     Index phases = 0;
     Index classes = 0;
+    bool has_enough_room = false;  // otherwise, what follows of the items is left out
     std::vector<Index> parent{};
     std::vector<std::vector<Index>> children{};
     std::vector<std::vector<Index>> above{};  // [depth][leaf] its domain there
@@ -36,7 +37,7 @@ struct Problem {
     std::vector<double> per_gb{};             // seconds of one GB through each of these uplinks
     std::vector<Index> own_class{};           // of each depth
     std::vector<double> own_per_gb{};         // [class * leaves + leaf]
-    std::vector<std::int64_t> phase_ends{};
+    std::vector<std::int64_t> phase_ends{};   // of the phases with edges
     std::vector<Index> from{}, to{};
     std::vector<double> half{};
     std::vector<Index> first{};  // of each item in `neighbours`
@@ -64,6 +65,8 @@ struct Problem {
     void read_tree(const TreeParams& tree);
     void read_depths();
     void read_items(const ItemParams& given);
+    void read_start(const ItemParams& given);
+    void check_room_of_start();
     void list_neighbours();
 };
 

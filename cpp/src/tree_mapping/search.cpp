@@ -23,6 +23,9 @@ constexpr std::uint64_t kStartsPerMove = 16;  // an edge of a start costs a part
 constexpr double kHot = 1.5, kCold = 0.03;    // in mean steps of an edge, for port-seconds
 constexpr double kHotForTime = 3.0;           // the same for time
 constexpr double kExcess = 8.0, kTime = 200.0;
+constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 40;
+constexpr std::uint64_t kStepsPerPort = 3;    // of `WorkMeter`, each a fifth of a nanosecond
+constexpr std::uint64_t kStepsPerEdge = 150;  // taken from its ports, or given to them
 
 struct Found {
     double seconds = 0.0;
@@ -31,7 +34,6 @@ struct Found {
     std::vector<Index> leaf_of{};
 
     bool is_better_than(const Found& other) const {
-        if (leaf_of.empty() || other.leaf_of.empty()) return other.leaf_of.empty();
         if (seconds * kEqual < other.seconds) return true;
         return seconds <= other.seconds * kEqual && port_seconds * kEqual < other.port_seconds;
     }
@@ -48,7 +50,6 @@ class Search {
 
     TreeMapResult run() {
         std::vector<Found> starts = first_mappings();
-        if (starts.empty()) return {.bound = bound_, .complete = !meter_.stopped()};
         const auto better = [](const Found& one, const Found& other) { return one.is_better_than(other); };
         best_ = *std::ranges::min_element(starts, better);
         const std::uint64_t all = left_;
@@ -105,12 +106,12 @@ class Search {
     std::vector<Found> first_mappings() {
         if (!problem_.start.empty()) return {measured(problem_.start)};
         const std::vector<Order> orders = orders_of(problem_, kMostOrders);
-        std::uint64_t credit = left_ / 4 * kStartsPerMove;
+        std::uint64_t credit = std::min(left_ / 4, kMostCredit) * kStartsPerMove;
+        const std::uint64_t cost = problem_.from.size() + at(problem_.items);
         std::vector<Found> found;
-        for (const Plan& plan : plans_of(problem_, kMostPlans)) {
+        for (const Plan& plan : plans_of(problem_, kMostPlans, meter_)) {
             for (const Order& order : orders) {
-                const std::uint64_t cost = problem_.from.size() + at(problem_.items);
-                if (!found.empty() && (credit < cost || meter_.visit())) break;
+                if (!found.empty() && (credit < cost || meter_.spend(steps_of_start()))) return found;
                 credit -= std::min(credit, cost);
                 std::vector<Index> leaf_of(at(problem_.items));
                 for (std::size_t i = 0; i < order.size(); ++i) leaf_of[at(order[i])] = plan[i];
@@ -118,6 +119,10 @@ class Search {
             }
         }
         return found;
+    }
+
+    std::uint64_t steps_of_start() const {
+        return kStepsPerPort * loads_.size() + kStepsPerEdge * problem_.from.size();
     }
 
     // Seconds of an edge of middling GB through an uplink, in which steps are measured.
@@ -144,7 +149,7 @@ class Search {
         moves = std::min(moves, left_);
         for (std::uint64_t i = 0; i < moves; ++i) {
             --left_;
-            if (meter_.visit()) return;
+            if (meter_.spend(kStepsPerEdge)) return;
             const double cooled = 1.0 - static_cast<double>(i) / static_cast<double>(moves);
             try_step(now, kCold + (hot - kCold) * cooled * cooled, for_time);
             if (is_done() || (for_time && best_.seconds <= bound_ * kEqual)) return;
@@ -170,6 +175,7 @@ class Search {
             if (!problem_.may_go(other, target, from)) return;
         }
         step_to(item, other, target);
+        meter_.spend(kStepsPerEdge * problem_.around(item).size());
         const double then = energy(for_time);
         if (then > now + warmth * likely()) {
             step_to(item, other, from);
@@ -232,12 +238,11 @@ class Search {
 
 TreeMapResult map_to_tree(const TreeMapParams& params) {
     const Problem problem(params);
+    if (!problem.has_enough_room) return {};
     TreeMapResult result = Search(params, problem).run();
-    if (result.found) {  // sums of floats drift in the search
-        const TreeTime exact = tree_time(params, result.leaf_of);
-        result.seconds = exact.seconds;
-        result.port_seconds = exact.port_seconds;
-    }
+    const TreeTime exact = tree_time(params, result.leaf_of);  // sums of floats drift in the search
+    result.seconds = exact.seconds;
+    result.port_seconds = exact.port_seconds;
     return result;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "topoplace/tree_mapping.hpp"
+#include "tree_mapping/problem.hpp"
 
 namespace topoplace::tree_mapping {
 namespace {
@@ -65,7 +66,10 @@ TreeTime phase_time(const TreeParams& tree, const Amounts& amounts, std::span<co
     return time;
 }
 
-bool differ(double one, double other) { return std::abs(one - other) > 1e-9 * std::max(one, other); }
+bool differ(double time, double claimed) { return !(std::abs(time - claimed) <= 1e-9 * time); }
+
+// Only its checks are used.
+void check(const TreeMapParams& params) { const Problem problem(params); }
 
 }  // namespace
 
@@ -91,6 +95,7 @@ TreeTime tree_time(const TreeMapParams& params, std::span<const std::int32_t> le
 
 Fault verify_tree_mapping(const TreeMapParams& params, std::span<const std::int32_t> leaf_of,
                           const TreeTime& claimed) {
+    check(params);
     const std::size_t items = static_cast<std::size_t>(params.items.num_items);
     if (leaf_of.size() != items) return "leaf_of has " + std::to_string(leaf_of.size()) + " entries";
     std::vector<std::int64_t> used(params.tree.room.size(), 0);

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-
-
-def integers(values: ArrayLike, name: str) -> NDArray[np.int32]:
-    """Return numbers of any shape as int32; ValueError names the first that is no integer in -1..2**31 - 1."""
-    given = _checks.array_of(values, name, ValueError)
-    if given.dtype == np.int32:
-        return np.ascontiguousarray(given)
-    numbers = _checks.numbers_of(given, name, ValueError)
-    flat = numbers.reshape(-1)
-    for i in np.flatnonzero(~((flat >= -1) & (flat <= INT32_MAX) & (flat == np.floor(flat))))[:1]:
-        raise ValueError(f"{name}[{i}] = {flat[i]:g} is not an integer in -1..{INT32_MAX}")
-    return np.ascontiguousarray(numbers, np.int32)
-
-
-def reals(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return numbers as one row of float64; ValueError for anything that is no number."""
-    given = _checks.array_of(values, name, ValueError)
-    row = given if given.dtype == np.float64 else _checks.numbers_of(given, name, ValueError)
-    return np.ascontiguousarray(row).reshape(-1)
 
 
 def vertices(values: Any, name: str, num_vertices: int, *, ordered: bool = False) -> list[int]:
@@ -46,6 +25,36 @@ def vertices(values: Any, name: str, num_vertices: int, *, ordered: bool = False
         if type(v) is not int or not 0 <= v < num_vertices:
             chosen[i] = _checks.integer(v, f"{name}[{i}]", ValueError, low=0, high=num_vertices - 1)
     return chosen
+
+
+def integers(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.int32]:
+    """Return an int32 array of so many dimensions; ValueError names a number that is not an integer of -1 or more.
+
+    An int32 array keeps its numbers; kernels check their range.
+    """
+    given = _checks.array_of(values, name, ValueError)
+    if given.dtype == np.int32:
+        return np.ascontiguousarray(_with_dimensions(given, name, ndim))
+    numbers = _with_dimensions(_checks.numbers_of(given, name, ValueError), name, ndim)
+    bad = ~((numbers >= -1) & (numbers <= INT32_MAX) & (numbers == np.floor(numbers)))
+    for place in np.argwhere(bad)[:1].tolist():
+        shown = f"{name}[{', '.join(map(str, place))}] = {numbers[tuple(place)]:g}"
+        raise ValueError(f"{shown} is not an integer in -1..{INT32_MAX}")
+    return np.ascontiguousarray(numbers.astype(np.int32))
+
+
+def reals(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.float64]:
+    """Return a float64 array of so many dimensions; kernels check the range of its numbers."""
+    given = _checks.array_of(values, name, ValueError)
+    numbers = given if given.dtype == np.float64 else _checks.numbers_of(given, name, ValueError)
+    return np.ascontiguousarray(_with_dimensions(numbers, name, ndim))
+
+
+def _with_dimensions(numbers: NDArray[Any], name: str, ndim: int) -> NDArray[Any]:
+    if numbers.ndim != ndim:
+        expected = "one dimension" if ndim == 1 else f"{ndim} dimensions"
+        raise ValueError(f"{name} has shape {numbers.shape}; expected {expected}")
+    return numbers
 
 
 def seconds(timeout: float | None) -> float | None:

@@ -39,12 +39,11 @@ def pack_groups(
 ) -> GroupPacking | None:
     """Put the tasks of a job into a tree of domains, each group inside one domain; None if that is impossible.
 
-    Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth, of at most 1,000. Group 0
-    is the job, of depth 0; parents have smaller numbers and smaller depths. Whether a packing exists is decided
-    exactly. The packing uses few domains, from the top down: each domain the fewest of its children, and among as
-    many the smallest that suffice. If the groups inside a domain are of several kinds, or tasks outside all groups
-    are to be placed with them, the number of its children is not proven to be the smallest for domains below the
-    root's children.
+    Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth. Group 0 is the job, of depth
+    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly. The packing uses
+    few domains, from the top down: each domain the fewest of its children, and among as many the smallest that
+    suffice. If the groups inside a domain are of several kinds, or tasks outside all groups are to be placed with them,
+    the number of its children is not proven to be the smallest for domains below the root's children.
 
     Args:
         parent: (d,) the parent of each domain, -1 for the root.
@@ -96,14 +95,14 @@ def verify_group_packing(
     if rows.ndim != 2 or rows.shape[1] != 3:
         raise ValueError(f"shares has shape {rows.shape}; expected (s, 3)")
     problem = _problem(parent, room, group_parent, group_depth, own_tasks)
-    listed = _integers(rows.reshape(-1), "shares").reshape(-1, 3)
+    listed = integers(rows.reshape(-1), "shares").reshape(-1, 3)
     return _core.verify_group_packing(*problem, _depth(balanced), listed) is None
 
 
 def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     names = ("parent", "room", "group_parent", "group_depth", "own_tasks")
     parent, room, group_parent, group_depth, own_tasks = (
-        _integers(array, name) for array, name in zip(arrays, names, strict=True)
+        integers(array, name) for array, name in zip(arrays, names, strict=True)
     )
     return parent, room, group_parent, group_depth, own_tasks
 
@@ -112,10 +111,3 @@ def _depth(balanced: int | None) -> int:
     return (
         -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=INT32_MAX)
     )
-
-
-def _integers(values: ArrayLike, name: str) -> Ints:
-    numbers = integers(values, name)
-    if numbers.ndim != 1:
-        raise ValueError(f"{name} has shape {numbers.shape}; expected one dimension")
-    return numbers

@@ -27,10 +27,10 @@ class PhaseTime(NamedTuple):
 
 
 class Flows(NamedTuple):
-    """Flows by phase: those of a phase run at once."""
+    """Flows by phase: those of a phase run at once. A flow of 0 GB needs no path."""
 
     phase_ends: Sequence[int]
-    """The number of flows of each phase and those before it."""
+    """The number of flows of each phase and those before it, at last of all."""
     start: Ints
     """(f,) where each flow comes from."""
     end: Ints
@@ -82,18 +82,18 @@ class PortNetwork:
         links: ArrayLike = (),
         is_slower: ArrayLike = (),
     ) -> None:
-        entries = _rows(entry, "entry")
+        entries = integers(entry, "entry", ndim=2)
         n = entries.shape[1]
         self.num_vertices = n
         self.native = _core.PortNetwork(
             n,
             reals(gb_per_s, "gb_per_s"),
             entries.reshape(-1),
-            integers(segment_of, "segment_of").reshape(-1),
+            integers(segment_of, "segment_of"),
             _rows(domain, "domain", n).reshape(-1),
             _rows(uplink, "uplink", n).reshape(-1),
-            integers(links, "links").reshape(-1),
-            np.ascontiguousarray(is_slower, np.uint8),
+            _rows(links, "links", 3).reshape(-1) if np.size(links) else np.empty(0, np.int32),
+            _flags(is_slower, "is_slower"),
         )
 
     def route(self, start: int, end: int) -> tuple[int, ...] | None:
@@ -110,41 +110,50 @@ class PortNetwork:
         """Return the time of each phase of flows between vertices.
 
         Raises:
-            ValueError: For arrays of different length, or a vertex that does not exist.
+            ValueError: For arrays of different length, a vertex that does not exist, or GB that are negative or not
+                finite.
         """
         found = self.native.phase_times(*_checked(flows))
         return [PhaseTime(*one) for one in found]
 
     def best_orders(self, flows: Flows, sets: ArrayLike) -> Orders:
-        """Return an order of the vertices of each set, improved by swaps for the least time of flows between tasks.
+        """Return an order of the vertices of each set in which the flows between tasks take little time.
+
+        Of at most four vertices, it is the best order. Of more, the given one is improved by swaps of two tasks, which
+        may miss the best.
 
         Args:
             flows: Between tasks, of which task i gets the i-th vertex.
             sets: (s, k) vertices, in an order to start from.
+
+        Raises:
+            ValueError: For flows as in `phase_times`, or a set with a vertex that does not exist.
         """
-        return Orders(*self.native.best_orders(*_checked(flows), _rows(sets, "sets")))
+        return Orders(*self.native.best_orders(*_checked(flows), integers(sets, "sets", ndim=2)))
 
 
-def _rows(values: ArrayLike, name: str, width: int | None = None) -> Ints:
-    rows = integers(values, name)
-    if rows.ndim != 2 or (width is not None and rows.shape[1] != width):
-        raise ValueError(f"{name} has shape {rows.shape}; expected rows of {width or 'n'} numbers")
+def _rows(values: ArrayLike, name: str, width: int) -> Ints:
+    rows = integers(values, name, ndim=2)
+    if rows.shape[1] != width:
+        raise ValueError(f"{name} has shape {rows.shape}; expected rows of {width} numbers")
     return rows
+
+
+def _flags(values: ArrayLike, name: str) -> NDArray[np.uint8]:
+    given = np.asarray(values)
+    flags = given.astype(np.int32) if given.dtype == np.bool_ else integers(values, name)
+    for i in np.flatnonzero((flags != 0) & (flags != 1))[:1]:
+        raise ValueError(f"{name}[{i}] = {flags[i]} is not 0 or 1")
+    return flags.astype(np.uint8)
 
 
 def _checked(flows: Flows) -> tuple[list[int], Ints, Ints, Reals, Reals]:
     _checks.instance(flows, Flows, "flows", ValueError)
-    ends: list[int] = integers(flows.phase_ends, "phase_ends").reshape(-1).tolist()
-    start, end = (
-        integers(one, name).reshape(-1) for one, name in ((flows.start, "start"), (flows.end, "end"))
+    phase_ends, start, end, there, back = flows
+    return (
+        integers(phase_ends, "phase_ends").tolist(),
+        integers(start, "start"),
+        integers(end, "end"),
+        reals(there, "there"),
+        reals(back, "back"),
     )
-    if (last := ends[-1] if ends else 0) != len(start):
-        raise ValueError(f"phase_ends ends at {last}, of {len(start)} flows")
-    return ends, start, end, _gigabytes(flows.there, "there"), _gigabytes(flows.back, "back")
-
-
-def _gigabytes(values: ArrayLike, name: str) -> Reals:
-    row = reals(values, name)
-    for i in np.flatnonzero(~((row >= 0.0) & np.isfinite(row)))[:1]:
-        raise ValueError(f"{name}[{i}] = {row[i]:g} is not a finite number of GB")
-    return row

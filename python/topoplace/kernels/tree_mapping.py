@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
-from topoplace.errors import SearchTimeoutError
-from topoplace.kernels.arguments import integers, reals
+from topoplace.kernels.arguments import INT32_MAX, INT64_MAX, integers, reals
 from topoplace.kernels.arguments import seconds as checked_seconds
 
 Ints = NDArray[np.int32]
 Reals = NDArray[np.float64]
 MOVES = 1 << 17
 """Moves that a search tries if nothing else is asked: about a tenth of a second."""
-_MOST_ITEMS = 1 << 24
-"""More are refused as a mistake: they would take gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class PortTree:
     """A tree of domains and the speeds of its ports.
 
     Domain 0 is the root, parents have smaller numbers, and all leaves have the same depth; leaves count from 0 in the
-    order of their domains.
+    order of their domains. Speeds are in 1e-18..1e18 GB/s, and leaves at most 64 deep.
     """
 
     parent: ArrayLike
@@ -102,24 +99,19 @@ def map_to_tree(
         confined: (n,) the depth of the domain of `start` that each item may not leave.
         seed: Of random moves.
         moves: Number of moves to try.
-        timeout: Limit in seconds; the best mapping so far is returned.
+        timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
 
     Raises:
-        SearchTimeoutError: If the timeout comes before the first mapping.
-        ValueError: For an argument that is out of range.
+        ValueError: For an argument that is out of range, or a start that is over a leaf's room.
     """
     found = _core.map_to_tree(
         _tree(tree),
         _items(exchanges, start, confined),
-        _checks.integer(seed, "seed", ValueError, low=0, high=2**63 - 1),
-        _checks.integer(moves, "moves", ValueError, low=0, high=2**63 - 1),
+        _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
+        _checks.integer(moves, "moves", ValueError, low=0, high=INT64_MAX),
         checked_seconds(timeout),
     )
-    if found[0]:
-        return TreeMapping(*found[1:])
-    if not found[5]:
-        raise SearchTimeoutError(f"no mapping found; timeout = {timeout} s", None)
-    return None
+    return TreeMapping(*found[1:]) if found[0] else None
 
 
 def verify_tree_mapping(
@@ -132,9 +124,12 @@ def verify_tree_mapping(
 ) -> bool:
     """Return True if the mapping keeps the rooms and the domains of `confined`, and takes the time that it says.
 
-    The check uses only the definition and shares no code with the search.
+    The check uses only the definition and shares no code with the search, but for the checks of arguments.
+
+    Raises:
+        ValueError: For an argument that is out of range.
     """
-    leaf_of = integers(mapping.leaf_of, "leaf_of").reshape(-1)
+    leaf_of = integers(mapping.leaf_of, "leaf_of")
     items = _items(exchanges, start, confined)
     fault = _core.verify_tree_mapping(_tree(tree), items, leaf_of, mapping.seconds, mapping.port_seconds)
     return fault is None
@@ -142,12 +137,16 @@ def verify_tree_mapping(
 
 def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
     _checks.instance(tree, PortTree, "tree", ValueError)
+    room = integers(tree.room, "room")
+    own = reals(tree.own, "own", ndim=2) if np.size(tree.own) else np.empty((0, len(room)))
+    if own.shape[1] != len(room):
+        raise ValueError(f"own has shape {own.shape}; expected (classes, {len(room)})")
     return (
-        integers(tree.parent, "parent").reshape(-1),
-        integers(tree.room, "room").reshape(-1),
+        integers(tree.parent, "parent"),
+        room,
         reals(tree.uplink, "uplink"),
-        integers(tree.own_class, "own_class").reshape(-1),
-        reals(tree.own, "own"),
+        integers(tree.own_class, "own_class"),
+        own.reshape(-1),
     )
 
 
@@ -156,11 +155,11 @@ def _items(
 ) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints]:
     _checks.instance(given, Exchanges, "exchanges", ValueError)
     return (
-        _checks.integer(given.num_items, "num_items", ValueError, low=0, high=_MOST_ITEMS),
-        integers(given.phase_ends, "phase_ends").reshape(-1).astype(np.int64),
-        integers(given.start, "start of exchanges").reshape(-1),
-        integers(given.end, "end of exchanges").reshape(-1),
+        _checks.integer(given.num_items, "num_items", ValueError, low=0, high=INT32_MAX),
+        integers(given.phase_ends, "phase_ends").astype(np.int64),
+        integers(given.start, "start of exchanges"),
+        integers(given.end, "end of exchanges"),
         reals(given.gigabytes, "gigabytes"),
-        integers(start, "start").reshape(-1),
-        integers(confined, "confined").reshape(-1),
+        integers(start, "start"),
+        integers(confined, "confined"),
     )

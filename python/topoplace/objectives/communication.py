@@ -75,15 +75,13 @@ class _Flows:
         self.there.append(gigabytes if one_way else gigabytes / 2)
         self.back.append(np.zeros_like(gigabytes) if one_way else gigabytes / 2)
 
-    def plan(self, topology: Topology, gpus: Ints, carried: NDArray[np.float64]) -> None:
-        """Note the slowest rings of collectives that are inside machines; gpus: (c, n)."""
-        for one, gigabytes in zip(gpus.tolist(), carried.tolist(), strict=True):
-            if (
-                gigabytes
-                and (rate := ring_bandwidth(topology, one))
-                and gigabytes / rate > self.rings.seconds
-            ):
+    def plan(self, topology: Topology, gpus: Ints, carried: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Note the slowest rings of collectives that are inside machines; return which have rings. gpus: (c, n)."""
+        rates = np.array([ring_bandwidth(topology, one) for one in gpus.tolist()])
+        for one, gigabytes, rate in zip(gpus.tolist(), carried.tolist(), rates.tolist(), strict=True):
+            if rate and gigabytes / rate > self.rings.seconds:
                 self.rings = _Slowest(gigabytes / rate, -1, tuple(sorted(one)))
+        return rates > 0
 
 
 def communication_time(
@@ -137,13 +135,13 @@ def _add_planned(
 ) -> None:
     """Add collectives inside machines, in an order in which near GPUs follow each other.
 
-    Among GPUs with direct links the library finds rings of its own, and only they count.
+    Among GPUs with direct links the library finds rings of its own, and only they count, if there are some.
     """
-    flows.plan(topology, gpus, carried)
+    has_rings = flows.plan(topology, gpus, carried)
     ports = topology.derived(Ports)
     order = np.argsort(ports.near_order[gpus], axis=1)
     gpus = np.take_along_axis(gpus, order, axis=1)
-    through_ports = ~ports.has_links[gpus].any(axis=1)
+    through_ports = ~(has_rings & ports.has_links[gpus].any(axis=1))
     flows.add(batch, gpus[through_ports], carried[through_ports])
 
 

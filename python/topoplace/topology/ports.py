@@ -227,20 +227,20 @@ class _MachinePorts:
         return np.array([known[name] for name in own], np.int32)
 
     def _add_tree(self) -> Reals:
-        """Add the tree of the paths; return (n, n) the speeds that follow from all ports so far."""
+        """Add the tree of the paths; return (n, n) the speeds that follow from all ports so far, 0 for none."""
         labels = np.arange(len(self._kinds), dtype=np.int32)
         switched, width, adapters = map(self._speeds_of, self.entries)
-        implied = np.where(self._kinds == _SWITCHED, _lower(switched), np.inf)
-        implied = np.where(self._kinds == _NETWORK, _lower(adapters), implied)
+        same_switches = (self.switches[:, None] == self.switches) & (self.switches >= 0)
+        implied = np.where(same_switches, _lower(switched), 0.0)
         for rank, kind in enumerate(PATH_KINDS):
             below, labels = labels, _joined(self._kinds <= rank)
-            meet = (labels[:, None] == labels) & (below[:, None] != below) & (self._kinds < _SWITCHED)
+            meet = (labels[:, None] == labels) & (below[:, None] != below) & (implied == 0)
             implied = np.where(meet, _lower(width), implied)
             uplink = self._uplinks(below, labels, kind)
-            width = np.minimum(width, self._speeds_of(uplink))
+            width = np.where(uplink < 0, width, np.minimum(width, self._speeds_of(uplink)))
             self.domains.append(labels)
             self.uplinks.append(uplink)
-        return implied
+        return np.where(implied > 0, implied, _lower(adapters))
 
     def _uplinks(self, below: Ints, labels: Ints, kind: LinkKind) -> Ints:
         """Add the uplink of each domain of a class of paths that paths leave.
@@ -257,18 +257,20 @@ class _MachinePorts:
         return ports
 
     def _add_links(self, implied: Reals) -> None:
-        """Add a port for each direct link, and for each pair that is slower than its path implies."""
-        direct = self._kinds == _DIRECT
-        meets = np.logical_or.reduce([level[:, None] == level for level in self.domains])
-        slower = (self._speeds < implied * _SAME) & ~direct & ((self._kinds != _NO_PATH) | meets)
+        """Add a port for each direct link, and for each pair whose path implies another speed.
+
+        A pair without a path has one of 0 GB/s, if others have paths by which it would meet.
+        """
+        direct = (self._kinds == _DIRECT) | (self._speeds > implied / _SAME)
+        slower = (self._speeds < implied * _SAME) & ~direct
         for u, v in np.argwhere(np.triu(direct | slower, 1)).tolist():
             link = self._machine.pairs.link(u, v)
             port = self._add(link.gb_per_s, f"{link.kind.label} link", [u, v])
             self.links.append((u, v, port, bool(slower[u, v])))
 
     def _speeds_of(self, ports: Ints) -> Reals:
-        """Return (n,) the speed of each GPU's port; infinity without one."""
-        return np.array([*self.gb_per_s, np.inf])[ports]
+        """Return (n,) the speed of each GPU's port; 0 without one."""
+        return np.array([*self.gb_per_s, 0.0])[ports]
 
 
 def _lower(width: Reals) -> Reals:
@@ -369,6 +371,15 @@ class _Tiles:
         return port._replace(gpus=tuple([int(self._firsts[machine]) + gpu for gpu in port.gpus]))
 
 
+class _Above(NamedTuple):
+    """What a level of the network carries of each machine's traffic."""
+
+    limit: Reals
+    """(m,) GB/s of an adapter."""
+    share: Reals
+    """(m,) what all adapters of a domain have at once, as a share."""
+
+
 class _FabricPorts:
     """The ports of the domains between machines, and the levels at which machines meet."""
 
@@ -386,21 +397,42 @@ class _FabricPorts:
                 self.levels.append(_Level(_SWITCHES, codes, self._nothing))
             self._add_machines()
             for number, level in enumerate(topology.levels):
-                self._add_level(level, _network_above(topology, number))
-        if topology.network > 0:
+                self._add_level(level, self._above(number))
+        if topology.network > 0 or topology.tiling is None:
             around = np.zeros(topology.num_gpus, np.int32)
             self.levels.append(_Level(_ADAPTERS, around, np.full_like(around, _NONE)))
 
+    def _above(self, number: int) -> _Above:
+        """Return what the next level of the network above one, given by number, carries of each machine's traffic."""
+        machines = self._topology.num_machines
+        limit = np.full(machines, _stated_speed(self._topology, None))
+        share = np.ones(machines)
+        for level in reversed(self._topology.levels[number + 1 :]):
+            if level.kind is LinkKind.NETWORK:
+                inside = level.codes >= 0
+                limit[inside] = _stated_speed(self._topology, level)
+                share[inside] = 1 / level.oversubscription
+        return _Above(limit, share)
+
     def _add_machines(self) -> None:
-        """Add the uplinks of machines, if the innermost level is a network that carries less than their adapters."""
-        above = next(iter(self._topology.levels), None)
-        if above is not None and above.kind is LinkKind.NETWORK and above.oversubscription > 1:
-            names = [f"uplink of machine {name}" for name in self._topology.machine_names]
-            uplink = self._uplinks(self._topology.machine_of, names, above)
+        """Add the uplinks of machines whose innermost level is a network that carries less than their adapters."""
+        above = self._above(-1)
+        has_switches = np.zeros(self._topology.num_machines, bool)
+        for level in _switched_levels(self._topology):
+            has_switches |= level.codes >= 0
+        narrow = (above.share < 1) & ~has_switches
+        if narrow.any():
+            number = np.where(narrow, np.cumsum(narrow) - 1, _NONE)[self._topology.machine_of]
+            names = [
+                f"uplink of machine {name}"
+                for name, is_narrow in zip(self._topology.machine_names, narrow.tolist(), strict=True)
+                if is_narrow
+            ]
+            uplink = self._uplinks(number, names, above)
             self.uplinks["machine"] = uplink
             self.levels.append(_Level(_ADAPTERS, self._nothing, uplink))
 
-    def _add_level(self, level: Level, above: Level | None) -> None:
+    def _add_level(self, level: Level, above: _Above) -> None:
         domain, names = self._domains(level)
         meets = level.kind is LinkKind.NETWORK and _speed_of(self._topology, level) > 0
         uplink = self.uplinks[level.name] = self._uplinks(domain, names, above)
@@ -424,18 +456,17 @@ class _FabricPorts:
         names = [f"uplink of rail {one} of {level.name} {name_of[code]}" for code, one in keys.tolist()]
         return np.where(codes < 0, _NONE, number.reshape(-1)).astype(np.int32), names
 
-    def _uplinks(self, domain: Ints, names: Sequence[str], above: Level | None) -> Ints:
-        """Add a port for each domain: all adapters in it, each at most at the speed of the level above, over that
-        level's oversubscription; (n,) the ports.
-        """
+    def _uplinks(self, domain: Ints, names: Sequence[str], above: _Above) -> Ints:
+        """Add a port for each domain: all adapters in it, as far as the level above carries them; (n,) the ports."""
         inside = domain >= 0
         adapters = self._tiles.entries[_ADAPTERS]
-        pairs = np.unique(np.stack([domain[inside], adapters[inside]], 1), axis=0)
-        limit = np.inf if above is None else above.gb_per_s or np.inf
-        speeds = np.minimum(self._tiles.gb_per_s[pairs[:, 1]], limit)
-        share = 1.0 if above is None else 1 / above.oversubscription
+        pairs, first_gpu = np.unique(
+            np.stack([domain[inside], adapters[inside]], 1), axis=0, return_index=True
+        )
+        machine = self._topology.machine_of[np.flatnonzero(inside)[first_gpu]]
+        speeds = np.minimum(self._tiles.gb_per_s[pairs[:, 1]], above.limit[machine]) * above.share[machine]
         first = len(self._tiles.gb_per_s) + len(self.gb_per_s)
-        self.gb_per_s += (np.bincount(pairs[:, 0], speeds, minlength=len(names)) * share).tolist()
+        self.gb_per_s += np.bincount(pairs[:, 0], speeds, minlength=len(names)).tolist()
         self.ports += map(Port, names)
         return np.where(inside, domain + first, _NONE).astype(np.int32)
 
@@ -443,6 +474,13 @@ class _FabricPorts:
 def _network_above(topology: Topology, level: int) -> Level | None:
     """Return the first level of the network above one, given by number; None for the network around all."""
     return next((one for one in topology.levels[level + 1 :] if one.kind is LinkKind.NETWORK), None)
+
+
+def _stated_speed(topology: Topology, level: Level | None) -> float:
+    """Return GB/s of a port into a level; infinity where neither the level nor the network states it."""
+    speed = _speed_of(topology, level)
+    is_stated = (level is not None and level.gb_per_s is not None) or speed not in (0, NETWORK_GB_PER_S)
+    return speed if is_stated else math.inf
 
 
 def _speed_of(topology: Topology, level: Level | None) -> float:

@@ -1,0 +1,337 @@
+// Port networks against loops over the definition, and the arguments that they refuse.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "topoplace/port_network.hpp"
+#include "topoplace/random.hpp"
+
+namespace ports = topoplace::ports;
+using ports::Flows;
+using ports::Hop;
+
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+struct Network {
+    std::int32_t n = 0;
+    std::vector<double> speeds{};
+    Ints entry{}, segment_of{}, domain{}, uplink{}, links{};
+    std::vector<std::uint8_t> is_slower{};
+
+    ports::NetworkParams params() const {
+        return {.num_vertices = n,
+                .gb_per_s = speeds,
+                .entry = entry,
+                .segment_of = segment_of,
+                .domain = domain,
+                .uplink = uplink,
+                .links = links,
+                .is_slower = is_slower};
+    }
+};
+
+struct Traffic {
+    std::vector<std::int64_t> ends{};
+    Ints from{}, to{};
+    std::vector<double> there{}, back{};
+
+    Flows flows() const { return {from, to, there, back}; }
+};
+
+// Two segments of two levels each.
+Network random_network(topoplace::Random& random) {
+    Network made;
+    made.n = 1 + random.below(6);
+    const std::int32_t number = 1 + random.below(8);
+    for (std::int32_t i = 0; i < number; ++i) made.speeds.push_back(1.0 + random.below(5));
+    const auto port = [&] { return random.below(number + 1) - 1; };
+    for (std::int32_t i = 0; i < 2 * made.n; ++i) made.entry.push_back(port());
+    made.segment_of = {0, 0, 1, 1};
+    for (std::int32_t i = 0; i < 4 * made.n; ++i) {
+        made.domain.push_back(random.below(4) - 1);
+        made.uplink.push_back(port());
+    }
+    for (std::int32_t u = 0; u < made.n; ++u) {
+        for (std::int32_t v = u + 1; v < made.n; ++v) {
+            if (random.below(4) != 0) continue;
+            made.links.insert(made.links.end(), {u, v, random.below(number)});
+            made.is_slower.push_back(random.below(2) == 0 ? 1 : 0);
+        }
+    }
+    return made;
+}
+
+Traffic random_traffic(topoplace::Random& random, std::int32_t ends) {
+    Traffic made;
+    const std::int32_t phases = random.below(4);
+    for (std::int32_t phase = 0; phase < phases; ++phase) {
+        for (std::int32_t left = random.below(6); left > 0; --left) {
+            made.from.push_back(random.below(ends));
+            made.to.push_back(random.below(ends));
+            made.there.push_back(random.below(4));
+            made.back.push_back(random.below(4));
+        }
+        made.ends.push_back(static_cast<std::int64_t>(made.from.size()));
+    }
+    return made;
+}
+
+// Appends the hops of both vertices up to a level.
+void append_climb(const Network& c, std::size_t level, std::size_t u, std::size_t v, Ints& hops) {
+    const auto n = static_cast<std::size_t>(c.n), segment = std::size_t(c.segment_of[level]) * n;
+    hops.push_back(2 * c.entry[segment + u]);
+    hops.push_back(2 * c.entry[segment + v] + 1);
+    for (std::size_t below = 0; below < level; ++below) {
+        const std::int32_t up = c.uplink[below * n + u], down = c.uplink[below * n + v];
+        if (c.segment_of[below] != c.segment_of[level] || up == down) continue;
+        if (up >= 0) hops.push_back(2 * up);
+        if (down >= 0) hops.push_back(2 * down + 1);
+    }
+}
+
+bool meet_at(const Network& c, std::size_t level, std::size_t u, std::size_t v) {
+    const auto n = static_cast<std::size_t>(c.n), segment = std::size_t(c.segment_of[level]) * n;
+    const bool share = c.domain[level * n + u] >= 0 && c.domain[level * n + u] == c.domain[level * n + v];
+    return share && c.entry[segment + u] >= 0 && c.entry[segment + v] >= 0;
+}
+
+// The hops from one vertex to another, ascending; {-1} without a path.
+Ints expected_route(const Network& c, std::int32_t from, std::int32_t to) {
+    Ints hops;
+    if (from == to) return hops;
+    for (std::size_t i = 0; i < c.is_slower.size(); ++i) {
+        if (c.links[3 * i] != std::min(from, to) || c.links[3 * i + 1] != std::max(from, to)) continue;
+        hops.push_back(2 * c.links[3 * i + 2] + (from < to ? 0 : 1));
+        if (c.is_slower[i] == 0) return hops;
+    }
+    std::size_t level = 0;
+    while (level < 4 && !meet_at(c, level, std::size_t(from), std::size_t(to))) ++level;
+    if (level < 4) append_climb(c, level, std::size_t(from), std::size_t(to), hops);
+    std::ranges::sort(hops);
+    return hops.empty() ? Ints{-1} : hops;
+}
+
+ports::PhaseTime expected_time(const Network& c, const Traffic& t, std::size_t begin, std::size_t end) {
+    std::map<Hop, double> gigabytes;
+    ports::PhaseTime time;
+    for (std::size_t i = begin; i < end; ++i) {
+        if (t.there[i] + t.back[i] <= 0.0) continue;
+        for (const Hop hop : expected_route(c, t.from[i], t.to[i])) {
+            if (hop < 0) return {.seconds = std::numeric_limits<double>::infinity()};
+            gigabytes[hop] += t.there[i];
+            gigabytes[hop ^ 1] += t.back[i];
+        }
+    }
+    for (const auto& [hop, sum] : gigabytes) {
+        const double seconds = sum / c.speeds[std::size_t(hop / 2)];
+        if (seconds > time.seconds) time = {seconds, hop, time.port_seconds};
+        if (std::ranges::find(c.uplink, hop / 2) != c.uplink.end()) time.port_seconds += seconds;
+    }
+    return time;
+}
+
+bool are_near(double one, double other) {
+    return one == other || std::abs(one - other) <= 1e-9 * std::max(one, other);
+}
+
+double seconds_of(const ports::PortNetwork& network, const Traffic& tasks,
+                  std::span<const std::int32_t> set) {
+    Traffic placed = tasks;
+    for (auto& one : placed.from) one = set[std::size_t(one)];
+    for (auto& one : placed.to) one = set[std::size_t(one)];
+    double sum = 0.0;
+    for (const auto& phase : ports::phase_times(network, placed.ends, placed.flows())) sum += phase.seconds;
+    return sum;
+}
+
+template <typename Call>
+void refuses(const Call& call, const std::string& what) {
+    try {
+        call();
+        CHECK(false);
+    } catch (const std::invalid_argument& error) {
+        CHECK(std::string(error.what()).find(what) != std::string::npos);
+    }
+}
+
+void refuses_network(const Network& c, const std::string& what) {
+    refuses([&] { ports::PortNetwork network(c.params()); }, what);
+}
+
+// Two vertices with a port each into one segment, a level with uplinks, and one around it.
+Network pair() { return {2, {1, 2, 3}, {0, 1}, {0, 0}, {0, 1, 0, 0}, {2, -1, -1, -1}, {}, {}}; }
+
+}  // namespace
+
+TEST(routes_and_times_are_those_of_the_definition) {
+    topoplace::Random random(19);
+    std::int32_t paths = 0, infinite = 0;
+    for (std::int32_t i = 0; i < check::rounds(2000); ++i) {
+        const Network c = random_network(random);
+        const ports::PortNetwork network(c.params());
+        for (std::int32_t u = 0; u < c.n; ++u) {
+            for (std::int32_t v = 0; v < c.n; ++v) {
+                Ints hops;
+                if (!network.route(u, v, hops)) hops.assign(1, -1);
+                std::ranges::sort(hops);
+                CHECK(hops == expected_route(c, u, v));
+                paths += hops.empty() || hops[0] < 0 ? 0 : 1;
+            }
+        }
+        const Traffic t = random_traffic(random, c.n);
+        const auto times = ports::phase_times(network, t.ends, t.flows());
+        CHECK(times.size() == t.ends.size());
+        for (std::size_t phase = 0; phase < times.size(); ++phase) {
+            const auto begin = phase == 0 ? 0 : std::size_t(t.ends[phase - 1]);
+            const auto expected = expected_time(c, t, begin, std::size_t(t.ends[phase]));
+            CHECK(are_near(times[phase].seconds, expected.seconds));
+            CHECK(are_near(times[phase].port_seconds, expected.port_seconds));
+            CHECK(times[phase].slowest == expected.slowest);
+            infinite += std::isinf(expected.seconds) ? 1 : 0;
+        }
+    }
+    CHECK(paths > check::rounds(2000) && infinite > check::rounds(2000) / 10);
+}
+
+TEST(orders_have_their_time_and_are_never_worse) {
+    topoplace::Random random(20);
+    std::int32_t better = 0;
+    for (std::int32_t i = 0; i < check::rounds(1000); ++i) {
+        const Network c = random_network(random);
+        const ports::PortNetwork network(c.params());
+        const std::int32_t size = 1 + random.below(c.n);
+        const Traffic t = random_traffic(random, size);
+        Ints set(std::size_t(c.n));
+        std::iota(set.begin(), set.end(), 0);
+        for (std::size_t k = 0; k < set.size(); ++k)
+            std::swap(set[k], set[std::size_t(random.below(std::int32_t(k + 1)))]);
+        set.resize(std::size_t(size));
+        const auto found = ports::best_orders(network, t.ends, t.flows(), size, set);
+        CHECK(found.size() == 1);
+        const double before = seconds_of(network, t, set), after = seconds_of(network, t, found[0].vertices);
+        CHECK(are_near(found[0].seconds, after));
+        CHECK(!(after > before * (1 + 1e-9)));
+        if (size <= 4) {
+            Ints order = set;
+            std::ranges::sort(order);
+            do CHECK(!(seconds_of(network, t, order) * (1 + 1e-9) < after));
+            while (std::ranges::next_permutation(order).found);
+        }
+        better += after < before ? 1 : 0;
+        CHECK(std::is_permutation(set.begin(), set.end(), found[0].vertices.begin()));
+    }
+    CHECK(better > check::rounds(1000) / 100);
+}
+
+// Five vertices on a star: the two tasks that exchange the most belong on the fastest ports.
+TEST(a_stopped_search_keeps_the_given_order) {
+    const Network c{5, {1, 2, 3, 4, 5}, {0, 1, 2, 3, 4}, {0}, Ints(5, 0), Ints(5, -1), {}, {}};
+    const ports::PortNetwork network(c.params());
+    const Traffic t{{5}, {0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}};
+    const Ints sets{0, 1, 2, 3, 4, 0, 1, 2, 3, 4};
+    const auto best = ports::best_orders(network, t.ends, t.flows(), 5, sets);
+    CHECK(best[1].seconds == 5.0 / 4);
+    topoplace::StopCondition stop;
+    stop.max_nodes = 1;
+    const auto found = ports::best_orders(network, t.ends, t.flows(), 5, sets, stop);
+    CHECK(found[1].vertices == Ints({0, 1, 2, 3, 4}) && found[1].seconds == 5.0);
+}
+
+TEST(a_flow_of_nothing_needs_no_path) {
+    const Network c{2, {}, {}, {}, {}, {}, {}, {}};
+    const ports::PortNetwork network(c.params());
+    Traffic t{{1}, {0}, {1}, {0}, {0}};
+    CHECK(ports::phase_times(network, t.ends, t.flows())[0].seconds == 0.0);
+    CHECK(ports::best_orders(network, t.ends, t.flows(), 2, Ints{0, 1})[0].seconds == 0.0);
+    t.back[0] = 1;
+    CHECK(std::isinf(ports::phase_times(network, t.ends, t.flows())[0].seconds));
+    CHECK(std::isinf(ports::best_orders(network, t.ends, t.flows(), 2, Ints{0, 1})[0].seconds));
+}
+
+TEST(nothing_passes_a_port_of_no_speed) {
+    Network c = pair();
+    c.speeds[0] = 0.0;
+    const ports::PortNetwork network(c.params());
+    const Traffic t{{1, 1}, {0}, {1}, {1}, {0}};
+    const auto times = ports::phase_times(network, t.ends, t.flows());
+    CHECK(std::isinf(times[0].seconds) && times[0].slowest == 0);
+    CHECK(times[1].seconds == 0.0 && times[1].slowest == ports::kNone);
+}
+
+TEST(refuses_bad_networks) {
+    CHECK(ports::PortNetwork(pair().params()).num_ports() == 3);
+    CHECK(ports::PortNetwork(Network{}.params()).num_vertices() == 0);
+    Network c = pair();
+    c.speeds[1] = std::nan("");
+    refuses_network(c, "gb_per_s[1] = nan: not a finite number of 0 or above");
+    c.speeds[1] = std::numeric_limits<double>::infinity();
+    refuses_network(c, "gb_per_s[1] = inf");
+    c.speeds[1] = -1;
+    refuses_network(c, "gb_per_s[1] = -1");
+    c = pair();
+    c.entry[1] = 3;
+    refuses_network(c, "entry[1] = 3: out of range");
+    c = pair();
+    c.entry.push_back(0);
+    refuses_network(c, "entry has 3 entries, not 2");
+    c = pair();
+    c.segment_of[1] = 1;
+    refuses_network(c, "segment_of[1] = 1: out of range");
+    c = pair();
+    c.uplink[2] = -2;
+    refuses_network(c, "uplink[2] = -2: out of range");
+    c = pair();
+    c.domain.pop_back();
+    refuses_network(c, "domain has 3 entries, not 4");
+    c = pair();
+    c.links = {1, 0, 0};
+    c.is_slower = {0};
+    refuses_network(c, "links[0] = 1, 0: pairs are ascending and sorted");
+    c.links = {0, 1, 0, 0, 1, 0};
+    c.is_slower = {0, 0};
+    refuses_network(c, "links[1] = 0, 1: pairs");
+    c.links = {0, 1, 0, 0, 1, 5};
+    refuses_network(c, "links[1] = 5: out of range");
+    c.links.pop_back();
+    refuses_network(c, "links has 5 entries, not 6");
+}
+
+TEST(refuses_bad_flows) {
+    const Network c = pair();
+    const ports::PortNetwork network(c.params());
+    const Traffic good{{1}, {0}, {1}, {1}, {0}};
+    const auto refuses_flows = [&](const Traffic& t, const std::string& what) {
+        refuses([&] { ports::phase_times(network, t.ends, t.flows()); }, what);
+        refuses([&] { ports::best_orders(network, t.ends, t.flows(), 2, Ints{0, 1}); }, what);
+    };
+    Traffic t = good;
+    t.ends = {1, 0};
+    refuses_flows(t, "phase_ends[1] = 0: descends");
+    t.ends = {};
+    refuses_flows(t, "phase_ends ends at 0 of 1 flows");
+    t.ends = {2};
+    refuses_flows(t, "phase_ends ends at 2 of 1 flows");
+    t = good;
+    t.to[0] = 2;
+    refuses_flows(t, "end[0] = 2: out of range");
+    t = good;
+    t.there[0] = std::nan("");
+    refuses_flows(t, "there[0] = nan");
+    t.there[0] = -1;
+    refuses_flows(t, "there[0] = -1");
+    t = good;
+    t.back.clear();
+    refuses_flows(t, "differ in length");
+    refuses([&] { ports::best_orders(network, good.ends, good.flows(), 2, Ints{0, 1, 0}); }, "rows of 2");
+    refuses([&] { ports::best_orders(network, good.ends, good.flows(), 0, {}); }, "rows of 0");
+    refuses([&] { ports::best_orders(network, good.ends, good.flows(), 2, Ints{0, 1, 1, 9}); },
+            "sets[1, 1] = 9: out of range");
+}

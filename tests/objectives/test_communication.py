@@ -1,0 +1,194 @@
+"""Communication time against loops over its definition, on random machines, clusters and jobs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise, permutations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import assume, given
+
+import topoplace as tp
+from topoplace.collective import ring_bandwidth
+from topoplace.jobs.collectives import KINDS
+from topoplace.objectives.communication import RING_KINDS, communication_time
+from topoplace.testing.strategies import cluster_topologies, job_graphs, topologies
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.ports import Ports
+
+SHARES = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "broadcast": lambda n: 1.0,
+    "all_to_all": lambda n: 1 / n,
+    "send": lambda n: 1 / 2,
+}
+"""The GB from a task to the next one, or to each other one, for a collective of 1 GB among n tasks."""
+
+
+def sent(collective: tp.Collective, gpus: list[int]) -> Iterator[tuple[int, int, float]]:
+    """Yield (from, to, GB) of all that the tasks of a collective send, on `gpus` in their order."""
+    n = len(gpus)
+    gigabytes = collective.gigabytes * SHARES[collective.kind](n)
+    if collective.kind == "all_to_all":
+        yield from ((u, v, gigabytes) for u, v in permutations(gpus, 2))
+    elif collective.kind == "send":
+        for u, v in pairwise(gpus):
+            yield from ((u, v, gigabytes), (v, u, gigabytes))
+    elif collective.kind == "broadcast":
+        yield from ((u, v, gigabytes) for u, v in pairwise(gpus))
+    else:
+        yield from ((gpus[i], gpus[(i + 1) % n], gigabytes) for i in range(n))
+
+
+def expected(job: tp.JobGraph, placed: list[int], topology: tp.Topology, planned: bool) -> dict[str, float]:
+    """Return the seconds of each dimension by the definition."""
+    ports = topology.derived(Ports)
+    carried: dict[str, Counter[int]] = defaultdict(Counter)
+    longest: dict[str, float] = defaultdict(float)
+    for one in job.collectives:
+        gpus = [placed[task] for task in one.tasks]
+        loads = carried[one.dimension]
+        is_inside = len({int(topology.machine_of[gpu]) for gpu in gpus}) == 1
+        if planned and is_inside and one.kind in RING_KINDS:
+            gpus.sort(key=ports.near_order.__getitem__)
+            if rate := ring_bandwidth(topology, gpus):
+                share = one.gigabytes * SHARES[one.kind](len(gpus))
+                longest[one.dimension] = max(longest[one.dimension], share / rate)
+                if ports.has_links[gpus].any():
+                    continue
+        for u, v, gigabytes in sent(one, gpus):
+            hops = ports.network.route(u, v)
+            if hops is None:
+                longest[one.dimension] = math.inf
+            for hop in hops or ():
+                loads[hop] += gigabytes
+    for dimension, loads in carried.items():
+        for hop, gigabytes in loads.items():
+            speed = float(ports.gb_per_s[hop // 2])
+            longest[dimension] = max(longest[dimension], gigabytes / speed if speed else math.inf)
+    return dict(longest)
+
+
+@st.composite
+def collective_jobs(draw: st.DrawFn, most: int) -> tp.JobGraph:
+    n = draw(st.integers(2, most))
+    return tp.JobGraph.from_collectives(
+        n,
+        [
+            tp.Collective(
+                draw(st.sampled_from(KINDS)),
+                tuple(draw(st.permutations(range(n)))[: draw(st.integers(2, n))]),
+                draw(st.sampled_from([0.5, 1.0, 3.0])),
+                draw(st.sampled_from(["tensor", "data"])),
+            )
+            for _ in range(draw(st.integers(1, 5)))
+        ],
+    )
+
+
+@given(topologies() | cluster_topologies(), st.booleans(), st.data())
+def test_time_is_that_of_the_definition(topology: tp.Topology, planned: bool, data: st.DataObject) -> None:
+    assume(topology.num_gpus > 1)
+    most = min(topology.num_gpus, 6)
+    job = data.draw(collective_jobs(most) | job_graphs(min_tasks=1, max_tasks=min(most, 5)))
+    placed = data.draw(st.permutations(range(topology.num_gpus)))[: job.num_tasks]
+    found = communication_time(job, placed, topology, planned=planned)
+    by_dimension = expected(job, placed, topology, planned)
+    assert dict(found.by_dimension) == pytest.approx(by_dimension)
+    assert found.seconds == pytest.approx(sum(by_dimension.values()))
+    assert (found.slowest == "") == (found.seconds == 0)
+    assert (found.slowest == "no path") == math.isinf(found.seconds)
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tp.Topology:
+    """Machines without direct links: PCIe switches, bridges and sockets, nested; nearer paths are no slower."""
+    switches = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    home = [i for i, gpus in enumerate(switches) for _ in range(gpus)]
+    sockets = draw(st.lists(st.integers(0, 1), min_size=len(switches), max_size=len(switches)))
+    far, near, apart = 12.0, draw(st.sampled_from([12.0, 24.0])), draw(st.sampled_from([4.0, 12.0]))
+
+    def link(u: int, v: int) -> tuple[float, LinkKind]:
+        if home[u] == home[v]:
+            return near, LinkKind.PCIE
+        return (far, LinkKind.HOST) if sockets[home[u]] == sockets[home[v]] else (apart, LinkKind.SYSTEM)
+
+    return tp.Topology.from_links(
+        len(home), [(u, v, *link(u, v)) for v in range(len(home)) for u in range(v)]
+    )
+
+
+@given(boxes(), st.data())
+def test_near_gpus_follow_each_other_in_the_best_ring(topology: tp.Topology, data: st.DataObject) -> None:
+    """Inside a machine the order of the tasks does not count: no order of the ring is faster than the planned one."""
+    assume(topology.num_gpus > 1)
+    chosen = data.draw(st.permutations(range(topology.num_gpus)))[: data.draw(st.integers(2, 5))]
+    ring = tp.JobGraph.from_collectives(
+        len(chosen), [tp.Collective("all_reduce", tuple(range(len(chosen))), 1.0)]
+    )
+    times = [
+        communication_time(ring, order, topology, planned=False).seconds for order in permutations(chosen)
+    ]
+    planned = communication_time(ring, chosen, topology).seconds
+    rate = ring_bandwidth(topology, chosen)
+    assert planned == pytest.approx(max(min(times), 2 * (len(chosen) - 1) / len(chosen) / rate))
+
+
+def test_gpus_whose_links_make_no_ring_have_no_time() -> None:
+    topology = tp.Topology.from_links(3, [(0, 1, 25.0, LinkKind.NVLINK2)], 0.0)
+    found = communication_time(tp.JobGraph.ring(3), [0, 1, 2], topology)
+    assert (found.seconds, found.slowest) == (math.inf, "no path")
+
+
+def test_machines_without_a_network_have_no_path() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx-a100"), 2, network=0.0)
+    sends = [tp.Collective("send", (0, 1), 1.0, "a"), tp.Collective("send", (2, 3), 1.0, "b")]
+    job = tp.JobGraph.from_collectives(4, sends)
+    found = communication_time(job, [0, 8, 1, 2], topology)
+    assert found.by_dimension["a"] == found.seconds == math.inf
+    assert found.by_dimension["b"] == pytest.approx(0.5 / topology.bandwidth(1, 2))
+
+
+def test_a_job_without_edges_takes_no_time() -> None:
+    found = communication_time(tp.JobGraph.independent(3), [0, 1, 2], tp.machines.get("dgx-a100"))
+    assert (found.seconds, dict(found.by_dimension), found.slowest, found.port_seconds) == (0.0, {}, "", 0.0)
+
+
+def test_port_seconds_are_those_of_uplinks() -> None:
+    levels = (tp.Level("leaf", ("a", "b"), 50.0), tp.Level("spine", ("s", "s"), 50.0, 4.0))
+    machine = tp.Topology.from_links(2, [])
+    topology = tp.Topology.cluster(machine, fabric=tp.Fabric(("m0", "m1"), levels))
+    job = tp.JobGraph.from_collectives(2, [tp.Collective("send", (0, 1), 10.0)])
+    found = communication_time(job, [0, 2], topology)
+    uplink = 2 * 50 / 4
+    assert found.seconds == pytest.approx(5 / uplink)
+    assert found.port_seconds == pytest.approx(4 * 5 / uplink)  # two uplinks, both directions
+    assert found.slowest == "uplink of leaf a"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "message"),
+    [
+        ([0, 1], r"gpus = \(0, 1\): 2 for a job of 3 tasks"),
+        ([0, 1, 1], r"gpus = \(0, 1, 1\) lists GPU 1 twice"),
+        ([0, 1, 8], r"gpus\[2\] = 8 is not in 0\.\.7"),
+        ([0, -1, 2], r"gpus\[1\] = -1 is not in 0\.\.7"),
+        ([0, 1, "a"], r"gpus\[2\] = 'a' is not an integer"),
+        (None, "gpus"),
+    ],
+)
+def test_a_wrong_placement_is_named(gpus: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        communication_time(tp.JobGraph.ring(3), gpus, tp.machines.get("dgx-a100"))
+
+
+def test_a_wrong_job_or_topology_is_named() -> None:
+    with pytest.raises(ValueError, match="job = 3"):
+        communication_time(3, [0], tp.machines.get("dgx-a100"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="topology = 'dgx'"):
+        communication_time(tp.JobGraph.ring(2), [0, 1], "dgx")  # type: ignore[arg-type]
