@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -196,43 +196,43 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
 
 
 def _print_candidates(explained: Explanation, topology: Topology, title: str) -> None:
-    """Print a table of the candidates, and why scores are missing in it."""
+    """Print a table of the candidates, and what is to be known about it."""
     from topoplace.experiments.report import tables
-    from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
 
     candidates = explained.candidates
     numbers = gpu_list.numbers(topology)
     are_large = any(ranks.is_large(candidate) for candidate in candidates)
+
+    def gpus(candidate: Placement) -> str:
+        return (
+            ranks.in_short(candidate) if are_large else " ".join(str(numbers[gpu]) for gpu in candidate.gpus)
+        )
+
+    scores = [f"{score} GB/s" for score in _SCORES]
     tables.show(
-        (
-            "GPUs" if are_large else "GPUs by task",
-            "time ms",
-            "ring GB/s",
-            *(f"{score} GB/s" for score in _SCORES),
-            "proven",
-        ),
-        [
-            (
-                ranks.in_short(candidate)
-                if are_large
-                else " ".join(str(numbers[gpu]) for gpu in candidate.gpus),
-                *_communication_cells(candidate),
-                *_score_cells(candidate),
-            )
-            for candidate in candidates
-        ],
+        ("GPUs" if are_large else "GPUs by task", "time ms", "ring GB/s", *scores, "proven"),
+        [(gpus(one), *_communication_cells(one), *_score_cells(one)) for one in candidates],
         title,
     )
+    for remark in _remarks(explained):
+        print(f"- {remark}")
+    print(_LEGEND)
+
+
+def _remarks(explained: Explanation) -> Iterator[str]:
+    """Yield why scores are missing in the table of candidates, and what takes the longest on the first one."""
+    from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
+
+    candidates = explained.candidates
     if any(is_outside_range(candidate) for candidate in candidates):
-        print(f"- in effective: {OUTSIDE_ITS_RANGE}")
+        yield f"in effective: {OUTSIDE_ITS_RANGE}"
     missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
     if missing:
-        print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
+        yield f"in {', '.join(missing)}: {explained.policy} does not compute it"
     if any(math.isinf(one.scores.get(_score("bottleneck"), 0.0)) for one in candidates):
-        print("- in bottleneck: the job's tasks use no link")
+        yield "in bottleneck: the job's tasks use no link"
     if candidates and (slowest := candidates[0].slowest):
-        print(f"- slowest on the first: {slowest}")
-    print(_LEGEND)
+        yield f"slowest on the first: {slowest}"
 
 
 def _print_slices(placed: Placement) -> None:

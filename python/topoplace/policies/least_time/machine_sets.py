@@ -267,10 +267,11 @@ def _in_order(machine: _Machine, request: JobRequest, gpus: Ints) -> list[list[i
     Only the ring of the tasks' numbers is ordered; GPUs stay ascending where another order gains nothing.
     """
     is_open = request.job.edges and not machine.is_alike and _is_one_ring(machine, request)
-    if not is_open or request.size > _MOST_ORDERED:
-        return gpus.tolist()
-    flows = request.table(task_flows, lambda: task_flows(request.job))
-    return machine.ports.network.best_orders(flows, gpus).vertices.tolist()
+    if is_open and request.size <= _MOST_ORDERED:
+        flows = request.table(task_flows, lambda: task_flows(request.job))
+        gpus = machine.ports.network.best_orders(flows, gpus).vertices
+    ordered: list[list[int]] = gpus.tolist()
+    return ordered
 
 
 def _masks(sets: Ints) -> Masks:

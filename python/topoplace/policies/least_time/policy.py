@@ -90,7 +90,8 @@ class LeastTime(MachinePolicy):
 
     def is_proven(self, details: Any) -> bool:
         """Return True if all sets of GPUs, and all orders that matter, were compared."""
-        return details.is_proven
+        chosen: machine_sets.Chosen = details
+        return chosen.is_proven
 
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
