@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +35,9 @@ _MUCH_ROOM: Final = 8
 """More machines than have room for so many times the job are not looked at."""
 
 
-class Mapped(NamedTuple):
-    """Where the tasks of a gang go."""
-
-    gpus: list[int]
-    """The GPU of each task."""
-    bound: float
-    """No placement takes fewer seconds."""
-
-
 def mapped(
     request: JobRequest, view: ClusterView, offers: Offers, *, slack: float, timeout: float | None
-) -> Mapped | None:
+) -> list[int] | None:
     """Return the GPU of each task of a gang; None if there is not room, or if its machines are not free to choose.
 
     That is so if they are to be spread, few, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets.
@@ -63,12 +54,13 @@ def mapped(
     parts = _divided(job, units, request, view, offers)
     if parts is None and _needs_division(job):
         return None
-    tree = _Tree(request, offers if parts else _promising(request, offers, view), view, units.shape[1])
-    found = _on_tree(job, tree, units, parts, timeout)
-    if found is None:
-        return None
-    placed = tree.parts(units, found.leaf_of)
-    return Mapped(_gpus_of(job, placed, view, slack), found.bound)
+    some = offers if parts else _promising(request, offers, view)
+    for machines in (some, offers) if len(some) < len(offers) else (offers,):
+        tree = _Tree(request, machines, view, units.shape[1])
+        found = _on_tree(job, tree, units, parts, timeout)
+        if found is not None:
+            return _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
+    return None
 
 
 def _on_tree(
@@ -326,5 +318,5 @@ def _local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> S
         best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
 
-    key = (Mapped, slack, machine_class, part.usable, exact_request_key(job))
+    key = (_Tree, slack, machine_class, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured
 from topoplace.policies.least_time import machine_sets
@@ -33,13 +35,13 @@ class LeastTime(MachinePolicy):
     Placements whose times differ by no more than `slack` count as equal. Of these, the policy takes, in this order, the
     one with the nearest links, in the domains with the fewest free GPUs, from the outermost level on, on the machine
     with the fewest, that breaks the fewest whole parts of a machine, avoids slow links, leaves the free GPUs of the
-    machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is
-    mapped to the tree of their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least
-    of the uplinks.
+    machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is mapped to the tree of
+    their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least of the uplinks.
 
     Args:
         slack: The share by which times may differ and count as equal.
-        timeout: Limit in seconds on the search for the machines of a gang; None for none but its number of moves.
+        timeout: Limit in seconds on the search for the machines of a gang, which ends after a number of moves anyway.
+            If it comes before the first mapping, the gang is split over the fewest machines.
     """
 
     name = "least-time"
@@ -98,10 +100,11 @@ class LeastTime(MachinePolicy):
     ) -> Iterator[tuple[Sequence[int], Evaluation]]:
         from topoplace.policies.least_time import gangs
 
-        offers = self._offers(request, view, most_memory_gb)
-        gang = gangs.mapped(request, view, offers, slack=self.slack, timeout=self.timeout)
-        if gang is not None and (found := self.evaluate(request, gang.gpus, view)):
-            yield gang.gpus, found
+        offers, gpus = self._offers(request, view, most_memory_gb), None
+        with suppress(SearchTimeoutError):
+            gpus = gangs.mapped(request, view, offers, slack=self.slack, timeout=self.timeout)
+        if gpus is not None and (found := self.evaluate(request, gpus, view)):
+            yield gpus, found
             return
         yield from super()._evaluated(request, view, most_memory_gb)
 
