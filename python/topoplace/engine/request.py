@@ -66,10 +66,9 @@ def request_key(job: JobGraph) -> Hashable:
     share one graph object, and so their collectives, if they state any. The caller must keep this object alive, as the
     key contains its id.
     """
-    few = len(job.edges) <= _MAX_COMPARED_EDGES
-    graph, stated = (job.edges, job.stated_collectives) if few else (id(job.graph), ())
-    pattern = job.name if job.name in PATTERN_KINDS else ""
-    return (*_resources(job), graph, stated, pattern, job.profile, job.memory_bandwidth)
+    graph: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
+    sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(graph, int)
+    return (*_resources(job), graph, () if sends else job.collectives, job.profile, job.memory_bandwidth)
 
 
 def exact_request_key(job: JobGraph) -> Hashable:
