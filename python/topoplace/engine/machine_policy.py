@@ -395,12 +395,13 @@ class MachinePolicy(PolicyDriver):
     def _domain_order(
         self, request: JobRequest, view: ClusterView, conditions: Conditions
     ) -> DomainOrder | None:
-        levels = (
-            view.cluster.topology.derived(LevelChains).of(()) if self.before_domains is not None else None
-        )
-        if not levels or len(levels) == 1 or self.before_domains is None:
+        """Return how the domains of machines count; None if they do not, or there are none."""
+        if self.before_domains is None:
             return None
-        codes = [level.codes.tolist() for level in levels[:0:-1]]
+        levels = view.cluster.topology.derived(LevelChains).of(()) or ()
+        codes = [level.codes.tolist() for level in levels[:0:-1]]  # the outermost first, without the machines
+        if not codes:
+            return None
         fill = view.table((DomainFill, conditions), lambda: DomainFill(conditions.native, codes))
         return DomainOrder(fill, self.before_domains + (len(request.memory_limits) > 1))
 

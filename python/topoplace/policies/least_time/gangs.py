@@ -131,15 +131,20 @@ def _heaviest_first(job: JobGraph) -> list[str]:
 
 def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
     """Return True if each group has all tasks or none of every unit."""
+    unit_of = _unit_of_tasks(units)
+    return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
+
+
+def _unit_of_tasks(units: Ints) -> Ints:
+    """Return (n,) the unit of each task."""
     unit_of = np.empty(units.size, np.int64)
     unit_of[units] = np.arange(len(units))[:, None]
-    return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
+    return unit_of
 
 
 def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
     """Return what the items exchange in each dimension; what tasks of one item exchange does not count."""
-    unit_of = np.empty(job.num_tasks, np.int64)
-    unit_of[units] = np.arange(len(units))[:, None]
+    unit_of = _unit_of_tasks(units)
     ends: list[int] = [0]
     pairs: list[Ints] = []
     amounts: list[NDArray[np.float64]] = []
@@ -270,8 +275,7 @@ class _Tree:
 
     def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
         """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
-        unit_of = np.empty(units.size, np.int64)
-        unit_of[units] = np.arange(len(units))[:, None]
+        unit_of = _unit_of_tasks(units)
         depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
         domain_of = {level.name: level.domains[self._machines] for level in self._levels}
         found = np.zeros(len(units), np.int64)

@@ -17,6 +17,7 @@ from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
+from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, task_flows
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
+    from topoplace.kernels import Orders
     from topoplace.topology.topology import Topology
 
 Reals = NDArray[np.float64]
@@ -38,8 +40,6 @@ _ALL_ORDERS: Final = 4
 """Of so many tasks, `PortNetwork.best_orders` tries all orders."""
 _MOST_ORDERED: Final = 16
 """Of more tasks, rings that the library plans are not ordered besides."""
-_WHOLE: Final = 1000
-"""Thousandths of a whole GPU."""
 _FARTHEST: Final = len(PATH_KINDS) + 1
 _NEARNESS: Final = {
     **{kind: rank for rank, kind in enumerate(PATH_KINDS, 1)},
@@ -68,11 +68,10 @@ class _Machine:
     @cached_property
     def is_alike(self) -> bool:
         """True if any GPUs, in any order, take the same time: all pairs are equal links through NVSwitches."""
-        links = {self.topology.pairs.link(0, gpu) for gpu in range(1, min(2, self.topology.num_gpus))}
-        matrix, n = self.topology.bandwidth_matrix(), self.topology.num_gpus
-        through_switches = all(link.kind is LinkKind.NVSWITCH for link in links)
-        others = matrix[~np.eye(n, dtype=bool)]
-        return bool(links) and through_switches and not self.far.any() and bool((others == others[0]).all())
+        pairs = ~np.eye(self.topology.num_gpus, dtype=bool)
+        switched = self.topology.link_matrix(lambda link: link.kind is LinkKind.NVSWITCH, bool)[pairs]
+        speeds = self.topology.bandwidth_matrix()[pairs]
+        return bool(len(speeds) and switched.all() and (speeds == speeds[0]).all())
 
     @cached_property
     def kept(self) -> Memo[Hashable, list[_Ranked]]:
@@ -257,8 +256,13 @@ def _times(machine: _Machine, request: JobRequest, sets: Ints) -> tuple[Ints, Re
             seconds = carried / rates
         if np.isfinite(seconds).any():
             return sets, seconds
-    found = machine.ports.network.best_orders(request.table(task_flows, lambda: task_flows(job)), sets)
+    found = _best_orders(machine, request, sets)
     return found.vertices, found.seconds
+
+
+def _best_orders(machine: _Machine, request: JobRequest, sets: Ints) -> Orders:
+    flows = request.table(task_flows, lambda: task_flows(request.job))
+    return machine.ports.network.best_orders(flows, sets)
 
 
 def _in_order(machine: _Machine, request: JobRequest, gpus: Ints) -> list[list[int]]:
@@ -268,8 +272,7 @@ def _in_order(machine: _Machine, request: JobRequest, gpus: Ints) -> list[list[i
     """
     is_open = request.job.edges and not machine.is_alike and _is_one_ring(machine, request)
     if is_open and request.size <= _MOST_ORDERED:
-        flows = request.table(task_flows, lambda: task_flows(request.job))
-        gpus = machine.ports.network.best_orders(flows, gpus).vertices
+        gpus = _best_orders(machine, request, gpus).vertices
     ordered: list[list[int]] = gpus.tolist()
     return ordered
 
@@ -300,7 +303,7 @@ def _keys(
     shares = [nothing, nothing]
     if request.takes_parts:
         left = np.array(state.left)[gpus]
-        shares = [(left == _WHOLE).sum(axis=1), left.sum(axis=1)]
+        shares = [(left == WHOLE_GPU).sum(axis=1), left.sum(axis=1)]
     num_free, n = state.free.bit_count(), machine.topology.num_gpus
     opened = nothing + float(num_free == n and gpus.shape[1] < n)
     parts = nothing.copy()
