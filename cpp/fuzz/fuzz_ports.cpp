@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
+#include "oracles/port_cases.hpp"
 #include "topoplace/port_network.hpp"
 
 namespace {
@@ -14,25 +15,11 @@ using Ints = std::vector<std::int32_t>;
 
 constexpr std::int32_t kLevels = 3, kSegments = 2;
 
-struct Case {
-    std::int32_t n = 0;
-    std::vector<double> speeds{};
-    Ints entry{}, segment_of{}, domain{}, uplink{}, links{};
-    std::vector<std::uint8_t> is_slower{};
+struct Case : oracle::NetworkCase {
     Ints from{}, to{};
     std::vector<double> there{}, back{};
     std::vector<std::int64_t> ends{};
 
-    ports::NetworkParams params() const {
-        return {.num_vertices = n,
-                .gb_per_s = speeds,
-                .entry = entry,
-                .segment_of = segment_of,
-                .domain = domain,
-                .uplink = uplink,
-                .links = links,
-                .is_slower = is_slower};
-    }
     ports::Flows flows() const { return {from, to, there, back}; }
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
+#include "oracles/port_cases.hpp"
 #include "topoplace/tree_mapping.hpp"
 
 namespace {
@@ -12,26 +13,7 @@ namespace tree_mapping = topoplace::tree_mapping;
 using Ints = std::vector<std::int32_t>;
 constexpr double kEqual = 1 + 1e-9;
 
-struct Case {
-    Ints parent{-1};
-    Ints room{};
-    std::vector<double> uplink{0};
-    Ints own_class{};
-    std::vector<double> own{};
-    std::int32_t items = 0;
-    std::vector<std::int64_t> ends{};
-    Ints from{}, to{};
-    std::vector<double> gigabytes{};
-    Ints start{}, confined{};
-
-    tree_mapping::TreeMapParams params() const {
-        tree_mapping::TreeMapParams made;
-        made.tree = {parent, room, uplink, own_class, own};
-        made.items = {items, ends, from, to, gigabytes, start, confined};
-        made.moves = 500;
-        return made;
-    }
-};
+using Case = oracle::TreeCase;
 
 void read_items(fuzz::Bytes& bytes, Case& c) {
     c.items = bytes.below(5);
@@ -49,6 +31,7 @@ void read_items(fuzz::Bytes& bytes, Case& c) {
 // Up to three levels of one or two children, and at most four items.
 Case read_case(fuzz::Bytes& bytes) {
     Case c;
+    c.moves = 500;
     std::size_t first = 0;
     const std::int32_t depth = bytes.below(4), classes = 1 + bytes.below(2);
     for (std::int32_t level = 0; level < depth; ++level) {

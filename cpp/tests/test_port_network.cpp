@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "oracles/port_cases.hpp"
 #include "topoplace/port_network.hpp"
 #include "topoplace/random.hpp"
 
@@ -20,23 +21,7 @@ namespace {
 
 using Ints = std::vector<std::int32_t>;
 
-struct Network {
-    std::int32_t n = 0;
-    std::vector<double> speeds{};
-    Ints entry{}, segment_of{}, domain{}, uplink{}, links{};
-    std::vector<std::uint8_t> is_slower{};
-
-    ports::NetworkParams params() const {
-        return {.num_vertices = n,
-                .gb_per_s = speeds,
-                .entry = entry,
-                .segment_of = segment_of,
-                .domain = domain,
-                .uplink = uplink,
-                .links = links,
-                .is_slower = is_slower};
-    }
-};
+using Network = oracle::NetworkCase;
 
 struct Traffic {
     std::vector<std::int64_t> ends{};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "oracles/port_cases.hpp"
 #include "topoplace/random.hpp"
 #include "topoplace/tree_mapping.hpp"
 
@@ -20,26 +21,7 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 constexpr double kEqual = 1 + 1e-9;
 
-struct Case {
-    Ints parent{-1};
-    Ints room{};
-    std::vector<double> uplink{0};
-    Ints own_class{};
-    std::vector<double> own{};
-    std::int32_t items = 0;
-    std::vector<std::int64_t> ends{};
-    Ints from{}, to{};
-    std::vector<double> gigabytes{};
-    Ints start{}, confined{};
-
-    TreeMapParams params() const {
-        TreeMapParams made;
-        made.tree = {parent, room, uplink, own_class, own};
-        made.items = {items, ends, from, to, gigabytes, start, confined};
-        made.moves = 2000;
-        return made;
-    }
-};
+using Case = oracle::TreeCase;
 
 Case random_tree(topoplace::Random& random, std::int32_t depth, std::int32_t most, std::int32_t room) {
     Case c;
