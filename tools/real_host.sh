@@ -50,7 +50,11 @@ text nvidia-smi-nvlink-R nvidia-smi nvlink -R
 text rocm-smi rocm-smi --showtopo
 text amd-smi amd-smi topology
 text lstopo lstopo --of xml
-text numactl numactl --hardware
+if command -v numactl >/dev/null && numactl --hardware >"$folder/numactl.txt" && [ -s "$folder/nvidia-smi-topo-m.txt" ]; then
+    check read-numactl 0 "$topoplace" discover --from "$folder/nvidia-smi-topo-m.txt" --numa "$folder/numactl.txt"
+else
+    say "not there" numactl
+fi
 
 if ! timeout 120 "$topoplace" discover --json >"$folder/discovered.json" 2>"$folder/discovered.err"; then
     say "not there" discover "$(first_line "$folder/discovered.err")"
@@ -70,7 +74,8 @@ check show 0 "$topoplace" show "$folder/discovered.json"
 check place-1 0 "$topoplace" place "$folder/discovered.json" --gpus 1
 [ -s "$folder/nvidia-smi.txt" ] &&
     check place-busy-from "0 1" "$topoplace" place "$folder/discovered.json" --gpus 1 --busy-from "$folder/nvidia-smi.txt"
-check collective 0 "$topoplace" collective "$folder/discovered.json"
+if [ "$gpus" -gt 1 ]; then check collective 0 "$topoplace" collective "$folder/discovered.json" --gpus "$gpus"
+else say "not there" collective "a second GPU"; fi
 
 plugin='
 import sys

@@ -12,8 +12,8 @@ INTRODUCTION = """# How far to trust it
 What the tests of this repository reach, in numbers. `make trust` measures them, keeps them in `docs/trust/` and writes
 this page. [Measuring](measuring.md) describes the tools, [Papers](papers/README.md) what the results are held against.
 
-No test has run on a host with a GPU: none was at hand. `tools/real_host.sh` tries there, in a few minutes, what needs
-one.
+`tools/real_host.sh` tries on a host with GPUs, in a few minutes, what needs one. It has run on a host with one H200; no
+host with several GPUs was at hand.
 """
 
 

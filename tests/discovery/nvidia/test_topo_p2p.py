@@ -76,6 +76,16 @@ def test_recognised() -> None:
     assert not any(map(topo_p2p.recognised, ("", "GPU0 GPU1\n", "GPU0 GPU1\nGPU0 X NV1\nGPU1 NV1 X\n")))
 
 
+def test_a_lone_gpu_is_told_by_the_legend() -> None:
+    access = " \t\x1b[4mGPU0\t\x1b[0m\n GPU0\tX\t\n\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n"
+    assert topo_p2p.recognised(access)
+    assert not topo_matrix.recognised(access)
+    assert tp.read(access).num_gpus == 1
+    paths = "\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-15\t0\n"
+    assert topo_matrix.recognised(paths)
+    assert not topo_p2p.recognised(paths)
+
+
 @given(st.text(st.sampled_from("GPU012 XOKCNST\t\n")))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for candidate in (text, MIXED[:30] + text + MIXED[30:]):

@@ -2,9 +2,10 @@
 #include "match/graphs/fixed_point.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <functional>
-#include <sstream>
 #include <stdexcept>
 
 #include "topoplace/assert.hpp"
@@ -47,11 +48,13 @@ Fixed FixedPoint::limit(double weight) const {
 
 void FixedPoint::check_comparable() const {
     if (comparable_) return;
-    std::ostringstream message;
-    message << "weights from " << lightest_ << " to " << heaviest_ << " cannot be compared exactly: between "
-            << kLightest << " and " << kHeaviest << ", the heaviest may be " << kWidestRange
-            << " times the lightest";
-    throw std::invalid_argument(message.str());
+    // No stream: its locale fails where another module of the process brings a C++ library of its own.
+    std::array<char, 256> message;
+    std::snprintf(message.data(), message.size(),
+                  "weights from %g to %g cannot be compared exactly: between %g and %g, "
+                  "the heaviest may be %g times the lightest",
+                  lightest_, heaviest_, kLightest, kHeaviest, kWidestRange);
+    throw std::invalid_argument(message.data());
 }
 
 void DistinctWeights::sort() {

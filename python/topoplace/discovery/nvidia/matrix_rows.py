@@ -36,6 +36,7 @@ _WORD = re.compile(r"\S+")
 _GREEDY_NVLINKS = re.compile(r"NV([1-9][0-9]*)")
 _PATH = re.compile("|".join((SELF, *PATHS, *_OLD_LABELS)))
 _LABEL = re.compile(rf"{NVLINKS.pattern}|{_PATH.pattern}")
+LEGEND_OF_ACCESS = re.compile(r"\s*OK\s*=\s*Status")  # below the matrix of `topo -p2p`
 _GPU_ROW = re.compile(rf"(\s*GPU[0-9]+)\s*(?:{_LABEL.pattern})")
 _LABELS = re.compile(rf"(?:{_LABEL.pattern})+")
 _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID|\bCPU\b|\bNUMA\b")
@@ -109,7 +110,9 @@ def recognised(lines: Sequence[str]) -> bool:
         return any(_is_bare_row(line) for line in lines)
     row = next((line for line in lines[header.index + 1 :] if _GPU_ROW.match(line)), "")
     labels = row.split()[1 : 1 + len(header.devices)]
-    return any(label != SELF and _LABELS.fullmatch(label) for label in labels) or labels == [SELF]
+    if labels == [SELF]:
+        return not any(map(LEGEND_OF_ACCESS.match, lines))
+    return any(label != SELF and _LABELS.fullmatch(label) for label in labels)
 
 
 def read(lines: Sequence[str]) -> Matrix:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
+from topoplace.discovery.nvidia import matrix_rows
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
@@ -57,12 +58,17 @@ class PeerAccess:
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `nvidia-smi topo -p2p`.
 
-    It has a header of only GPUs, and below that a row of statuses.
+    It has a header of only GPUs, and below that a row of statuses. The row of a lone GPU has none: there, the legend
+    tells this matrix from that of `topo -m`.
     """
     lines = [line.split() for _, line in decode.numbered_lines(text[:65536])]
     header = next((i for i, words in enumerate(lines) if _as_header(words)), len(lines))
     row = next((words for words in lines[header + 1 :] if words), [""])
-    return bool(_GPU.fullmatch(row[0])) and len(row) > 2 and all(map(_GLUED_CELLS.fullmatch, row[1:]))
+    if not _GPU.fullmatch(row[0]) or not all(map(_GLUED_CELLS.fullmatch, row[1:])):
+        return False
+    return len(row) > 2 or (
+        row[1:] == [_SELF] and any(map(matrix_rows.LEGEND_OF_ACCESS.match, text.splitlines()))
+    )
 
 
 def read(data: str | bytes) -> PeerAccess:
