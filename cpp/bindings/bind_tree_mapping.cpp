@@ -49,6 +49,12 @@ TreeMapped map_to_tree(const Tree& tree, const Items& items, std::uint64_t seed,
             found.moves};
 }
 
+std::pair<double, py::array_t<double>> tree_bound(const Tree& tree, const Items& items) {
+    const TreeMapParams params = to_params(tree, items);
+    auto found = without_gil<tree_mapping::TreeBound>([&] { return tree_mapping::tree_bound(params); });
+    return {found.seconds, to_row(std::move(found.phases))};
+}
+
 Fault verify_tree_mapping(const Tree& tree, const Items& items, const Ints& leaf_of, double seconds,
                           double port_seconds) {
     return tree_mapping::verify_tree_mapping(to_params(tree, items), as_span(leaf_of),
@@ -60,6 +66,7 @@ Fault verify_tree_mapping(const Tree& tree, const Items& items, const Ints& leaf
 void register_tree_mapping(py::module_& module) {
     module.def("map_to_tree", &map_to_tree, py::arg("tree"), py::arg("items"), py::arg("seed"),
                py::arg("moves"), py::arg("timeout"));
+    module.def("tree_bound", &tree_bound, py::arg("tree"), py::arg("items"));
     module.def("verify_tree_mapping", &verify_tree_mapping, py::arg("tree"), py::arg("items"),
                py::arg("leaf_of").noconvert(), py::arg("seconds"), py::arg("port_seconds"),
                "None where the mapping is right, else the reason why it is not.");

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'DomainFill', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'DomainFill', 'FlowAnswer', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -547,6 +547,8 @@ def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typi
     """
     Terminals, capacity, side, complete, flows.
     """
+def tree_bound(tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]) -> tuple[float, numpy.typing.NDArray[numpy.float64]]:
+    ...
 def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> str | None:
     """
     None where the bipartition is right, else the reason why it is not.

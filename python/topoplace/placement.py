@@ -110,6 +110,8 @@ class Placement:
     """Named scores, such as "aggregated_bandwidth" in GB/s; read-only."""
     optimal: bool = False
     """True only if the search proved that no placement is better for the policy's objective."""
+    bound: float | None = field(default=None, repr=False, compare=False)
+    """No placement of the job communicates in fewer seconds (see `time`) now; None if no bound is known."""
     job: JobGraph | None = field(default=None, repr=False, compare=False)
     """The placed job. The cluster stores it, so that policies can keep later jobs from disturbing this one."""
     hosts: tuple[HostShare, ...] = ()
@@ -138,6 +140,7 @@ class Placement:
         topology: Topology,
         scores: Mapping[str, float] = _NO_SCORES,
         optimal: bool = False,
+        bound: float | None = None,
         job: JobGraph | None = None,
         hosts: tuple[HostShare, ...] = (),
         remote: tuple[int, ...] = (),
@@ -150,9 +153,7 @@ class Placement:
         given = _checked_gpus(gpus, topology)
         if not given and hosts is _NOTHING:
             raise AllocationError(f"gpus = {given} is empty")
-        set_gpus, set_topology, set_scores, set_optimal, set_job, set_hosts, set_remote, set_drives = (
-            _setters[:8]
-        )
+        set_gpus, set_topology, set_scores, set_optimal, set_bound, set_job, *set_others = _setters[:9]
         set_gpus(self, given)
         set_topology(self, topology)
         set_scores(self, scores if type(scores) is Scores else checked_scores(scores, AllocationError))
@@ -160,6 +161,8 @@ class Placement:
         if job is not None and type(job) is not JobGraph:
             _checks.instance(job, JobGraph, "job", AllocationError)
         set_job(self, job)
+        set_bound(self, bound if bound is None else _checks.real(bound, "bound", AllocationError))
+        set_hosts, set_remote, set_drives = set_others
         set_hosts(self, hosts)
         set_remote(self, remote)
         set_drives(self, drives)

@@ -125,6 +125,10 @@ def test_no_assignment_is_faster_than_the_bound(problem: Problem) -> None:
     assert kernels.verify_tree_mapping(*problem, found)
     best = min(time_of(problem, one)[0] for one in everything)
     assert found.bound <= best * EQUAL
+    alone = kernels.tree_bound(*problem)
+    assert alone.seconds == found.bound
+    assert len(alone.phases) == len(problem[1].phase_ends)
+    assert alone.phases.sum() <= found.bound * EQUAL
     assert best <= found.seconds * EQUAL
     assert not found.optimal or found.seconds <= best * EQUAL
 

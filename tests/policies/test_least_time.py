@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -105,6 +106,52 @@ def test_no_placement_of_a_small_gang_is_much_slower(job: tp.JobGraph, free: lis
         tp.communication_time(job, gpus, topology).seconds for gpus in permutations(usable, job.num_tasks)
     )
     assert placement.time <= best * 1.01
+    assert placement.bound is None or placement.bound <= best
+    assert not placement.optimal or placement.time <= best * 1.01
+
+
+COLLECTIVES = st.sampled_from(["all_reduce", "all_gather", "all_to_all", "send"])
+
+
+@st.composite
+def grouped_jobs(draw: st.DrawFn) -> tp.JobGraph:
+    """Jobs of up to six tasks in groups of equal size, and with groups across these."""
+    size, count = draw(st.sampled_from([(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)]))
+    inner = [tuple(range(i * size, (i + 1) * size)) for i in range(count)]
+    across = [tuple(range(i, size * count, size)) for i in range(size)] if count > 1 else []
+    found: list[tp.Collective] = []
+    for name, groups in (("inner", inner), ("across", across)):
+        kind = draw(COLLECTIVES)
+        amount = draw(st.sampled_from([0.5, 1.0, 8.0]))
+        for group in groups if draw(st.booleans()) or name == "inner" else ():
+            pairs = [group] if kind != "send" else list(itertools.pairwise(group))
+            found += [tp.Collective(kind, pair, amount, name) for pair in pairs]
+    job = tp.JobGraph.from_collectives(size * count, found)
+    return job.grouped([size] * count, within="machine") if draw(st.booleans()) and count > 1 else job
+
+
+@given(
+    grouped_jobs(),
+    st.lists(st.integers(0, 3), min_size=3, max_size=3),
+    st.sampled_from([1, 3]),
+    st.sampled_from([LinkKind.NETWORK, LinkKind.NVSWITCH]),
+)
+def test_no_placement_is_faster_than_the_bound(
+    job: tp.JobGraph, free: list[int], rack: int, kind: LinkKind
+) -> None:
+    topology = racks(switched(3), 3 // rack, rack, kind)
+    cluster = drained(topology, [3 * m + g for m, n in enumerate(free) for g in range(n, 3)])
+    placement = tp.place(job, cluster)
+    if placement is None or placement.bound is None:
+        return
+    groups = [group.tasks for group in job.groups]
+    best = min(
+        tp.communication_time(job, gpus, topology).seconds
+        for gpus in permutations(cluster.free_gpus(), job.num_tasks)
+        if all(len({gpus[task] // 3 for task in group}) == 1 for group in groups)
+    )
+    assert placement.bound <= best <= placement.time * (1 + 1e-9)
+    assert not placement.optimal or placement.time <= best * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("name", ["l40s-8", "dgx1-v100", "dgx-h100", "mi250x", "torus2d-16"])
@@ -231,6 +278,25 @@ def test_jobs_that_share_an_answer_have_times_of_their_own() -> None:
     assert times == [placement.time for placement in placements]
     assert len(set(times)) == 3
     assert placements[0].scores["aggregated_bandwidth"] == 2 * 450
+
+
+def test_a_gang_whose_groups_do_not_fit_waits() -> None:
+    cluster = drained(racks(switched(3), 3, 1), [0, 1, 2])
+    pairs = [tp.Collective("all_reduce", (i, i + 1), 0.5) for i in (0, 2, 4)]
+    job = tp.JobGraph.from_collectives(6, pairs).grouped([2, 2, 2], within="machine")
+    assert tp.place(job, cluster) is None  # six GPUs are free, and two pairs fit
+
+
+def test_a_tensor_parallel_job_is_proven() -> None:
+    cluster = tp.Cluster(racks(H100, 2, 4))
+    job = tp.JobGraph.parallel(tensor=8, pipeline=2, data=4, traffic=tp.Traffic.of("llama2-70b"))
+    placement = placed(job, cluster)
+    assert placement.bound == pytest.approx(placement.time)
+    assert placement.optimal
+    split = tp.communication_time(
+        job, sorted(placement.gpus, key=lambda gpu: (gpu % 8, gpu)), cluster.topology
+    )
+    assert split.seconds > 1.2 * placement.time
 
 
 def test_it_is_proven_where_all_sets_and_orders_were_compared() -> None:

@@ -72,6 +72,14 @@ TreeMapResult map_to_tree(const TreeMapParams& params);
 // The time of a mapping of every item to a leaf, by the definition alone.
 TreeTime tree_time(const TreeMapParams& params, std::span<const std::int32_t> leaf_of);
 
+struct TreeBound {
+    double seconds = 0.0;          // no mapping takes less time
+    std::vector<double> phases{};  // or in each phase; several may not be possible at once
+};
+
+// What `map_to_tree` gives as its bound, without a mapping; 0 where there are more items than room.
+TreeBound tree_bound(const TreeMapParams& params);
+
 // Checks a mapping by the definition alone: a leaf for each item, none over its room, no item outside the
 // domain that it may not leave, and these times to within a part in 1e9.
 Fault verify_tree_mapping(const TreeMapParams& params, std::span<const std::int32_t> leaf_of,

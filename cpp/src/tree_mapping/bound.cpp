@@ -158,4 +158,21 @@ double least_seconds(const Problem& problem) {
     return sum;
 }
 
+TreeBound tree_bound(const TreeMapParams& params) {
+    const Problem problem(params);
+    TreeBound found{.phases = std::vector<double>(params.items.phase_ends.size(), 0.0)};
+    if (!problem.has_enough_room) return found;
+    found.seconds = least_seconds(problem);
+    // The problem leaves out phases without edges.
+    const std::vector<double> least = least_phase_seconds(problem);
+    std::int64_t before = 0;
+    std::size_t next = 0;
+    for (std::size_t phase = 0; phase < found.phases.size(); ++phase) {
+        const std::int64_t end = params.items.phase_ends[phase];
+        if (end > before) found.phases[phase] = least[next++];
+        before = end;
+    }
+    return found;
+}
+
 }  // namespace topoplace::tree_mapping

@@ -51,6 +51,10 @@ class Evaluation(NamedTuple):
     """The utility to the job; larger is better."""
     details: Any
     """Policy-specific data, later passed to `MachinePolicy.scores`."""
+    bound: float | None = None
+    """No placement communicates in fewer seconds; None if that is not known."""
+    optimal: bool = False
+    """True if no placement is better."""
 
 
 class MachinePolicy(PolicyDriver):
@@ -130,6 +134,12 @@ class MachinePolicy(PolicyDriver):
     def is_proven(self, details: Any) -> bool:
         """Return True if no other option on the machine can be better than the best one, which has these details."""
         return False
+
+    def proof(
+        self, request: JobRequest, machine: int, option: Option, view: ClusterView
+    ) -> tuple[bool, float | None]:
+        """Return whether no placement is better than this option, and seconds that none beats; None if unknown."""
+        return view.classes.num_machines == 1 and self.is_proven(option.details), None
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
@@ -303,8 +313,10 @@ class MachinePolicy(PolicyDriver):
             for gpus, found in self._evaluated(request, view, limit):
                 self._note_first_split(request, view, found.utility)
                 if found.utility >= least_utility:
-                    links = job_link_scores(job, gpus, topology)
-                    return placed_on(job, tuple(gpus), view.cluster, {**links, **self.scores(found.details)})
+                    scores = {**job_link_scores(job, gpus, topology), **self.scores(found.details)}
+                    return placed_on(
+                        job, tuple(gpus), view.cluster, scores, bound=found.bound, optimal=found.optimal
+                    )
         return None
 
     def _first_splits(self, view: ClusterView) -> dict[tuple[JobRequest, int], float]:
@@ -437,8 +449,8 @@ class MachinePolicy(PolicyDriver):
             machine_class = view.classes.of(machine)
             own = self.scores_as(request, machine_class, option)
             scores = Scores({**request.link_scores(machine_class, option.gpus), **own})
-        optimal = view.classes.num_machines == 1 and self.is_proven(option.details)
-        return placed_on(job, gpus, view.cluster, scores, optimal=optimal)
+        optimal, bound = self.proof(request, machine, option, view)
+        return placed_on(job, gpus, view.cluster, scores, optimal=optimal, bound=bound)
 
 
 def placed_on(
@@ -448,12 +460,15 @@ def placed_on(
     scores: Mapping[str, float],
     *,
     optimal: bool = False,
+    bound: float | None = None,
 ) -> Placement:
     """Return the placement of a job on these GPUs, with its shares of the hosts, and slices if it takes some."""
     topology = cluster.topology
     hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
     if job.mig is None and not cluster.sliced_gpus:
-        return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts, optimal=optimal)
+        return Placement(
+            gpus, scores=scores, topology=topology, job=job, hosts=hosts, optimal=optimal, bound=bound
+        )
     slices, resliced = slices_for(job, gpus, cluster)
     return Placement(
         gpus,
@@ -464,6 +479,7 @@ def placed_on(
         slices=slices,
         resliced=resliced,
         optimal=optimal,
+        bound=bound,
     )
 
 

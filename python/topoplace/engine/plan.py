@@ -140,6 +140,7 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
     return {
         "gpus": placement.gpus,
         "optimal": placement.optimal,
+        "bound": placement.bound,
         "scores": {name: value if math.isfinite(value) else None for name, value in placement.scores.items()},
         "slices": [list(one) for one in placement.slices],
         "resliced": placement.resliced,

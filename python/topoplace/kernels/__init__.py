@@ -72,8 +72,10 @@ if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interprete
     from topoplace.kernels.port_network import PortNetwork as PortNetwork
     from topoplace.kernels.tree_mapping import Exchanges as Exchanges
     from topoplace.kernels.tree_mapping import PortTree as PortTree
+    from topoplace.kernels.tree_mapping import TreeBound as TreeBound
     from topoplace.kernels.tree_mapping import TreeMapping as TreeMapping
     from topoplace.kernels.tree_mapping import map_to_tree as map_to_tree
+    from topoplace.kernels.tree_mapping import tree_bound as tree_bound
     from topoplace.kernels.tree_mapping import verify_tree_mapping as verify_tree_mapping
 
 __all__ = [
@@ -106,6 +108,7 @@ __all__ = [
     "TargetDistance",
     "TerminalGraph",
     "ThroughputBound",
+    "TreeBound",
     "TreeMapping",
     "TreePacking",
     "WorkBudget",
@@ -125,6 +128,7 @@ __all__ = [
     "pack_rings",
     "pack_trees",
     "throughput_bound",
+    "tree_bound",
     "verify_bipartition",
     "verify_distribution",
     "verify_embedding",
@@ -141,7 +145,16 @@ __all__ = [
 _LATER = {
     **dict.fromkeys(("Flows", "Orders", "PhaseTime", "PortNetwork"), "port_network"),
     **dict.fromkeys(
-        ("Exchanges", "PortTree", "TreeMapping", "map_to_tree", "verify_tree_mapping"), "tree_mapping"
+        (
+            "Exchanges",
+            "PortTree",
+            "TreeBound",
+            "TreeMapping",
+            "map_to_tree",
+            "tree_bound",
+            "verify_tree_mapping",
+        ),
+        "tree_mapping",
     ),
 }
 """The module of each name that is loaded when it is first asked for."""

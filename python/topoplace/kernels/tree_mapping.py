@@ -114,6 +114,24 @@ def map_to_tree(
     return TreeMapping(*found[1:]) if found[0] else None
 
 
+class TreeBound(NamedTuple):
+    """The result of `tree_bound`."""
+
+    seconds: float
+    """No mapping takes fewer seconds."""
+    phases: Reals
+    """(phases,) nor in each phase; several may not be possible at once."""
+
+
+def tree_bound(tree: PortTree, exchanges: Exchanges) -> TreeBound:
+    """Return the bound that `map_to_tree` gives, without a mapping; zeros if there is not enough room.
+
+    Raises:
+        ValueError: For an argument that is out of range.
+    """
+    return TreeBound(*_core.tree_bound(_tree(tree), _items(exchanges, (), ())))
+
+
 def verify_tree_mapping(
     tree: PortTree,
     exchanges: Exchanges,

@@ -130,6 +130,17 @@ class Ports:
         """Return (m,) GB/s of the NVLinks into switches of a GPU of each machine, on average."""
         return self._mean_speeds(self._tiles.entries[_SWITCHES])
 
+    @cached_property
+    def fastest_entries(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return GB/s of the fastest adapter of a GPU and of all adapters of a machine, at most; then of NVLinks."""
+        found: list[tuple[float, float]] = []
+        for segment in (_ADAPTERS, _SWITCHES):
+            ports = self._tiles.entries[segment]
+            pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
+            fastest = self.gb_per_s[pairs[:, 1]].max(initial=_LEAST_GB_PER_S)
+            found.append((float(fastest), float(self._sums(pairs).max(initial=_LEAST_GB_PER_S))))
+        return found[0], found[1]
+
     def _sums(self, pairs: NDArray[np.int64]) -> Reals:
         """Return (m,) GB/s of all ports of each machine; pairs: (k, 2) machine and port."""
         speeds, num = self.gb_per_s[pairs[:, 1]], self._num_machines

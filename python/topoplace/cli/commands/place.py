@@ -283,4 +283,14 @@ def _score_cells(placement: Placement) -> list[object]:
     cells: list[object] = [value if math.isfinite(value) else "-" for value in values]
     if is_outside_range(placement):
         cells[_SCORES.index("effective")] = "-"
-    return [*cells, "yes" if placement.optimal else "no"]
+    return [*cells, _proof(placement)]
+
+
+def _proof(placement: Placement) -> str:
+    """Return whether no placement is better, or by how many percent of its time others can be faster at most."""
+    if placement.optimal:
+        return "yes"
+    if not placement.bound:
+        return "no"
+    more = math.ceil(100 * (placement.time / placement.bound - 1))
+    return f"within {more} %" if more < 100 else "no"

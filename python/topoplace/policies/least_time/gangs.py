@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
-from topoplace.policies.least_time import machine_sets
+from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.ports import Ports
 
@@ -35,10 +36,19 @@ _MUCH_ROOM: Final = 8
 """More machines than have room for so many times the job are not looked at."""
 
 
+class Mapped(NamedTuple):
+    """Where a gang goes."""
+
+    gpus: list[int]
+    """The GPU of each task."""
+    least_seconds: float
+    """No placement on the machines offered takes fewer seconds."""
+
+
 def mapped(
     request: JobRequest, view: ClusterView, offers: Offers, *, slack: float, timeout: float | None
-) -> list[int] | None:
-    """Return the GPU of each task of a gang; None if there is not room, or if its machines are not free to choose.
+) -> Mapped | None:
+    """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
 
     That is so if they are to be spread, few, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets.
 
@@ -52,26 +62,32 @@ def mapped(
         return None
     units = _units(job, int(offers.sizes.max()), offers)
     parts = _divided(job, units, request, view, offers)
-    if parts is None and _needs_division(job):
+    if parts is None and _needs_division(job, units):
         return None
     some = offers if parts else _promising(request, offers, view)
+    exchanges = _exchanges(job, units)
     for machines in (some, offers) if len(some) < len(offers) else (offers,):
         tree = _Tree(request, machines, view, units.shape[1])
-        found = _on_tree(job, tree, units, parts, timeout)
+        found = _on_tree(job, tree, units, exchanges, parts, timeout)
         if found is not None:
-            return _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
+            gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
+            return Mapped(gpus, bounds.least_seconds(job, units, exchanges, tree.rooms(offers), view))
     return None
 
 
 def _on_tree(
-    job: JobGraph, tree: _Tree, units: Ints, parts: Sequence[Part] | None, timeout: float | None
+    job: JobGraph,
+    tree: _Tree,
+    units: Ints,
+    exchanges: kernels.Exchanges,
+    parts: Sequence[Part] | None,
+    timeout: float | None,
 ) -> kernels.TreeMapping | None:
     start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
     if parts and (start < 0).any():
         return None
     confined = tree.confined(job, units, start) if parts else ()
     room = np.bincount(start, minlength=len(tree.room)) if parts and job.balanced else tree.room
-    exchanges = _exchanges(job, units)
     return kernels.map_to_tree(
         tree.ports(room),
         exchanges,
@@ -167,8 +183,9 @@ def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
 # ---- groups ----------------------------------------------------------------------------------------------------
 
 
-def _needs_division(job: JobGraph) -> bool:
-    levels = [group.within for group in job.groups if group.within != MACHINE]
+def _needs_division(job: JobGraph, units: Ints) -> bool:
+    """Return True if the job has groups, required or preferred, other than its units."""
+    levels = [group.within for group in job.groups if group.within != MACHINE or units.shape[1] == 1]
     wishes = [group.prefer for group in job.groups]
     return bool(job.within or job.prefer or job.balanced or any(levels) or any(wishes))
 
@@ -177,7 +194,7 @@ def _divided(
     job: JobGraph, units: Ints, request: JobRequest, view: ClusterView, offers: Offers
 ) -> list[Part] | None:
     """Return a division with all required groups together, and the units whole if that is possible."""
-    if not _needs_division(job):
+    if not _needs_division(job, units):
         return None
     if units.shape[1] > 1 and not any(group.within == MACHINE for group in job.groups):
         found = divided(view.request(_with_whole_units(job, units)), offers, view)
@@ -231,8 +248,8 @@ class _Tree:
         self._levels = levels[::-1]
         self._machines = machines[order]
         self._leaf_of_machine = {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
-        sizes = np.minimum(self._offers.sizes, 1) if request.anti_affine else self._offers.sizes
-        self.room = sizes // unit
+        self._most_of_job = 1 if request.anti_affine else request.size
+        self.room = np.minimum(self._offers.sizes, self._most_of_job) // unit
         """(l,) the most units of each machine."""
 
     def ports(self, room: Ints) -> kernels.PortTree:
@@ -257,11 +274,21 @@ class _Tree:
         ports = self._topology.derived(Ports)
         return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
 
+    def rooms(self, offers: Offers) -> bounds.Rooms:
+        """Return how many tasks can be together on the machines of any offers."""
+        sizes = np.minimum(offers.sizes, self._most_of_job)
+        most = bounds.most_together(sizes, offers.machines, self._levels)
+        return bounds.Rooms(most, self._own_classes, self._topology.derived(Ports))
+
+    @cached_property
+    def _own_classes(self) -> list[int]:
+        """The class of ports at each depth: 1 for NVLinks."""
+        switched = {level.name for level in self._topology.levels if level.kind is LinkKind.NVSWITCH}
+        return [0, *(int(level.name in switched) for level in self._levels[:-1])]
+
     def _own(self) -> tuple[list[int], NDArray[np.float64]]:
         """Return the class of ports at each depth, and (classes, leaves) the GB/s of a unit."""
-        ports = self._topology.derived(Ports)
-        switched = {level.name for level in self._topology.levels if level.kind is LinkKind.NVSWITCH}
-        classes = [0, *(int(level.name in switched) for level in self._levels[:-1])]
+        ports, classes = self._topology.derived(Ports), self._own_classes
         speeds = [ports.adapter_speeds, ports.nvlink_speeds][: max(classes) + 1]
         return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
 

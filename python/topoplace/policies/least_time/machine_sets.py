@@ -23,6 +23,7 @@ from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
+    from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
@@ -159,6 +160,27 @@ def of_any(machine_class: MachineClass, request: JobRequest, slack: float) -> tu
         return Chosen(seconds, is_proven=True), _grade(seconds, slack)
 
     return request.table((Chosen, machine_class, slack), find)
+
+
+def fastest_rings(view: ClusterView, size: int) -> float:
+    """Return GB/s that the rings of no `size` GPUs of a machine exceed; infinity if not all sets were compared."""
+
+    def find() -> float:
+        return max(
+            (_fastest_rings(one.alone.derived(_Machine), size) for one in view.classes.classes), default=0.0
+        )
+
+    return view.table((_fastest_rings, size), lambda: [find()])[0]
+
+
+def _fastest_rings(machine: _Machine, size: int) -> float:
+    n = machine.topology.num_gpus
+    if size > n:
+        return 0.0
+    if not machine.is_rated or math.comb(n, size) > _MOST_SETS:
+        return math.inf
+    rates = rated_sets(machine.topology, DEFAULT_RATES).gb_per_s(masks_of(range(n), size))
+    return float(rates.max()) if rates.all() else math.inf
 
 
 def _option(gpus: tuple[int, ...], order: tuple[float, ...], chosen: Chosen) -> Option:

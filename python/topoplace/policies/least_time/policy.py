@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured
-from topoplace.policies.least_time import machine_sets
+from topoplace.policies.least_time import bounds, machine_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_options import Option
     from topoplace.engine.request import JobRequest
     from topoplace.placement import Placement
+
+
+_ROUNDING: Final = 1 + 3e-9
 
 
 class LeastTime(MachinePolicy):
@@ -95,16 +98,44 @@ class LeastTime(MachinePolicy):
         chosen: machine_sets.Chosen = details
         return chosen.is_proven
 
+    def proof(
+        self, request: JobRequest, machine: int, option: Option, view: ClusterView
+    ) -> tuple[bool, float | None]:
+        """Return whether the option is as fast as any, and seconds that none beats.
+
+        They are known on a single machine, and where all GPUs of each machine are alike.
+        """
+        machine_class = view.classes.of(machine)
+
+        def of_alike() -> tuple[bool, float] | None:
+            if self.ranked_as(request, view) is request:
+                return None
+            least = bounds.least_seconds_of_one(request, view)
+            return self.scores_as(request, machine_class, option)[
+                "communication_time"
+            ] <= least * _ROUNDING, least
+
+        known = request.table((bounds, machine_class, self.slack), of_alike)
+        if known is not None:
+            return known
+        optimal, _ = super().proof(request, machine, option, view)
+        return optimal, option.details.seconds / (1 + self.slack) if optimal else None
+
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
     ) -> Iterator[tuple[Sequence[int], Evaluation]]:
         from topoplace.policies.least_time import gangs
 
-        offers, gpus = self._offers(request, view, most_memory_gb), None
+        offers, mapped = self._offers(request, view, most_memory_gb), None
         with suppress(SearchTimeoutError):
-            gpus = gangs.mapped(request, view, offers, slack=self.slack, timeout=self.timeout)
-        if gpus is not None and (found := self.evaluate(request, gpus, view)):
-            yield gpus, found
+            mapped = gangs.mapped(request, view, offers, slack=self.slack, timeout=self.timeout)
+        if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
+            if (
+                most_memory_gb == request.memory_limits[-1]
+            ):  # otherwise, machines with more memory may be faster
+                optimal = found.details.seconds <= mapped.least_seconds * _ROUNDING
+                found = found._replace(bound=mapped.least_seconds, optimal=optimal)
+            yield mapped.gpus, found
             return
         yield from super()._evaluated(request, view, most_memory_gb)
 

@@ -1,0 +1,180 @@
+"""How fast a gang can be at best: seconds that no placement on the machines with room for it can beat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import kernels
+from topoplace.jobs.groups import MACHINE
+from topoplace.objectives.communication import RING_KINDS
+from topoplace.policies.least_time import machine_sets
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.ports import Ports
+
+if TYPE_CHECKING:
+    from topoplace.engine.level_chain import PlacedLevel
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.collectives import Batch
+    from topoplace.jobs.job_graph import JobGraph
+
+Ints = NDArray[np.int64]
+_ROUNDING: Final = 1 - 1e-9
+
+
+class Rooms(NamedTuple):
+    """How many tasks of a job can be together, and over which ports those that are apart exchange."""
+
+    most: tuple[int, ...]
+    """The most tasks in a domain of each depth: all domains, each level from the outermost one in, a machine."""
+    own_class: Sequence[int]
+    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
+    ports: Ports
+
+    def fastest(self, depth: int, unit: int = 1) -> float:
+        """Return GB/s that no unit of tasks exceeds in exchanges that meet at this depth or further out."""
+        return max(self._own(self.own_class[above], unit) for above in range(depth))
+
+    def tree(self, items: int, unit: int) -> kernels.PortTree:
+        """Return a small tree with this room for items of `unit` tasks, all with the fastest ports."""
+        most = [min(items, tasks // unit) for tasks in self.most]
+        parent, room, spine = [-1], list[int](), 0
+        for depth, inside in enumerate(most[1:]):
+            for first in range(0, most[depth] - inside, max(1, most[-1])):
+                room.append(min(most[-1], most[depth] - inside - first))
+                parent += [spine, *range(len(parent), len(parent) + len(most) - depth - 2)]
+            parent.append(spine)
+            spine = len(parent) - 1
+        room.append(most[-1])
+        own = [[self._own(one, unit)] * len(room) for one in range(max(self.own_class) + 1)]
+        return kernels.PortTree(parent, room, np.zeros(len(parent)), self.own_class, np.array(own))
+
+    def _own(self, port_class: int, unit: int) -> float:
+        fastest, all_of_machine = self.ports.fastest_entries[port_class]
+        return min(unit * fastest, all_of_machine)
+
+
+def most_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> tuple[int, ...]:
+    """Return the most tasks together in domains of the levels, the outermost first.
+
+    Args:
+        sizes: (m,) the most tasks of each machine.
+        machines: (m,) their numbers.
+    """
+    most, above = [int(sizes.sum())], np.zeros(len(machines), np.int64)
+    for level in levels:
+        codes = level.codes[machines].astype(np.int64) + 1
+        _, above = np.unique(above * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
+        most.append(int(np.bincount(above, sizes).max(initial=0)))
+    return tuple(most)
+
+
+def least_seconds(
+    job: JobGraph, units: Ints, exchanges: kernels.Exchanges, rooms: Rooms, view: ClusterView
+) -> float:
+    """Return seconds that no placement beats.
+
+    Either all units are whole: then each dimension takes as long as its rings need on the best machine, or as its ports
+    do. Or a unit is split, and its dimension crosses machines, as do those with more tasks than a machine can have.
+
+    Args:
+        units: (u, t) tasks that are mapped as a whole.
+        exchanges: What the units exchange, a phase for each dimension.
+    """
+    found = kernels.tree_bound(rooms.tree(*units.shape), exchanges)
+    crossing = [_crossing(batches, rooms) for batches in job.traffic.values()]
+    inside = [_inside(batches, units, view) for batches in job.traffic.values()]
+    phases = np.maximum(np.maximum(found.phases, crossing), inside)
+    least = max(float(phases.sum()), found.seconds + math.fsum(inside))
+    must_be_whole = any(group.within == MACHINE for group in job.groups)
+    if units.shape[1] > 1 and not must_be_whole:
+        split = [_of_split(batches, units, rooms) for batches in job.traffic.values()]
+        least = min(least, math.fsum(map(max, split, crossing)))
+    return least * _ROUNDING
+
+
+def least_seconds_of_one(request: JobRequest, view: ClusterView) -> float:
+    """Return seconds that no placement of a job beats that some machine, on which all GPUs are alike, has GPUs for.
+
+    Either it is on one machine, or two tasks that exchange are on different ones.
+    """
+
+    def find() -> float:
+        job, ports = request.job, view.cluster.topology.derived(Ports)
+        large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
+        least = min(machine_sets.of_any(one, request, 1.0)[0].seconds for one in large)
+        if view.classes.num_machines > 1:
+            levels = view.cluster.topology.levels
+            rooms = Rooms((), sorted({0, *(int(one.kind is LinkKind.NVSWITCH) for one in levels)}), ports)
+            pairs = [_of_one_pair(batches, rooms) for batches in job.traffic.values()]
+            least = min(least, min(pairs, default=0.0) if _is_joined(job) else 0.0)
+        return least * _ROUNDING
+
+    return request.table(least_seconds_of_one, find)
+
+
+def _is_joined(job: JobGraph) -> bool:
+    """Return True if any two tasks exchange something, with each other or by way of others."""
+    parts = list(range(job.num_tasks))
+    for batches in job.traffic.values():
+        for batch in batches:
+            for tasks in batch.tasks.tolist():
+                joined = {parts[task] for task in tasks}
+                parts = [tasks[0] if part in joined else part for part in parts]
+    return len(set(parts)) == 1
+
+
+def _crossing(batches: Sequence[Batch], rooms: Rooms) -> float:
+    """Return the least seconds of collectives with more tasks than a domain has room for, which cross its border."""
+    least = 0.0
+    for batch in batches:
+        depths = [depth for depth, most in enumerate(rooms.most) if depth and most < batch.tasks.shape[1]]
+        if depths:
+            slowest = float(batch.carried.max(initial=0.0))
+            least = max(least, _one_way(batch, slowest) / rooms.fastest(depths[0]))
+    return least
+
+
+def _of_split(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
+    """Return the least seconds if a unit, whichever, is on several machines; 0 unless it is a collective of its own."""
+    owners = [_owners(batch, units) for batch in batches if batch.tasks.shape[1] == units.shape[1]]
+    found = [one for one in owners if one is not None]
+    if len(found) < len(batches) or len(np.unique(np.concatenate(found))) < len(units):
+        return 0.0
+    return _of_one_pair(batches, rooms)
+
+
+def _of_one_pair(batches: Sequence[Batch], rooms: Rooms) -> float:
+    """Return the least seconds if two tasks that exchange something are on different machines."""
+    least = min(_one_way(batch, float(batch.carried.min())) for batch in batches)
+    return least / rooms.fastest(len(rooms.own_class))
+
+
+def _one_way(batch: Batch, carried: float) -> float:
+    """Return the GB that two tasks next to each other send in one direction at the least."""
+    return carried if batch.kind in RING_KINDS else carried / 2
+
+
+def _inside(batches: Sequence[Batch], units: Ints, view: ClusterView) -> float:
+    """Return the least seconds of rings of which each is in one unit, on the best machine; 0 for others."""
+    least = 0.0
+    for batch in batches:
+        if units.shape[1] == 1 or _owners(batch, units) is None:
+            return 0.0
+        if batch.kind in RING_KINDS:
+            rate = machine_sets.fastest_rings(view, batch.tasks.shape[1])
+            least = max(least, float(batch.carried.max()) / rate)
+    return least
+
+
+def _owners(batch: Batch, units: Ints) -> Ints | None:
+    """Return (c,) the unit that has all tasks of each collective; None if there is a collective without one."""
+    unit_of = np.empty(units.size, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    rows = unit_of[batch.tasks]
+    return rows[:, 0] if (rows == rows[:, :1]).all() else None
