@@ -145,6 +145,16 @@ def test_gpus_whose_links_make_no_ring_have_no_time() -> None:
     assert (found.seconds, found.slowest) == (math.inf, "no path")
 
 
+def test_rings_over_the_trays_of_a_rack_are_planned() -> None:
+    rack = tp.machines.get("gb200-nvl72")
+    groups = [tuple(range(i, i + 4)) for i in range(0, 8, 4)]
+    job = tp.JobGraph.from_collectives(8, [tp.Collective("all_reduce", one, 1.0, "tensor") for one in groups])
+    on_trays = tp.communication_time(job, range(8), rack)
+    split = tp.communication_time(job, [0, 1, 4, 5, 2, 3, 6, 7], rack)
+    assert on_trays.seconds == split.seconds == 1.5 / tp.collective.ring_bandwidth(rack, [0, 1, 4, 5])
+    assert split.slowest == "rings of GPUs 0, 1, 4, 5"
+
+
 def test_machines_without_a_network_have_no_path() -> None:
     topology = tp.Topology.cluster(tp.machines.get("dgx-a100"), 2, network=0.0)
     sends = [tp.Collective("send", (0, 1), 1.0, "a"), tp.Collective("send", (2, 3), 1.0, "b")]

@@ -1,8 +1,9 @@
 """Communication time: how long the ports of a topology take for what the tasks of a job exchange in a step.
 
 In each dimension of a job, all groups communicate at once. Its time is the largest of two: for each port, the GB that
-pass it in its busier direction over its GB/s; for each reduction, gather or broadcast inside one machine, its GB over
-the bandwidth of the rings that the collective library plans there. The job's time is the sum over its dimensions.
+pass it in its busier direction over its GB/s; for each reduction, gather or broadcast inside one machine or NVLink
+domain, its GB over the bandwidth of the rings that the collective library plans there. The job's time is the sum over
+its dimensions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from topoplace import _checks, kernels
 from topoplace.collective.bandwidth import ring_bandwidth
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
+from topoplace.topology.links.link import LinkKind
 from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 RING_KINDS: Final = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
 """The kinds in which each task sends to the next one only; in others, half of the GB of a pair goes each way. Inside a
-machine the library plans their rings, whatever the order of the ranks."""
+machine or an NVLink domain the library plans their rings, whatever the order of the ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class _Flows:
         self.back.append(np.zeros_like(gigabytes) if one_way else gigabytes / 2)
 
     def plan(self, topology: Topology, gpus: Ints, carried: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Note the slowest rings of collectives that are inside machines; return which have rings. gpus: (c, n)."""
-        rates = np.array([ring_bandwidth(topology, one) for one in gpus.tolist()])
+        """Note the slowest of the rings that are planned for each collective; return which have rings. gpus: (c, n)."""
+        rates = _ring_rates(topology, gpus)
         for one, gigabytes, rate in zip(gpus.tolist(), carried.tolist(), rates.tolist(), strict=True):
             if rate and gigabytes / rate > self.rings.seconds:
                 self.rings = _Slowest(gigabytes / rate, -1, tuple(sorted(one)))
@@ -124,10 +126,49 @@ def _flows_of(batches: Sequence[Batch], placed: Ints, topology: Topology, planne
             machines = topology.machine_of[gpus]
             inside = (machines == machines[:, :1]).all(axis=1)
             _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology)
-            flows.add(batch, gpus[~inside], batch.carried[~inside])
+            gpus, carried = gpus[~inside], batch.carried[~inside]
+            switched = _are_switched(topology, machines[~inside])
+            flows.plan(topology, gpus[switched], carried[switched])
+            flows.add(batch, gpus, carried)
         else:
             flows.add(batch, gpus, batch.carried)
     return flows
+
+
+def _are_switched(topology: Topology, machines: Ints) -> NDArray[np.bool_]:
+    """Return (c,) whether the machines of each collective, (c, n), are in one NVLink domain."""
+    found = np.zeros(len(machines), bool)
+    for level in topology.levels:
+        if level.kind is LinkKind.NVSWITCH:
+            domains = level.codes[machines]
+            found |= ((domains == domains[:, :1]) & (domains >= 0)).all(axis=1)
+    return found
+
+
+def _ring_rates(topology: Topology, gpus: Ints) -> NDArray[np.float64]:
+    """Return (c,) GB/s of the rings through each row of GPUs, (c, n): on one machine, or in one NVLink domain.
+
+    Rows with the same GPUs of like machines have the same rings.
+    """
+    if len(gpus) < 2:
+        return np.array([ring_bandwidth(topology, one) for one in gpus.tolist()])
+    gpus = np.sort(gpus, axis=1)
+    machines = topology.machine_of[gpus]
+    number = np.cumsum(np.diff(machines, axis=1, prepend=machines[:, :1]) != 0, axis=1)
+    switched = [level.codes[machines] >= 0 for level in topology.levels if level.kind is LinkKind.NVSWITCH]
+    patterns = np.concatenate([number, topology.derived(_places)[gpus], *switched], axis=1)
+    _, first, pattern = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
+    rates = np.array([ring_bandwidth(topology, one) for one in gpus[first].tolist()])
+    found: NDArray[np.float64] = rates[pattern.reshape(-1)]
+    return found
+
+
+def _places(topology: Topology) -> Ints:
+    """Return (n,) equal numbers for the GPUs that have the same place on like machines."""
+    if topology.tiling is None:
+        return np.arange(topology.num_gpus)
+    template: Ints = np.array(topology.template_of, np.int64)[topology.machine_of]
+    return template * topology.num_gpus + np.array(topology.local_index)
 
 
 def _add_planned(
