@@ -30,8 +30,8 @@ _ROUNDING: Final = 1 - 1e-9
 class Rooms(NamedTuple):
     """How many tasks of a job can be together, and over which ports those that are apart exchange."""
 
-    most: tuple[int, ...]
-    """The most tasks in a domain of each depth: all domains, each level from the outermost one in, a machine."""
+    tasks: Sequence[Ints]
+    """The tasks in each domain, at most, by depth: all domains, each level from the outermost one in, machines."""
     own_class: Sequence[int]
     """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
     ports: Ports
@@ -42,7 +42,7 @@ class Rooms(NamedTuple):
 
     def tree(self, items: int, unit: int) -> kernels.PortTree:
         """Return a small tree with this room for items of `unit` tasks, all with the fastest ports."""
-        most = [min(items, tasks // unit) for tasks in self.most]
+        most = [min(items, int(tasks.max(initial=0)) // unit) for tasks in self.tasks]
         parent, room, spine = [-1], list[int](), 0
         for depth, inside in enumerate(most[1:]):
             for first in range(0, most[depth] - inside, max(1, most[-1])):
@@ -59,19 +59,19 @@ class Rooms(NamedTuple):
         return min(unit * fastest, all_of_machine)
 
 
-def most_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> tuple[int, ...]:
+def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> list[Ints]:
     """Return the most tasks together in domains of the levels, the outermost first.
 
     Args:
         sizes: (m,) the most tasks of each machine.
         machines: (m,) their numbers.
     """
-    most, above = [int(sizes.sum())], np.zeros(len(machines), np.int64)
+    tasks, above = [sizes.sum(keepdims=True)], np.zeros(len(machines), np.int64)
     for level in levels:
         codes = level.codes[machines].astype(np.int64) + 1
         _, above = np.unique(above * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-        most.append(int(np.bincount(above, sizes).max(initial=0)))
-    return tuple(most)
+        tasks.append(np.bincount(above, sizes).astype(np.int64))
+    return tasks
 
 
 def least_seconds(
@@ -130,13 +130,17 @@ def _is_joined(job: JobGraph) -> bool:
 
 
 def _crossing(batches: Sequence[Batch], rooms: Rooms) -> float:
-    """Return the least seconds of collectives with more tasks than a domain has room for, which cross its border."""
+    """Return the least seconds of collectives that are not all inside domains, as these have too little room."""
     least = 0.0
     for batch in batches:
-        depths = [depth for depth, most in enumerate(rooms.most) if depth and most < batch.tasks.shape[1]]
+        count, size = batch.tasks.shape
+        if len(np.unique(batch.tasks)) < batch.tasks.size:
+            count = 1  # those with tasks in common may be in one domain
+        fit = [int((tasks // size).sum()) for tasks in rooms.tasks]
+        depths = [depth for depth, most in enumerate(fit) if depth and most < count]
         if depths:
-            slowest = float(batch.carried.max(initial=0.0))
-            least = max(least, _one_way(batch, slowest) / rooms.fastest(depths[0]))
+            crossing = float(batch.carried.min() if fit[depths[0]] else batch.carried.max())
+            least = max(least, _one_way(batch, crossing) / rooms.fastest(depths[0]))
     return least
 
 

@@ -277,8 +277,8 @@ class _Tree:
     def rooms(self, offers: Offers) -> bounds.Rooms:
         """Return how many tasks can be together on the machines of any offers."""
         sizes = np.minimum(offers.sizes, self._most_of_job)
-        most = bounds.most_together(sizes, offers.machines, self._levels)
-        return bounds.Rooms(most, self._own_classes, self._topology.derived(Ports))
+        tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
+        return bounds.Rooms(tasks, self._own_classes, self._topology.derived(Ports))
 
     @cached_property
     def _own_classes(self) -> list[int]:
