@@ -13,7 +13,7 @@ from bars.bar import Bar, Measure
 from timing.yardstick import Yardstick
 
 MACHINES = 12_500
-NEW_JOBS = 300
+NEW_JOBS = 5_000
 
 
 def cluster() -> tp.Cluster:
@@ -39,7 +39,7 @@ def new_graphs(yardstick: Yardstick) -> Iterator[Bar]:
         times.append(_seconds(policy, tp.JobGraph.from_traffic(sent), busy))
     what = f"least-time, measured job graphs of 4 tasks, none seen before, {MACHINES:,} machines"
     yield Bar(f"{what}: median", 0.2, 1e3 * float(np.median(times[1:])), "ms")
-    yield Bar(f"{what}: 99 % within", 5, 1e3 * float(np.percentile(times[1:], 99)), "ms")
+    yield Bar(f"{what}: 99.9 % within", 5, 1e3 * float(np.percentile(times[1:], 99.9)), "ms")
 
 
 def one_machine(yardstick: Yardstick) -> Iterator[Bar]:

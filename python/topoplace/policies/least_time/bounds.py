@@ -98,24 +98,21 @@ def least_seconds(
     return least * _ROUNDING
 
 
-def least_seconds_of_one(request: JobRequest, view: ClusterView) -> float:
+def least_seconds_of_one(request: JobRequest, view: ClusterView, slack: float) -> float:
     """Return seconds that no placement of a job beats that some machine, on which all GPUs are alike, has GPUs for.
 
     Either it is on one machine, or two tasks that exchange are on different ones.
     """
 
-    def find() -> float:
-        job, ports = request.job, view.cluster.topology.derived(Ports)
-        large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
-        least = min(machine_sets.of_any(one, request, 1.0)[0].seconds for one in large)
-        if view.classes.num_machines > 1:
-            levels = view.cluster.topology.levels
-            rooms = Rooms((), sorted({0, *(int(one.kind is LinkKind.NVSWITCH) for one in levels)}), ports)
-            pairs = [_of_one_pair(batches, rooms) for batches in job.traffic.values()]
-            least = min(least, min(pairs, default=0.0) if _is_joined(job) else 0.0)
-        return least * _ROUNDING
-
-    return request.table(least_seconds_of_one, find)
+    topology = view.cluster.topology
+    large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
+    least = min(machine_sets.of_any(one, request, slack)[0].seconds for one in large)
+    if view.classes.num_machines > 1:
+        classes = sorted({0, *(int(one.kind is LinkKind.NVSWITCH) for one in topology.levels)})
+        rooms = Rooms((), classes, topology.derived(Ports))
+        pairs = [_of_one_pair(batches, rooms) for batches in request.job.traffic.values()]
+        least = min(least, min(pairs, default=0.0) if _is_joined(request.job) else 0.0)
+    return least * _ROUNDING
 
 
 def _is_joined(job: JobGraph) -> bool:

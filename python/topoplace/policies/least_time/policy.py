@@ -110,12 +110,11 @@ class LeastTime(MachinePolicy):
         def of_alike() -> tuple[bool, float] | None:
             if self.ranked_as(request, view) is request:
                 return None
-            least = bounds.least_seconds_of_one(request, view)
-            return self.scores_as(request, machine_class, option)[
-                "communication_time"
-            ] <= least * _ROUNDING, least
+            seconds = machine_sets.of_any(machine_class, request, self.slack)[0].seconds
+            least = bounds.least_seconds_of_one(request, view, self.slack)
+            return seconds <= least * _ROUNDING, least
 
-        known = request.table((bounds, machine_class, self.slack), of_alike)
+        known = request.table((LeastTime, machine_class, self.slack), of_alike)
         if known is not None:
             return known
         optimal, _ = super().proof(request, machine, option, view)
