@@ -104,6 +104,8 @@ class Chosen:
     """The communication time of the job."""
     is_proven: bool = False
     """True if all sets of the machine's GPUs, and all orders that matter, were compared."""
+    utility: float | None = None
+    """How fast that is, compared with an idle cluster (`LeastTime`), for a job that asks for a utility."""
 
 
 class _Ranked(NamedTuple):
