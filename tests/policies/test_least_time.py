@@ -296,6 +296,47 @@ def test_a_younger_job_overtakes_one_that_waits_for_its_utility() -> None:
     assert [job_id for job_id, _ in plan.defer] == ["patient"]
 
 
+# ---- sets with given GPUs --------------------------------------------------------------------------------------
+
+
+@given(sending_jobs(), machines(), st.data())
+def test_no_set_with_given_gpus_is_faster(
+    job: tp.JobGraph, machine: tp.Topology, data: st.DataObject
+) -> None:
+    gpus = list(range(machine.num_gpus))
+    free = data.draw(st.lists(st.sampled_from(gpus), unique=True, min_size=min(job.num_tasks, len(gpus))))
+    required = data.draw(st.lists(st.sampled_from(free), unique=True, max_size=job.num_tasks))
+    cluster = drained(machine, sorted({*gpus} - {*free}))
+    found = LeastTime().best(job, cluster, frozenset(free), frozenset(required))
+    times = [
+        tp.communication_time(job, one, machine).seconds
+        for one in permutations(free, job.num_tasks)
+        if {*required} <= {*one}
+    ]
+    assert (found is None) == (not times)
+    if found is not None:
+        assert {*required} <= {*found.gpus} <= {*free}
+        assert found.time == found.scores["communication_time"] <= min(times) * 1.011
+
+
+def test_a_machine_of_many_gpus_is_asked_for_given_ones() -> None:
+    machine = switched(24)
+    found = LeastTime().best(
+        tp.JobGraph.ring(8), tp.Cluster(machine), frozenset(range(2, 24)), frozenset({9, 23})
+    )
+    assert found is not None
+    assert {9, 23} <= {*found.gpus} <= {*range(2, 24)}
+    assert len({*found.gpus}) == 8
+
+
+def test_tasks_that_communicate_get_no_gpus_without_a_path() -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(3, [(0, 1, 10.0)], 0.0))
+    assert placed(tp.JobGraph.ring(2), cluster).gpus == (0, 1)
+    busy(cluster, [0])
+    assert tp.place(tp.JobGraph.ring(2), cluster) is None
+    assert placed(tp.JobGraph.independent(2), cluster).gpus == (1, 2)
+
+
 # ---- options and answers ---------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.engine.gangs.splits import nearest
-from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
+from topoplace.engine.machines.machine_class import mask_of
+from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.admission import GpuSet
     from topoplace.engine.gangs.offers import MachineOffer
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
@@ -66,6 +69,30 @@ class LeastTime(MachinePolicy):
     ) -> Iterable[Option]:
         """Return the best sets of GPUs of a machine."""
         return machine_sets.ranked(request, machine_class, state, free, self.slack)
+
+    def best(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> Placement | None:
+        """Return the best placement on GPUs of `free` that uses all GPUs in `required`, on a cluster of one machine.
+
+        None if there are fewer GPUs in `free` than tasks.
+        """
+        view = self.checked_view(job, cluster)
+        request, machine_class = view.request(job), view.classes.of(0)
+        if not len(required) <= request.size <= len(free):
+            return None
+        _, state = view.conditions(Sight(jobs=False)).of_machine(0)
+        masks = mask_of(free), mask_of(required)
+        found = machine_sets.ranked(request, machine_class, state, masks[0], self.slack, masks[1])
+        best = min(found, key=lambda option: (option.order, sorted(option.gpus)), default=None)
+        if best is None:
+            return None
+        scores = {**request.link_scores(machine_class, best.gpus), **self.scores(best.details)}
+        return placed_on(job, best.gpus, cluster, scores)
+
+    def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        """Return the sort key of an answer of `best`, smaller is better: equal for times that count as equal."""
+        return (machine_sets.grade(placement.scores["communication_time"], self.slack),)
 
     def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
         """Return the request of a chain with the same requirements, if all GPUs of each machine are alike."""
