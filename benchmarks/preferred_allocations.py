@@ -92,7 +92,7 @@ def compared(name: str, count: int) -> None:
         "mapa-preserve, rings": in_numbers(
             PreferredAllocation(topology, tp.policies.Preserve(score="collective"))
         ),
-        "collective": in_numbers(PreferredAllocation(topology)),
+        "least-time": in_numbers(PreferredAllocation(topology)),
     }
     asked = list(questions(topology, count))
     best = [

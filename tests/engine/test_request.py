@@ -55,11 +55,21 @@ def test_jobs_that_need_something_else_are_not_interchangeable(wish: dict[str, o
 
 
 def test_what_only_some_policies_look_at_is_in_the_exact_key_alone() -> None:
-    for wish in ({"min_utility": 0.5}, {"bandwidth_sensitive": True}, {"name": "a"}):
-        other = PAIR.with_(**wish)
-        assert request_key(PAIR) == request_key(other)
-        assert exact_request_key(PAIR) != exact_request_key(other)
-    for other in (PAIR.with_(profile="a"), PAIR.with_(memory_bandwidth=1.0), tp.JobGraph.independent(2)):
+    asking = PAIR.with_(min_utility=0.3)
+    for first, wish in (
+        (asking, {"min_utility": 0.5}),
+        (PAIR, {"bandwidth_sensitive": True}),
+        (PAIR, {"name": "a"}),
+    ):
+        other = first.with_(**wish)
+        assert request_key(first) == request_key(other)
+        assert exact_request_key(first) != exact_request_key(other)
+    for other in (
+        PAIR.with_(profile="a"),
+        PAIR.with_(memory_bandwidth=1.0),
+        tp.JobGraph.independent(2),
+        asking,
+    ):
         assert resource_key(PAIR) == resource_key(other)
         assert request_key(PAIR) != request_key(other)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import pytest
@@ -254,6 +254,134 @@ def test_groups_of_all_levels_are_kept() -> None:
     placement = placed(job.grouped(32, within="leaf"), cluster)
     assert all(len({gpu // 8 for gpu in placement.gpus[i : i + 8]}) == 1 for i in range(0, 128, 8))
     assert all(len({gpu // 64 for gpu in placement.gpus[i : i + 32]}) == 1 for i in range(0, 128, 32))
+
+
+# ---- jobs that ask for a utility -------------------------------------------------------------------------------
+
+
+def busy(cluster: tp.Cluster, gpus: Sequence[int]) -> None:
+    """Give GPUs to a job of their own."""
+    for gpu in gpus:
+        job = tp.JobGraph.ring(1)
+        cluster.allocate(f"job of {gpu}", tp.Placement((gpu,), topology=cluster.topology, job=job), job)
+
+
+@pytest.mark.parametrize("least", [0.05, 0.1, 0.2, 1.0])
+def test_a_pair_over_two_machines_waits_where_it_would_be_too_slow(least: float) -> None:
+    """Its time is 1 / 450 s on a machine and 1 / 50 s on two: it has a utility of 50 / 450."""
+    cluster = tp.Cluster(racks(H100, 1, 2))
+    busy(cluster, [*range(7), *range(8, 15)])
+    pair, policy = tp.JobGraph.from_edges(2, [(0, 1, 2.0)]).with_(min_utility=least), LeastTime()
+    placement, explained = policy.place(pair, cluster), policy.explain(pair, cluster)
+    assert [one.gpus for one in explained.candidates] == [(7, 15)]
+    assert explained.candidates[0].scores["utility"] == pytest.approx(50 / 450)
+    assert (placement is None) == (least > 50 / 450)
+    if placement is None:
+        assert explained.refusal is not None
+        assert f"its utility would be 0.111 now, {least:g} is asked for" in explained.refusal.reason
+    cluster.release("job of 14")
+    assert placed(pair, cluster).gpus == (14, 15)
+    assert [*policy.ranked_machines(pair, cluster)] == [[1]]
+
+
+@given(sending_jobs(), machines(), st.data())
+def test_a_utility_is_the_best_time_of_all_over_that_of_the_placement(
+    job: tp.JobGraph, machine: tp.Topology, data: st.DataObject
+) -> None:
+    times = [
+        tp.communication_time(job, gpus, machine).seconds
+        for gpus in permutations(range(machine.num_gpus), job.num_tasks)
+    ]
+    cluster = tp.Cluster(machine)
+    busy(cluster, data.draw(st.lists(st.sampled_from(range(machine.num_gpus)), unique=True)))
+    usual, found = tp.place(job, cluster), LeastTime().explain(job.with_(min_utility=0.01), cluster)
+    assert [one.gpus for one in found.candidates[:1]] == [one.gpus for one in (usual,) if one]
+    for one in found.candidates:
+        assert one.scores["utility"] == pytest.approx(min(times) / one.time, rel=0.011)
+
+
+@st.composite
+def idle_clusters(draw: st.DrawFn) -> tp.Cluster:
+    """Clusters without jobs, of machines of one or two kinds, alone or in racks."""
+    kinds = st.sampled_from([switched(4), switched(3, 100.0), tp.machines.get("summit"), H100])
+    members = draw(st.lists(kinds, min_size=1, max_size=5))
+    speeds = draw(st.sampled_from([50.0, 400.0]))
+    racks = Level("rack", tuple(f"r{i // 2}" for i in range(len(members))), speeds)
+    names = tuple(f"m{i}" for i in range(len(members)))
+    topology = tp.Topology.cluster(members, fabric=Fabric(names, (racks,)))
+    unhealthy = draw(st.sets(st.integers(0, topology.num_gpus - 1), max_size=topology.num_gpus // 2))
+    return tp.Cluster(
+        topology.with_unhealthy(sorted(unhealthy)), hosts=tp.HostResources(cpus=8, memory_gb=64)
+    )
+
+
+@given(
+    idle_clusters(),
+    st.sampled_from([tp.JobGraph.ring, tp.JobGraph.chain, tp.JobGraph.clique, tp.JobGraph.independent]),
+    st.integers(1, 12),
+    st.sampled_from([{}, {"cpus": 12}, {"anti_affinity": True}, {"gpu_memory_gb": 16}, {"prefer": "rack"}]),
+)
+def test_no_job_waits_for_its_utility_without_other_jobs(
+    cluster: tp.Cluster, pattern: Callable[[int], tp.JobGraph], size: int, needs: dict[str, object]
+) -> None:
+    job = pattern(size).with_(**needs)
+    usual, patient = tp.place(job, cluster), tp.place(job.with_(min_utility=1.0), cluster)
+    assert (patient and patient.gpus) == (usual and usual.gpus)
+    assert patient is None or patient.scores["utility"] == 1.0
+
+
+def test_a_younger_job_overtakes_one_that_waits_for_its_utility() -> None:
+    cluster = tp.Cluster(racks(H100, 1, 2))
+    busy(cluster, [*range(7), *range(8, 15)])
+    pair = tp.JobGraph.ring(2)
+    queue = [
+        tp.policies.QueuedJob("patient", pair.with_(min_utility=0.9)),
+        tp.policies.QueuedJob("other", pair),
+    ]
+    plan = LeastTime().plan(queue, cluster, 0.0)
+    assert [job_id for job_id, _ in plan.start] == ["other"]
+    assert [job_id for job_id, _ in plan.defer] == ["patient"]
+
+
+# ---- sets with given GPUs --------------------------------------------------------------------------------------
+
+
+@given(sending_jobs(), machines(), st.data())
+def test_no_set_with_given_gpus_is_faster(
+    job: tp.JobGraph, machine: tp.Topology, data: st.DataObject
+) -> None:
+    gpus = list(range(machine.num_gpus))
+    free = data.draw(st.lists(st.sampled_from(gpus), unique=True, min_size=min(job.num_tasks, len(gpus))))
+    required = data.draw(st.lists(st.sampled_from(free), unique=True, max_size=job.num_tasks))
+    cluster = drained(machine, sorted({*gpus} - {*free}))
+    found = LeastTime().best(job, cluster, frozenset(free), frozenset(required))
+    times = [
+        tp.communication_time(job, one, machine).seconds
+        for one in permutations(free, job.num_tasks)
+        if {*required} <= {*one}
+    ]
+    assert (found is None) == (not times)
+    if found is not None:
+        assert {*required} <= {*found.gpus} <= {*free}
+        assert found.time == found.scores["communication_time"] <= min(times) * 1.011
+
+
+def test_a_machine_of_many_gpus_is_asked_for_given_ones() -> None:
+    machine = switched(24)
+    found = LeastTime().best(
+        tp.JobGraph.ring(8), tp.Cluster(machine), frozenset(range(2, 24)), frozenset({9, 23})
+    )
+    assert found is not None
+    assert {9, 23} <= {*found.gpus} <= {*range(2, 24)}
+    assert len({*found.gpus}) == 8
+
+
+def test_tasks_that_communicate_get_no_gpus_without_a_path() -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(3, [(0, 1, 10.0)], 0.0))
+    assert placed(tp.JobGraph.ring(2), cluster).gpus == (0, 1)
+    busy(cluster, [0])
+    assert tp.place(tp.JobGraph.ring(2), cluster) is None
+    assert placed(tp.JobGraph.independent(2), cluster).gpus == (1, 2)
 
 
 # ---- options and answers ---------------------------------------------------------------------------------------

@@ -84,7 +84,12 @@ CASES: list[Case] = [
         EVERY,
     ),
     ("drives", RING.with_(drives=2), lambda found: len(found.drives) == 2, frozenset(("drmaestro",))),
-    ("min_utility", RING.with_(min_utility=0.5), lambda found: "utility" in found.scores, UTILITY_POLICIES),
+    (
+        "min_utility",
+        RING.with_(min_utility=0.5),
+        lambda found: "utility" in found.scores,
+        UTILITY_POLICIES | {"least-time"},
+    ),
     ("memory_bandwidth", RING.with_(memory_bandwidth=10), lambda found: True, frozenset()),
     (
         "within",

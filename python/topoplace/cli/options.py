@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from topoplace._default_policy import DEFAULT as DEFAULT_POLICY
 from topoplace._similar_names import did_you_mean, not_one_of
 
 if TYPE_CHECKING:
@@ -232,11 +233,9 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_policy(
-    parser: argparse.ArgumentParser, default: str = "least-time", what: str = "policy that decides"
-) -> None:
+def add_policy(parser: argparse.ArgumentParser, what: str = "policy that decides") -> None:
     """Add the option --policy: the name of the policy that places jobs; `what` is its help text."""
-    parser.add_argument("--policy", default=default, help=f"{what} (default: %(default)s)")
+    parser.add_argument("--policy", default=DEFAULT_POLICY, help=f"{what} (default: %(default)s)")
 
 
 def add_reslice(parser: argparse.ArgumentParser) -> None:

@@ -44,7 +44,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
 
 def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:
     """Add --policy, --min-bandwidth and --timeout; `consequence` says what happens when the time is up."""
-    options.add_policy(parser, "topo-aware-p", "policy that places the job and the jobs that move")
+    options.add_policy(parser, "policy that places the job and the jobs that move")
     parser.add_argument(
         "--min-bandwidth",
         type=float,

@@ -388,13 +388,17 @@ class MachinePolicy(PolicyDriver):
         """Return the policy's own scores of an option that was found for another request; see `ranked_as`."""
         return self.scores(option.details)
 
+    def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
+        """Return the options of a machine, with utilities that depend on other machines; by default as they are."""
+        return options
+
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         ranked = self.ranked_as(request, view)
         return view.table((self, ranked), partial(self._new_options, ranked, view))
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
-            return self._options(request, machine_class, state)
+            return self.with_utilities(self._options(request, machine_class, state), request, view)
 
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
             return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})

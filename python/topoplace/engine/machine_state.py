@@ -71,10 +71,21 @@ class ClusterView:
     @cached_property
     def idle(self) -> ClusterView:
         """The view of a cluster that is like this one, but without jobs, and with all GPUs and machines in service."""
-        cluster = self.cluster
-        idle = type(cluster)(cluster.topology, cluster.hosts.resources or None, classes=cluster.classes)
-        idle.native.set_unhealthy(cluster.topology.unhealthy_gpus, unhealthy=False)
+        unhealthy = self.cluster.topology.unhealthy_gpus
+        if not unhealthy:
+            return self.without_jobs
+        idle = self._new_cluster()
+        idle.native.set_unhealthy(unhealthy, unhealthy=False)
         return idle.view(ClusterView)
+
+    @cached_property
+    def without_jobs(self) -> ClusterView:
+        """As `idle`, but the GPUs that the topology calls unhealthy are not in service."""
+        return self._new_cluster().view(ClusterView)
+
+    def _new_cluster(self) -> Cluster:
+        cluster = self.cluster
+        return type(cluster)(cluster.topology, cluster.hosts.resources or None, classes=cluster.classes)
 
     @cached_property
     def pool_of(self) -> list[int]:

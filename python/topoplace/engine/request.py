@@ -61,14 +61,15 @@ def resource_key(job: JobGraph) -> Hashable:
 def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
-    It contains the `resource_key`, the edges, what they are used for, the profile and the memory bandwidth;
-    `min_utility` and `bandwidth_sensitive` are not in it. Jobs of more than 256 edges have equal keys only if they
-    share one graph object, and so their collectives, if they state any. The caller must keep this object alive, as the
-    key contains its id.
+    It contains the `resource_key`, the edges, what they are used for, the profile, the memory bandwidth, and whether
+    the job asks for a utility; `min_utility` itself and `bandwidth_sensitive` are not in it. Jobs of more than 256
+    edges have equal keys only if they share one graph object, and so their collectives, if they state any. The caller
+    must keep this object alive, as the key contains its id.
     """
     graph: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(graph, int)
-    return (*_resources(job), graph, () if sends else job.collectives, job.profile, job.memory_bandwidth)
+    collectives = () if sends else job.collectives
+    return (*_resources(job), graph, collectives, job.profile, job.memory_bandwidth, job.min_utility > 0)
 
 
 def exact_request_key(job: JobGraph) -> Hashable:
@@ -107,6 +108,8 @@ class JobRequest:
         """True if not every choice of machines may share the job."""
         self.is_divided = bool(job.groups or job.balanced)
         """True if the job has groups, or equal shares, so that machines get certain tasks of it."""
+        self.asks_utility = job.min_utility > 0
+        """True if the job has a `min_utility`."""
         self.needs_sockets = any(SOCKET in (group.within, group.prefer) for group in job.groups)
         """True if a group asks for one socket, so that one machine with room is not enough."""
         self.resource_key = resource_key(job)

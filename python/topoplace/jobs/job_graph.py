@@ -53,7 +53,7 @@ class JobGraph:
     bandwidth_sensitive: bool = False
     """True if the job runs slower on slower links (MAPA's distinction)."""
     min_utility: float = 0.0
-    """Minimum utility, 0..1 (SC'17): under a policy such as `TopoAwareP`, the job waits for a placement that has it."""
+    """Minimum utility, 0..1: under `LeastTime` and `TopoAwareP`, the job waits for a placement that has it."""
     gpu_memory_gb: float | None = None
     """Memory needed on each GPU, GB."""
     gpu_model: str | tuple[str, ...] | None = None

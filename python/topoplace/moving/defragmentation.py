@@ -41,7 +41,7 @@ def defragment(
     *,
     moves: int = 8,
     movable: Iterable[str] | None = None,
-    policy: Policy | str = "topo-aware-p",
+    policy: Policy | str = policies.DEFAULT,
     min_bandwidth: float | None = None,
     timeout: float = 10.0,
 ) -> Defragmentation:

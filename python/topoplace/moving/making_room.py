@@ -35,7 +35,7 @@ class MakingRoom:
 
     def __init__(
         self,
-        policy: Policy | str = "topo-aware-p",
+        policy: Policy | str = policies.DEFAULT,
         *,
         cost: MoveCosts = _DEFAULT_COST,
         most: float = float("inf"),

@@ -41,7 +41,7 @@ def make_room(
     *,
     movable: Iterable[str] | None = None,
     cost: MoveCosts | None = None,
-    policy: Policy | str = "topo-aware-p",
+    policy: Policy | str = policies.DEFAULT,
     min_bandwidth: float | None = None,
     job_id: str = "job",
     timeout: float = 10.0,
@@ -65,8 +65,8 @@ def make_room(
     Args:
         movable: Ids of the jobs that may be moved or pre-empted, None for all.
         cost: What moving and pre-empting a job costs, `MoveCosts()` by default.
-        policy: Places the job and the jobs that move, and so decides what fits: "topo-aware-p" refuses a placement
-            below the `min_utility` of the job, or of a job that moves.
+        policy: Places the job and the jobs that move, and so decides what fits: the default refuses a placement below
+            the `min_utility` of the job, or of a job that moves.
         min_bandwidth: Least bandwidth in GB/s of the slowest link between two tasks of the job; the job is then placed
             for the fastest such link, not by `policy`.
         job_id: The name of the job in the plan, which no running job has.

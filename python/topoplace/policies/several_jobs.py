@@ -49,7 +49,7 @@ def place_all(
     jobs: Sequence[JobGraph],
     cluster: Cluster,
     *,
-    policy: Policy | str = "topo-aware-p",
+    policy: Policy | str = policies.DEFAULT,
     together: str | None = None,
     spread: str | None = None,
     partial: bool = False,

@@ -149,10 +149,14 @@ def test_broken_gpus_are_reported_and_repaired_ones_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [tp.policies.Collective(), tp.policies.Preserve()], ids=lambda one: one.name
+    "policy",
+    [tp.policies.LeastTime(), tp.policies.Collective(), tp.policies.Preserve()],
+    ids=lambda one: one.name,
 )
 @pytest.mark.parametrize("name", ["dgx1-v100", "dgx-a100", "summit", "cubemesh-16"])
-def test_the_preferred_allocation_is_the_best_set(name: str, policy: tp.engine.policy.SearchPolicy) -> None:
+def test_the_preferred_allocation_is_the_best_set(
+    name: str, policy: tp.policies.SearchPolicy | tp.policies.LeastTime
+) -> None:
     topology = node(name)
     preferred = PreferredAllocation(topology, policy)
     chance = random.Random(7)

@@ -45,7 +45,7 @@ def _add_device_plugin(which: Any) -> None:
         examples=["topoplace kubernetes device-plugin dgx-h100 --node gpu7 --passing cdi"],
     )
     options.add_host_machine(parser, "the node's")
-    options.add_policy(parser, what="policy that compares sets of GPUs", default="collective")
+    options.add_policy(parser, "policy that compares sets of GPUs")
     parser.add_argument(
         "--resource",
         default="nvidia.com/gpu",
@@ -270,7 +270,7 @@ def _add_cluster_and_policy(parser: argparse.ArgumentParser) -> None:
     )
     options.add_assumptions(parser)
     shared.add_namespace(parser, "where nodes describe their machines")
-    options.add_policy(parser, what="policy that decides", default="topo-aware-p")
+    options.add_policy(parser)
     shared.add_kubeconfig(parser)
     parser.add_argument(
         "--resource",

@@ -30,9 +30,7 @@ def add(commands: Any) -> None:
         negative="no job ran, as all were rejected",
     )
     options.add_topology(parser)
-    parser.add_argument(
-        "--policy", help="policy that decides (default: mapa-preserve; topo-aware with --profile)"
-    )
+    options.add_policy(parser)
     study.add_workload(parser)
     parser.add_argument(
         "--save",
@@ -46,17 +44,14 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
     from topoplace.experiments.simulate.storage import tables
 
-    policy = arguments.policy
-    if policy is None:
-        policy = "topo-aware" if arguments.profile else "mapa-preserve"
     with flags.named(name="--policy"):
-        policies.get(policy)
+        policies.get(arguments.policy)
     runs = study.Study(arguments)
     picture = writing.picture(arguments.output, _SCHEDULE)
     if arguments.save:
         with flags.named(path="--save"):
             tables.form_of(writing.file(arguments.save, "--save", _inputs(arguments)))
-    result = runs.run(policy)
+    result = runs.run(arguments.policy)
     if arguments.json:
         rows = runs.workload.report
         writing.as_json(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from topoplace._default_policy import DEFAULT as DEFAULT_POLICY
 from topoplace.cli import flags, job_files, launch_files, options, reading, study, writing
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate.workloads.batch_systems.sacct import Recorded
 
-_REPLAYED = "fcfs,topo-aware,mapa-preserve"
+_REPLAYED: Final = f"fcfs,topo-aware,{DEFAULT_POLICY}"
 _MAX_PORT = 65535
 
 

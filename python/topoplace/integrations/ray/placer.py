@@ -31,7 +31,7 @@ class RayPlacer:
     the GPUs of a gang at once or not at all, and a placer that comes second decides again.
     """
 
-    def __init__(self, topology: Topology, policy: Policy | str = "least-time") -> None:
+    def __init__(self, topology: Topology, policy: Policy | str = policies.DEFAULT) -> None:
         self.topology = topology
         self._policy = policies.get(policy) if isinstance(policy, str) else policy
         _checks.instance(self._policy, Policy, "policy", ValueError)

@@ -105,6 +105,8 @@ class Chosen:
     """The communication time of the job."""
     is_proven: bool = False
     """True if all sets of the machine's GPUs, and all orders that matter, were compared."""
+    utility: float | None = None
+    """How fast that is, compared with an idle cluster (`LeastTime`), for a job that asks for a utility."""
 
 
 class _Ranked(NamedTuple):
@@ -117,29 +119,37 @@ class _Ranked(NamedTuple):
 
 
 def ranked(
-    request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask, slack: float
+    request: JobRequest,
+    machine_class: MachineClass,
+    state: MachineState,
+    free: Mask,
+    slack: float,
+    required: Mask = 0,
 ) -> Iterator[Option]:
-    """Yield the best ways to place a job on one machine, in no order.
+    """Yield the best ways to place a job on one machine, in no order; all that communicates has a path.
 
     Args:
         free: The GPUs that the job may use.
         slack: The share by which times may differ and count as equal.
+        required: The GPUs of `free` that the job gets in any case.
     """
     machine = machine_class.alone.derived(_Machine)
     if not machine.is_alike or machine_class.partitions:
         is_proven = _are_all_compared(machine, request, machine_class, free)
-        for one in _ranked(machine, request, machine_class, state, free, slack):
-            yield _option(one.gpus, (_grade(one.seconds, slack), *one.order), Chosen(one.seconds, is_proven))
+        for one in _ranked(machine, request, machine_class, state, free, slack, required):
+            if one.seconds == math.inf:  # tasks that communicate have no path
+                continue
+            yield _option(one.gpus, (grade(one.seconds, slack), *one.order), Chosen(one.seconds, is_proven))
         return
 
     def sets() -> list[_Ranked]:
-        return _ranked(machine, request, machine_class, state, free, slack)[:_MOST_ALIKE]
+        return _ranked(machine, request, machine_class, state, free, slack, required)[:_MOST_ALIKE]
 
     left = state.left if request.takes_parts else ()
-    key = free, state.free, left, request.size, bool(request.job.edges)
-    chosen, grade = of_any(machine_class, request, slack)
+    key = free, required, state.free, left, request.size, bool(request.job.edges)
+    chosen, graded = of_any(machine_class, request, slack)
     for one in machine.kept.get_or_build(key, sets):
-        yield _option(one.gpus, (grade, *one.order), chosen)
+        yield _option(one.gpus, (graded, *one.order), chosen)
 
 
 def are_alike(topology: Topology) -> bool:
@@ -157,7 +167,7 @@ def of_any(machine_class: MachineClass, request: JobRequest, slack: float) -> tu
     def find() -> tuple[Chosen, float]:
         first = np.arange(request.size, dtype=np.int32)[None, :]
         seconds = float(_times(machine_class.alone.derived(_Machine), request, first)[1][0])
-        return Chosen(seconds, is_proven=True), _grade(seconds, slack)
+        return Chosen(seconds, is_proven=True), grade(seconds, slack)
 
     return request.table((Chosen, machine_class, slack), find)
 
@@ -194,9 +204,10 @@ def _ranked(
     state: MachineState,
     free: Mask,
     slack: float,
+    required: Mask,
 ) -> list[_Ranked]:
     """Return the best ways, the best first; where all GPUs are alike, without their time."""
-    sets = _sets(machine, request, machine_class, free)
+    sets = _sets(machine, request, machine_class, free, required)
     if not len(sets):
         return []
     gpus, seconds = (sets, np.zeros(len(sets))) if machine.is_alike else _times(machine, request, sets)
@@ -212,15 +223,24 @@ def _ranked(
 # ---- which sets ------------------------------------------------------------------------------------------------
 
 
-def _sets(machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask) -> Ints:
+def _sets(
+    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask, required: Mask
+) -> Ints:
     """Return (s, k) the sets to compare, each with its GPUs ascending."""
     if machine_class.partitions:
-        rows = [list(members(part)) for part in request.regions(machine_class, free)]
+        regions = request.regions(machine_class, free)
+        rows = [list(members(part)) for part in regions if part & required == required]
         return np.array(rows, np.int32).reshape(len(rows), request.size)
-    numbers = list(members(free))
+    numbers, given = list(members(free & ~required)), list(members(required))
+    size = request.size - len(given)
+    if not size:
+        return np.array([given], np.int32)
     if _are_few(machine, request, free):
-        return _members(masks_of(numbers, request.size), request.size)
-    return _near_sets(machine, np.array(numbers), request.size)
+        sets = _members(masks_of(numbers, size), size)
+    else:
+        sets = _near_sets(machine, np.array(numbers), size)
+    together = np.hstack([sets, np.tile(np.array(given, np.int32), (len(sets), 1))])
+    return np.sort(together, axis=1) if given else sets
 
 
 def _are_few(machine: _Machine, request: JobRequest, free: Mask) -> bool:
@@ -304,7 +324,8 @@ def _masks(sets: Ints) -> Masks:
     return found
 
 
-def _grade(seconds: float, slack: float) -> float:
+def grade(seconds: float, slack: float) -> float:
+    """Return a number for a time, smaller for a shorter one; equal for times that count as equal."""
     return float(_grades(np.array([seconds]), slack)[0])
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from topoplace import _checks
 from topoplace.engine.gangs.splits import nearest
-from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
+from topoplace.engine.machines.machine_class import mask_of
+from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured
@@ -19,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.admission import GpuSet
     from topoplace.engine.gangs.offers import MachineOffer
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
-    from topoplace.engine.machines.machine_options import Option
+    from topoplace.engine.machines.machine_options import Option, Options
     from topoplace.engine.request import JobRequest
     from topoplace.placement import Placement
 
-
-_ROUNDING: Final = 1 + 3e-9
+_ROUNDING: Final = 3e-9
 
 
 class LeastTime(MachinePolicy):
@@ -41,6 +45,10 @@ class LeastTime(MachinePolicy):
     machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is mapped to the tree of
     their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least of the uplinks.
 
+    A job with a `min_utility` waits until a placement reaches it; younger jobs may overtake it. Its utility is the time
+    of its placement on the same cluster without jobs, divided by the time of the placement: 0.1 means ten times slower,
+    and 1.0 as fast, within `slack`, or that the job does not communicate. The score "utility" is that of such jobs.
+
     Args:
         slack: The share by which times may differ and count as equal.
         timeout: Limit in seconds on the search for the machines of a gang, which ends after a number of moves anyway.
@@ -48,6 +56,7 @@ class LeastTime(MachinePolicy):
     """
 
     name = "least-time"
+    honours = frozenset(("min_utility",))
     sees_jobs = False
     before_domains = machine_sets.BEFORE_DOMAINS
 
@@ -61,9 +70,35 @@ class LeastTime(MachinePolicy):
         """Return the best sets of GPUs of a machine."""
         return machine_sets.ranked(request, machine_class, state, free, self.slack)
 
+    def best(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> Placement | None:
+        """Return the best placement on GPUs of `free` that uses all GPUs in `required`, on a cluster of one machine.
+
+        None if there are fewer GPUs in `free` than tasks.
+        """
+        view = self.checked_view(job, cluster)
+        request, machine_class = view.request(job), view.classes.of(0)
+        if not len(required) <= request.size <= len(free):
+            return None
+        _, state = view.conditions(Sight(jobs=False)).of_machine(0)
+        masks = mask_of(free), mask_of(required)
+        found = machine_sets.ranked(request, machine_class, state, masks[0], self.slack, masks[1])
+        best = min(found, key=lambda option: (option.order, sorted(option.gpus)), default=None)
+        if best is None:
+            return None
+        scores = {**request.link_scores(machine_class, best.gpus), **self.scores(best.details)}
+        return placed_on(job, best.gpus, cluster, scores)
+
+    def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        """Return the sort key of an answer of `best`, smaller is better: equal for times that count as equal."""
+        return (machine_sets.grade(placement.scores["communication_time"], self.slack),)
+
     def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
         """Return the request of a chain with the same requirements, if all GPUs of each machine are alike."""
-        if not request.job.edges or request.takes_parts or not machine_sets.are_alike(view.cluster.topology):
+        if not request.job.edges or request.takes_parts or request.asks_utility:
+            return request
+        if not machine_sets.are_alike(view.cluster.topology):
             return request
         key = LeastTime, "chain", request.resource_key
         return view.table(key, lambda: view.request(_chain_like(request.job)))
@@ -87,11 +122,30 @@ class LeastTime(MachinePolicy):
         found = measured(request.job, np.array(gpus, np.int64), view.cluster.topology)
         if found.seconds == np.inf:
             return None
-        return Evaluation(-found.seconds, machine_sets.Chosen(found.seconds))
+        if not request.asks_utility:
+            return Evaluation(-found.seconds, machine_sets.Chosen(found.seconds))
+        utility = self._utility(found.seconds, request, view)
+        return Evaluation(utility, machine_sets.Chosen(found.seconds, utility=utility))
+
+    def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
+        """Return the options, for a job that asks for a utility with theirs."""
+        if not request.asks_utility:
+            return options
+        utilities = [self._utility(option.details.seconds, request, view) for option in options]
+        return [
+            option._replace(utility=utility, details=replace(option.details, utility=utility))
+            for option, utility in zip(options, utilities, strict=True)
+        ]
+
+    def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
+        """Return the job's `min_utility`; minus infinity if it has none."""
+        return job.min_utility - _ROUNDING if job.min_utility else -math.inf
 
     def scores(self, details: Any) -> Mapping[str, float]:
-        """Return the communication time."""
-        return {"communication_time": details.seconds}
+        """Return the communication time, and the utility of a job that asks for one."""
+        chosen: machine_sets.Chosen = details
+        time = {"communication_time": chosen.seconds}
+        return time if chosen.utility is None else {**time, "utility": chosen.utility}
 
     def is_proven(self, details: Any) -> bool:
         """Return True if all sets of GPUs, and all orders that matter, were compared."""
@@ -112,13 +166,22 @@ class LeastTime(MachinePolicy):
                 return None
             seconds = machine_sets.of_any(machine_class, request, self.slack)[0].seconds
             least = bounds.least_seconds_of_one(request, view, self.slack)
-            return seconds <= least * _ROUNDING, least
+            return seconds <= least * (1 + _ROUNDING), least
 
         known = request.table((LeastTime, machine_class, self.slack), of_alike)
         if known is not None:
             return known
         optimal, _ = super().proof(request, machine, option, view)
         return optimal, option.details.seconds / (1 + self.slack) if optimal else None
+
+    def _utility(self, seconds: float, request: JobRequest, view: ClusterView) -> float:
+        least = request.table((self, "without jobs"), lambda: self._seconds_without_jobs(request.job, view))
+        return 1.0 if seconds <= least * (1 + self.slack) else least / seconds
+
+    def _seconds_without_jobs(self, job: JobGraph, view: ClusterView) -> float:
+        """Return the time of the placement on the cluster without jobs; infinity if there is none."""
+        placement = self.search(job.with_(min_utility=0.0), view.without_jobs, -math.inf)
+        return placement.scores["communication_time"] if placement else math.inf
 
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
@@ -132,7 +195,7 @@ class LeastTime(MachinePolicy):
             if (
                 most_memory_gb == request.memory_limits[-1]
             ):  # otherwise, machines with more memory may be faster
-                optimal = found.details.seconds <= mapped.least_seconds * _ROUNDING
+                optimal = found.details.seconds <= mapped.least_seconds * (1 + _ROUNDING)
                 found = found._replace(bound=mapped.least_seconds, optimal=optimal)
             yield mapped.gpus, found
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import _checks
+from topoplace import _checks, policies
 from topoplace.integrations.kubernetes.device_plugin import messages
 from topoplace.integrations.kubernetes.device_plugin.decided import DecidedPods
 from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
@@ -57,7 +57,7 @@ class DevicePlugin:
         topology: Topology,
         *,
         resource_name: str = "nvidia.com/gpu",
-        policy: Policy | str = "collective",
+        policy: Policy | str = policies.DEFAULT,
         passing: Passing = "environment",
         directory: Path | str = DIRECTORY,
         endpoint: str = "topoplace.sock",

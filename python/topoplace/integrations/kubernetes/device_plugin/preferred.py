@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from topoplace import policies
 from topoplace._checks import shown
 from topoplace.cluster.cluster import Cluster
-from topoplace.engine.policy import SearchPolicy
 from topoplace.jobs.job_graph import JobGraph
 
 if TYPE_CHECKING:
@@ -32,18 +31,18 @@ class PreferredAllocation:
     """The answer to the kubelet's question which devices a container should get.
 
     topology: one machine. A device is known by its UUID or, if the machine's GPUs have no UUIDs, by its number. policy:
-    one that decides by a search, such as `collective` or MAPA's; it sees a job that communicates in a ring and is
+    `least-time`, or one that decides by a search, such as MAPA's; it sees a job that communicates in a ring and is
     sensitive to bandwidth. Among sets of GPUs that it finds equally good, those on fewer NUMA nodes are preferred.
     ValueError for another topology or policy.
     """
 
-    def __init__(self, topology: Topology, policy: Policy | str = "collective") -> None:
+    def __init__(self, topology: Topology, policy: Policy | str = policies.DEFAULT) -> None:
         if topology.num_machines != 1:
             raise ValueError(f"topology: {topology.num_machines} machines; a device plugin serves one")
         chosen = policies.get(policy) if isinstance(policy, str) else policy
-        if not isinstance(chosen, SearchPolicy):
+        if not isinstance(chosen, (policies.SearchPolicy, policies.LeastTime)):
             raise ValueError(
-                f"policy = {chosen.name}: it cannot be asked for sets with given GPUs; collective and MAPA's can"
+                f"policy = {chosen.name}: it cannot be asked for sets with given GPUs; least-time and MAPA's can"
             )
         self.topology = topology
         self._policy = chosen
