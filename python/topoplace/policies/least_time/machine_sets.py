@@ -17,6 +17,7 @@ from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
+from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, task_flows
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
@@ -135,7 +136,8 @@ def ranked(
         return _ranked(machine, request, machine_class, state, free, slack)[:_MOST_ALIKE]
 
     left = state.left if request.takes_parts else ()
-    key = free, state.free, left, request.size, bool(request.job.edges)
+    job = request.job
+    key = free, state.free, left, request.size, bool(job.edges), job.spread == GPU, request.in_one_socket
     chosen, grade = of_any(machine_class, request, slack)
     for one in machine.kept.get_or_build(key, sets):
         yield _option(one.gpus, (grade, *one.order), chosen)
@@ -195,10 +197,14 @@ def _sets(machine: _Machine, request: JobRequest, machine_class: MachineClass, f
     if machine_class.partitions:
         rows = [list(members(part)) for part in request.regions(machine_class, free)]
         return np.array(rows, np.int32).reshape(len(rows), request.size)
-    numbers = list(members(free))
-    if _are_few(machine, request, free):
-        return _members(masks_of(numbers, request.size), request.size)
-    return _near_sets(machine, np.array(numbers), request.size)
+    found = [np.empty((0, request.size), np.int32)]
+    for region in request.regions(machine_class, free):
+        numbers = list(members(region))
+        if _are_few(machine, request, region):
+            found.append(_members(masks_of(numbers, request.size), request.size))
+        else:
+            found.append(_near_sets(machine, np.array(numbers), request.size))
+    return np.concatenate(found)
 
 
 def _are_few(machine: _Machine, request: JobRequest, free: Mask) -> bool:
@@ -303,7 +309,8 @@ def _keys(
     shares = [nothing, nothing]
     if request.takes_parts:
         left = np.array(state.left)[gpus]
-        shares = [(left == WHOLE_GPU).sum(axis=1), left.sum(axis=1)]
+        most_first = -1 if request.job.spread == GPU else 1
+        shares = [most_first * (left == WHOLE_GPU).sum(axis=1), most_first * left.sum(axis=1)]
     num_free, n = state.free.bit_count(), machine.topology.num_gpus
     opened = nothing + float(num_free == n and gpus.shape[1] < n)
     parts = nothing.copy()
