@@ -47,12 +47,12 @@ def mapped(
         timeout: Limit in seconds on the search for the machines.
     """
     job = request.job
-    is_bound = job.spread or job.max_machines or job.same_gpus or request.needs_sockets
+    is_bound = request.spread or job.max_machines or job.same_gpus or request.needs_sockets
     if is_bound or not offers.is_simple or not len(offers):
         return None
     units = _units(job, int(offers.sizes.max()), offers)
     parts = _divided(job, units, request, view, offers)
-    if parts is None and _needs_division(job):
+    if parts is None and _needs_division(job, units):
         return None
     some = offers if parts else _promising(request, offers, view)
     for machines in (some, offers) if len(some) < len(offers) else (offers,):
@@ -167,17 +167,18 @@ def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
 # ---- groups ----------------------------------------------------------------------------------------------------
 
 
-def _needs_division(job: JobGraph) -> bool:
-    levels = [group.within for group in job.groups if group.within != MACHINE]
-    wishes = [group.prefer for group in job.groups]
-    return bool(job.within or job.prefer or job.balanced or any(levels) or any(wishes))
+def _needs_division(job: JobGraph, units: Ints) -> bool:
+    """Return True if which machines get which tasks is decided by groups, or by the fewest domains alone."""
+    are_whole = units.shape[1] > 1  # then units are the groups of machines, if there are any
+    required = any(one.level != MACHINE or not are_whole for one in required_of(job))
+    return required or bool(preferred_of(job) or job.balanced) or not job.edges
 
 
 def _divided(
     job: JobGraph, units: Ints, request: JobRequest, view: ClusterView, offers: Offers
 ) -> list[Part] | None:
     """Return a division with all required groups together, and the units whole if that is possible."""
-    if not _needs_division(job):
+    if not _needs_division(job, units):
         return None
     if units.shape[1] > 1 and not any(group.within == MACHINE for group in job.groups):
         found = divided(view.request(_with_whole_units(job, units)), offers, view)
@@ -308,12 +309,13 @@ def _gpus_of(job: JobGraph, parts: Sequence[Part], view: ClusterView, slack: flo
     gpus = [-1] * job.num_tasks
     for part, own in zip(parts, part_jobs(job, parts), strict=True):
         numbers = view.classes.gpus_of[part.machine]
-        for task, local in zip(part.tasks, _local_gpus(part, own, view, slack), strict=True):
+        for task, local in zip(part.tasks, local_gpus(part, own, view, slack), strict=True):
             gpus[task] = numbers[local]
     return gpus
 
 
-def _local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Sequence[int]:
+def local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Sequence[int]:
+    """Return the GPU of each task of a part, a job of its own, by the rule for one machine: their numbers there."""
     machine_class = view.classes.of(part.machine)
 
     def find() -> tuple[int, ...]:
