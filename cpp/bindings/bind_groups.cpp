@@ -15,7 +15,7 @@ using groups::PackParams;
 using groups::PackResult;
 using groups::Share;
 using Ints = Array<std::int32_t>;
-using GroupShares = py::typing::Tuple<bool, py::array_t<std::int32_t>, bool, std::uint64_t>;
+using GroupShares = py::typing::Tuple<bool, py::array_t<std::int32_t>, bool, bool, std::uint64_t>;
 
 PackParams to_params(const Ints& parent, const Ints& room, const Ints& group_parent, const Ints& group_depth,
                      const Ints& own_tasks) {
@@ -41,7 +41,8 @@ GroupShares pack_groups(const Ints& parent, const Ints& room, const Ints& group_
     std::vector<std::int32_t> rows;
     for (const Share& share : result.shares) rows.insert(rows.end(), {share.group, share.leaf, share.tasks});
     const auto count = static_cast<py::ssize_t>(result.shares.size());
-    return py::make_tuple(result.found, to_array(std::move(rows), {count, 3}), result.complete, result.nodes);
+    return py::make_tuple(result.found, to_array(std::move(rows), {count, 3}), result.complete, result.fewest,
+                          result.nodes);
 }
 
 Fault verify_group_packing(const Ints& parent, const Ints& room, const Ints& group_parent,

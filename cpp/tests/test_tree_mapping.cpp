@@ -173,7 +173,7 @@ TEST(agrees_with_every_assignment) {
         CHECK(std::abs(time.port_seconds - result.port_seconds) <= 1e-9 * time.port_seconds);
         CHECK(!tree_mapping::verify_tree_mapping(c.params(), result.leaf_of, time));
         CHECK(result.bound <= best * kEqual && best <= result.seconds * kEqual);
-        CHECK(tree_mapping::tree_bound(c.params()).seconds == result.bound);
+        CHECK(tree_mapping::tree_bound(c.params()).seconds <= result.bound);
         ++found;
         optimal += result.seconds <= best * kEqual ? 1 : 0;
     }

@@ -82,6 +82,46 @@ def test_a_packing_is_found_if_one_exists(problem: Problem) -> None:
         assert np.array_equal(found.shares, again.shares)
 
 
+@given(problems())
+def test_no_packing_uses_fewer_domains(problem: Problem) -> None:
+    """The racks first, then the machines; of as many, the racks and then the machines with the least room."""
+    found = kernels.pack_groups(*problem)
+    if found is None:
+        return
+    assert found.fewest
+    leaves = {leaf for _, leaf, _ in found.shares.tolist()}
+    assert _used(problem, leaves) == min(_used(problem, set(assigned)) for assigned in packings(problem))
+
+
+def _used(problem: Problem, leaves: set[int]) -> tuple[int, ...]:
+    """Return the numbers of racks and machines in use, and the room of each of both, all together."""
+    racks = {problem.parent[leaf] for leaf in leaves}
+    room = {
+        rack: min(
+            problem.room[rack],
+            sum(problem.room[i] for i, above in enumerate(problem.parent) if above == rack),
+        )
+        for rack in racks
+    }
+    return len(racks), len(leaves), sum(room.values()), sum(problem.room[leaf] for leaf in leaves)
+
+
+def test_the_largest_rack_is_not_taken_where_another_one_needs_fewer_machines() -> None:
+    parent, room = [-1, 0, 0, 1, 1, 1, 2, 2], [99, 99, 99, 3, 3, 2, 4, 4]
+    found = kernels.pack_groups(parent, room, [-1], [0], [8])
+    assert found is not None
+    assert found.fewest
+    assert found.shares.tolist() == [[0, 6, 4], [0, 7, 4]]
+
+
+def test_a_job_too_large_to_know_the_fewest_still_has_a_packing() -> None:
+    room = [10**6, *[7] * 5000]
+    found = kernels.pack_groups([-1] + [0] * 5000, room, [-1], [0], [34_000])
+    assert found is not None
+    assert not found.fewest
+    assert len(found.shares) == -(-34_000 // 7)
+
+
 @given(problems(), st.integers(1, 2))
 def test_balanced_shares_are_as_even_as_any_on_as_many_domains(problem: Problem, depth: int) -> None:
     plain, even = kernels.pack_groups(*problem), kernels.pack_groups(*problem, balanced=depth)

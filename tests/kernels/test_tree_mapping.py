@@ -126,7 +126,7 @@ def test_no_assignment_is_faster_than_the_bound(problem: Problem) -> None:
     best = min(time_of(problem, one)[0] for one in everything)
     assert found.bound <= best * EQUAL
     alone = kernels.tree_bound(*problem)
-    assert alone.seconds == found.bound
+    assert alone.seconds <= found.bound  # which is more where all mappings were compared
     assert len(alone.phases) == len(problem[1].phase_ends)
     assert alone.phases.sum() <= found.bound * EQUAL
     assert best <= found.seconds * EQUAL

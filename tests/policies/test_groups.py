@@ -59,7 +59,12 @@ def grouped_jobs(draw: st.DrawFn) -> tp.JobGraph:
     job = draw(st.sampled_from([tp.JobGraph.ring, tp.JobGraph.independent]))(size)
     level = draw(st.sampled_from(["socket", "machine", "rack"]))
     first = draw(st.integers(1, size))
-    job = job.grouped(first, within=level)
+    if draw(st.booleans()):
+        job = job.grouped(first, within=level)
+    else:  # the other tasks are in no group
+        start = draw(st.integers(0, size - first))
+        job = job.with_(groups=[tp.Group(tuple(range(start, start + first)), within=level)])
+        return job.with_(balanced=draw(st.sampled_from([None, "machine", "rack"])))
     if draw(st.booleans()):
         job = job.grouped(
             first * draw(st.integers(1, max(size // first, 1))), within=draw(st.sampled_from(["rack", "row"]))

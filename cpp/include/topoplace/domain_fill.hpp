@@ -24,11 +24,12 @@ class DomainFill {
     // conditions'.
     void refresh();
 
-    // Of the machines in `candidates`, conditions in the order of their ranks, that have at least these
-    // amounts free: one in the domain of the outermost level with the fewest free GPUs that has such a
-    // machine, inside it in that of the next level, and so on; then that of the lowest rank, then the lowest.
-    // kAbsent where there is none.
-    std::int32_t fullest(std::span<const std::int32_t> candidates, const HostAmounts& needs);
+    // Of the machines in `candidates`, conditions with a rank each, that have at least these amounts free:
+    // one in the domain of the outermost level with the fewest free GPUs that has such a machine, inside it
+    // in that of the next level, and so on; then that of the lowest rank, then the lowest. kAbsent where
+    // there is none.
+    std::int32_t fullest(std::span<const std::int32_t> candidates, std::span<const std::int32_t> ranks,
+                         const HostAmounts& needs);
 
     // The free GPUs of each domain of a level, by its number.
     std::vector<std::int64_t> free_of_level(std::int32_t level) const;

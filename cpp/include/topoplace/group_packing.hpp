@@ -7,12 +7,14 @@
 // it, may be anywhere in its domain.
 //
 // Whether a packing exists is decided exactly, unless the search is stopped. Of all packings, one is returned
-// in which few domains are used, from the top down: at each domain the fewest of its children, where the
-// groups are of one kind proven so, and among as many the smallest that suffice. With `balanced`, the tasks
-// are as even as possible over as many domains of that depth: the most on one are as few as possible, then as
-// few domains as possible have so many, and so on among the others. Where groups differ, no task can be moved
-// for more even shares, but exchanges of whole groups are not proven useless. The search for even shares ends
-// after 2^18 nodes.
+// in which few domains are used, from the top down. `fewest` says that no packing uses fewer at the first
+// depth at which their numbers differ, and of those with as many, the domains have the least room, top down.
+// Where that takes too much work to know, each domain uses the fewest of its children, and among as many the
+// smallest that suffice; where groups differ, this is not proven of domains below the root's children. With
+// `balanced`, the tasks are as even as possible over as many domains of that depth: the most on one are as
+// few as possible, then as few domains as possible have so many, and so on among the others. Where groups
+// differ, no task can be moved for more even shares, but exchanges of whole groups are not proven useless.
+// The search for even shares ends after 2^18 nodes.
 //
 // The entry point is `pack_groups`; cpp/src/groups/pack.cpp describes its method.
 #pragma once
@@ -50,6 +52,7 @@ struct Share {
 struct PackResult {
     bool found = false;
     bool complete = true;         // false: the search was stopped, so a packing may exist all the same
+    bool fewest = false;          // true: no packing uses fewer domains, from the top down
     std::vector<Share> shares{};  // by group, then by leaf
     std::uint64_t nodes = 0;      // of the search
 };

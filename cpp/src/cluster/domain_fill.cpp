@@ -146,12 +146,13 @@ std::int32_t DomainFill::inside(std::int32_t node, std::int32_t level, const Hos
     return kAbsent;
 }
 
-std::int32_t DomainFill::fullest(std::span<const std::int32_t> candidates, const HostAmounts& needs) {
+std::int32_t DomainFill::fullest(std::span<const std::int32_t> candidates,
+                                 std::span<const std::int32_t> ranks, const HostAmounts& needs) {
     rank_.resize(index(conditions_->num_conditions()), -1);
     std::size_t count = 0;
     bool have_free = true;  // a machine without free GPUs may have shares left
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        rank_[index(candidates[i])] = static_cast<std::int32_t>(i);
+        rank_[index(candidates[i])] = ranks[i];
         count += conditions_->machines(candidates[i]).size();
         const auto& words = conditions_->condition(candidates[i]).free;
         have_free = have_free && std::ranges::any_of(words, [](std::uint64_t word) { return word != 0; });

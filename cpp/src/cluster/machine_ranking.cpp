@@ -79,11 +79,13 @@ MachineRanking::Ranked MachineRanking::best_by_domain(DomainFill& domains, std::
         return std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(length), other.begin());
     };
     for (auto group = groups_.begin(); group != groups_.end();) {
-        std::vector<std::int32_t> candidates;
+        std::vector<std::int32_t> candidates, ranks;
         const Key& first = group->first;
-        for (; group != groups_.end() && begins_alike(first, group->first); ++group)
+        for (std::int32_t rank = 0; group != groups_.end() && begins_alike(first, group->first); ++group) {
             candidates.insert(candidates.end(), group->second.begin(), group->second.end());
-        const std::int32_t machine = domains.fullest(candidates, needs);
+            ranks.resize(candidates.size(), rank++);
+        }
+        const std::int32_t machine = domains.fullest(candidates, ranks, needs);
         if (machine != kAbsent) return {machine, conditions_->condition_of(machine)};
     }
     return {kAbsent, kAbsent};

@@ -23,10 +23,13 @@
 
 namespace topoplace::groups {
 
-// The groups that one child gets.
+constexpr std::int64_t kAsManyAsFit = -1;
+
+// The groups, and the free tasks, that one child gets.
 struct Portion {
     std::int32_t child = 0;
     Counts groups{};
+    std::int64_t free_tasks = kAsManyAsFit;
 };
 using Division = std::vector<Portion>;
 

@@ -1,6 +1,7 @@
-// Group packing: from the root down, each domain divides the groups and the free tasks that it gets among the
-// fewest of its children (fit.hpp). Even shares are found by lowering the room of domains of that depth as
-// far as the same number of them still suffices.
+// Group packing: from the root down, each domain divides the groups and the free tasks that it gets among its
+// children: exactly as the fewest domains in all need it (fewest_domains.hpp), or, where that takes too much
+// work, among the fewest children of its own (fit.hpp). Even shares are found by lowering the room of domains
+// of that depth as far as the same number of them still suffices.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -10,12 +11,15 @@
 #include <utility>
 
 #include "groups/domains.hpp"
+#include "groups/fewest_domains.hpp"
 #include "groups/fit.hpp"
 #include "groups/group_kinds.hpp"
 #include "groups/refusal.hpp"
 
 namespace topoplace::groups {
 namespace {
+
+constexpr std::uint64_t kMostPairs = 20'000'000;  // of states, for the fewest domains: some 50 ms
 
 // Tasks of one group that may be anywhere in the domain at hand.
 struct FreeTasks {
@@ -32,12 +36,19 @@ struct Load {
 
 class Packing {
   public:
-    Packing(const PackParams& params, const Domains& domains, const GroupKinds& kinds, WorkMeter& meter)
-        : params_(params), domains_(domains), kinds_(kinds), fit_(domains, kinds, meter) {}
+    // `work`: the most that may be spent on the fewest domains; what is used is taken from it.
+    Packing(const PackParams& params, const Domains& domains, const GroupKinds& kinds, WorkMeter& meter,
+            std::uint64_t& work)
+        : params_(params),
+          domains_(domains),
+          kinds_(kinds),
+          fit_(domains, kinds, meter),
+          fewest_(domains, kinds, meter, work) {}
 
     std::optional<std::vector<Share>> run() {
         Load job{0, {0}, {}};
         open(job);
+        is_fewest_ = fewest_.solve(counts_of(job), free_tasks_of(job));
         if (!place(job)) return std::nullopt;
         std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) {
             return std::pair(a.group, a.leaf) < std::pair(b.group, b.leaf);
@@ -47,8 +58,22 @@ class Packing {
 
     // True if a packing may exist although none was found.
     bool is_unsure() const { return fit_.is_unsure(); }
+    // True if no packing uses fewer domains, from the top down.
+    bool is_fewest() const { return is_fewest_; }
 
   private:
+    Counts counts_of(const Load& load) const {
+        Counts counts(kinds_.size(), 0);
+        for (const std::int32_t group : load.groups) ++counts[index(kinds_.of(group))];
+        return counts;
+    }
+
+    static std::int64_t free_tasks_of(const Load& load) {
+        std::int64_t tasks = 0;
+        for (const FreeTasks& free : load.free) tasks += free.tasks;
+        return tasks;
+    }
+
     // Groups of the domain's depth give way to their own tasks and to the groups inside them.
     void open(Load& load) const {
         std::vector<std::int32_t> kept;
@@ -73,11 +98,10 @@ class Packing {
             for (const FreeTasks& free : load.free) shares_.push_back({free.group, load.domain, free.tasks});
             return true;
         }
-        Counts counts(kinds_.size(), 0);
-        for (const std::int32_t group : load.groups) ++counts[index(kinds_.of(group))];
-        std::int64_t tasks = kinds_.tasks(counts);
-        for (const FreeTasks& free : load.free) tasks += free.tasks;
-        auto division = fit_.fewest(load.domain, counts, tasks);
+        const Counts counts = counts_of(load);
+        const std::int64_t free_tasks = free_tasks_of(load);
+        auto division = is_fewest_ ? fewest_.division(load.domain, counts, free_tasks)
+                                   : fit_.fewest(load.domain, counts, kinds_.tasks(counts) + free_tasks);
         if (!division) return false;
         std::sort(division->begin(), division->end(),
                   [](const Portion& a, const Portion& b) { return a.child < b.child; });
@@ -104,7 +128,8 @@ class Packing {
                     mine.groups.push_back(of_kind[kind][next[kind]++]);
                 }
             }
-            std::int64_t room = domains_.capacity(portion.child) - kinds_.tasks(portion.groups);
+            std::int64_t room = portion.free_tasks;
+            if (room == kAsManyAsFit) room = domains_.capacity(portion.child) - kinds_.tasks(portion.groups);
             while (first < free.size() && room > 0) {
                 const auto taken = static_cast<std::int32_t>(std::min<std::int64_t>(room, free[first].tasks));
                 mine.free.push_back({free[first].group, taken});
@@ -121,6 +146,8 @@ class Packing {
     const Domains& domains_;
     const GroupKinds& kinds_;
     Fit fit_;
+    FewestDomains fewest_;
+    bool is_fewest_ = false;
     std::vector<Share> shares_;
 };
 
@@ -130,11 +157,12 @@ class Packing {
 class Balancing {
   public:
     Balancing(const PackParams& params, const Domains& domains, const GroupKinds& kinds, WorkMeter& meter,
-              std::vector<Share> shares)
+              std::uint64_t& work, std::vector<Share> shares)
         : params_(params),
           domains_(domains),
           kinds_(kinds),
           meter_(meter),
+          work_(work),
           first_node_(meter.nodes()),
           limit_(params.parent.size(), kOpen) {
         keep(std::move(shares));
@@ -274,7 +302,7 @@ class Balancing {
                 static_cast<std::int32_t>(std::min<std::int64_t>(room[i], is_open(i) ? most : limit_[i]));
         }
         const Domains lowered(params_.parent, room);
-        auto found = Packing(params_, lowered, kinds_, meter_).run();
+        auto found = Packing(params_, lowered, kinds_, meter_, work_).run();
         if (!found || count_used(loads_of(*found)) > used_) return false;
         keep(std::move(*found));
         return true;
@@ -300,6 +328,7 @@ class Balancing {
     const Domains& domains_;
     const GroupKinds& kinds_;
     WorkMeter& meter_;
+    std::uint64_t& work_;
     const std::uint64_t first_node_;
     Numbers limit_;  // of each domain; kOpen while it may become smaller
     std::vector<Share> shares_{};
@@ -331,11 +360,13 @@ PackResult pack_groups(const PackParams& params) {
     check_balanced(params, domains);
     WorkMeter meter(params.stop);
     PackResult result;
-    Packing packing(params, domains, kinds, meter);
+    std::uint64_t work = kMostPairs;
+    Packing packing(params, domains, kinds, meter, work);
     auto shares = packing.run();
+    result.fewest = shares && packing.is_fewest() && params.balanced < 0;
     result.complete = shares || !packing.is_unsure();
     if (shares && params.balanced >= 0) {
-        Balancing balancing(params, domains, kinds, meter, std::move(*shares));
+        Balancing balancing(params, domains, kinds, meter, work, std::move(*shares));
         shares = balancing.run();
         result.complete = !balancing.is_stopped();
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace topoplace::tree_mapping {
 namespace {
@@ -20,15 +21,18 @@ struct Rule {
 
 class Filler {
   public:
-    Filler(const Problem& problem, const Rule& rule) : problem_(problem), takes_(problem.parent.size(), 0) {
+    Filler(const Problem& problem, const Rule& rule)
+        : problem_(problem), takes_(problem.parent.size(), 0), rooms_(problem.parent.size(), 0) {
         std::vector<Index> depth_of(problem.parent.size(), 0);
         for (std::size_t i = 1; i < depth_of.size(); ++i) depth_of[i] = depth_of[at(problem.parent[i])] + 1;
         for (std::size_t i = takes_.size(); i-- > 0;) {
             const Index leaf = problem.leaf_of_domain[i];
             if (leaf >= 0) takes_[i] = problem.room[at(leaf)] / rule.leaf_step * rule.leaf_step;
+            if (leaf >= 0) rooms_[i] = problem.room[at(leaf)];
             if (depth_of[i] + 1 == problem.depth) limit(takes_[i], rule);
             takes_[i] = std::min(takes_[i], static_cast<std::int64_t>(problem.items));
             if (i > 0) takes_[at(problem.parent[i])] += takes_[i];
+            if (i > 0) rooms_[at(problem.parent[i])] += rooms_[i];
         }
     }
 
@@ -56,8 +60,8 @@ class Filler {
             return;
         }
         std::vector<Index> children = problem_.children[at(domain)];
-        std::ranges::stable_sort(children, std::ranges::greater{},
-                                 [&](Index one) { return takes_[at(one)]; });
+        std::ranges::stable_sort(children, {},
+                                 [&](Index one) { return std::pair(-takes_[at(one)], rooms_[at(one)]); });
         for (std::size_t i = 0; count > 0 && i < children.size(); ++i) {
             const bool suffices = takes_[at(children[i])] >= count;
             std::size_t chosen = i;
@@ -74,6 +78,7 @@ class Filler {
 
     const Problem& problem_;
     std::vector<std::int64_t> takes_;
+    std::vector<std::int64_t> rooms_;  // of each domain, whether or not the items need it
     bool is_limited_ = false;
 };
 

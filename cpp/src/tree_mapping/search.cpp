@@ -1,6 +1,7 @@
-// Starts from every order of the items laid along every plan of filling the tree, and improves the best of
-// them by moves and swaps: first until no port takes longer than the bound of its phase, then for fewer
-// port-seconds at no more time. Worse steps are accepted less and less.
+// Starts from every order of the items laid along every plan of filling the tree. If there are few mappings,
+// all are compared, and the best is proven to be. Else the best starts are improved by moves and swaps: first
+// until no port takes longer than the bound of its phase, then for fewer port-seconds at no more time. Worse
+// steps are accepted less and less.
 #include <algorithm>
 #include <cmath>
 
@@ -16,12 +17,13 @@ namespace {
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48;
 constexpr std::size_t kMostPlans = 64;
-constexpr std::size_t kImproved = 4;          // starts that are improved for port-seconds
-constexpr std::size_t kImprovedForTime = 2;   // the same for time
-constexpr std::uint64_t kFirstMoves = 48;     // for each item, before more are made
-constexpr std::uint64_t kStartsPerMove = 16;  // an edge of a start costs a part of a move
-constexpr double kHot = 1.5, kCold = 0.03;    // in mean steps of an edge, for port-seconds
-constexpr double kHotForTime = 3.0;           // the same for time
+constexpr std::size_t kImproved = 4;           // starts that are improved for port-seconds
+constexpr std::size_t kImprovedForTime = 2;    // the same for time
+constexpr std::uint64_t kMostCompared = 4096;  // mappings that are all compared
+constexpr std::uint64_t kFirstMoves = 48;      // for each item, before more are made
+constexpr std::uint64_t kStartsPerMove = 16;   // an edge of a start costs a part of a move
+constexpr double kHot = 1.5, kCold = 0.03;     // in mean steps of an edge, for port-seconds
+constexpr double kHotForTime = 3.0;            // the same for time
 constexpr double kExcess = 8.0, kTime = 200.0;
 constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 40;
 constexpr std::uint64_t kStepsPerPort = 3;    // of `WorkMeter`, each a fifth of a nanosecond
@@ -53,15 +55,19 @@ class Search {
         const auto better = [](const Found& one, const Found& other) { return one.is_better_than(other); };
         best_ = *std::ranges::min_element(starts, better);
         const std::uint64_t all = left_;
+        if (!is_done() && compare_all()) {
+            bound_ = best_.seconds;
+            starts.clear();
+        }
         if (best_.seconds > bound_ * kEqual) {
             std::ranges::stable_sort(starts, {}, &Found::excess);
             const std::size_t tried = std::min(starts.size(), kImprovedForTime);
             for (std::size_t i = 0; i < tried; ++i) improve(starts[i], all / 4 * 3 / tried, true);
         }
-        starts.insert(starts.begin(), best_);
+        if (!starts.empty()) starts.insert(starts.begin(), best_);
         std::ranges::stable_sort(starts, better);
         if (starts.size() > kImproved) starts.resize(kImproved);
-        if (!is_worth_more()) starts.clear();
+        if (!starts.empty() && !is_worth_more()) starts.clear();
         for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
             improve(starts[i], left_ / (starts.size() - i), false);
         }
@@ -85,6 +91,36 @@ class Search {
             leaves_.push_back(leaf);
             leaves_in_[at(group)].push_back(leaf);
         }
+    }
+
+    // Compares all mappings; false if there are too many, or a start from which to search.
+    bool compare_all() {
+        std::uint64_t count = 1;
+        for (Index i = 0; i < problem_.items; ++i) {
+            count *= leaves_.size();
+            if (count > kMostCompared) return false;
+        }
+        if (!problem_.start.empty() || left_ < count || leaves_.empty()) return false;
+        left_ -= count;
+        std::vector<Index> free(problem_.room), leaf_of(at(problem_.items));
+        return compare_from(0, free, leaf_of);
+    }
+
+    // Tries each leaf for this item and those after it; false if the search has to stop.
+    bool compare_from(Index item, std::vector<Index>& free, std::vector<Index>& leaf_of) {
+        if (item == problem_.items) {
+            const Found found = measured(leaf_of);
+            if (found.is_better_than(best_)) best_ = found;
+            return !meter_.spend(steps_of_start());
+        }
+        for (const Index leaf : leaves_) {
+            if (free[at(leaf)] == 0) continue;
+            --free[at(leaf)];
+            leaf_of[at(item)] = leaf;
+            if (!compare_from(item + 1, free, leaf_of)) return false;
+            ++free[at(leaf)];
+        }
+        return true;
     }
 
     // True unless a short search finds nothing better than a mapping that is as fast as can be.

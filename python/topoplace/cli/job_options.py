@@ -123,10 +123,14 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpu-memory-gb", type=float, metavar="X", help="the job needs X GB on each GPU")
     parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
     parser.add_argument("--anti-affinity", action="store_true", help="each GPU must be on its own machine")
-    parser.add_argument("--within", metavar="LEVEL", help="all machines must be in one domain of this level")
+    parser.add_argument(
+        "--within", metavar="LEVEL", help="all GPUs must be in one domain of this level, or one socket"
+    )
     parser.add_argument("--prefer", metavar="LEVEL", help="prefer machines in one domain of this level")
     parser.add_argument(
-        "--spread", metavar="LEVEL", help="no two machines may be in one domain of this level"
+        "--spread",
+        metavar="LEVEL",
+        help="no two machines may be in one domain of this level; gpu: of shared GPUs take those with the most left",
     )
     parser.add_argument("--max-machines", type=int, metavar="N", help="use at most N machines")
     parser.add_argument(

@@ -72,6 +72,8 @@ class MachinePolicy(PolicyDriver):
     before_domains: int | None = None
     """How many numbers of an option's sort key count before the question which domains have the fewest free GPUs; None
     if that does not count."""
+    asks_for_regions: bool = False
+    """True if `options` come from the sets of `JobRequest.regions`, and so keep a job that must be in one socket."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
@@ -181,7 +183,7 @@ class MachinePolicy(PolicyDriver):
         """
         seen: set[frozenset[int]] = set()
         request, chosen = view.request(job), self.find(job, view)
-        options = self._machine_options(request, view).ranked() if request.fits_any_machine else ()
+        options = self._machine_options(request, view).ranked() if self._goes_by_machine(request) else ()
         ranked = (self._placement(job, request, view, *found) for found in options)
         second = next(ranked, None)
         first = chosen or second or self.search(job, view, -math.inf)
@@ -289,7 +291,7 @@ class MachinePolicy(PolicyDriver):
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
         """Return what `search_for` returns, if reslicing fewer GPUs than the policy may has found nothing."""
-        if request.fits_any_machine:
+        if self._goes_by_machine(request):
             options = self._machine_options(request, view)
             if found := options.best(least_utility):
                 return self._placement(job, request, view, *found)
@@ -298,6 +300,11 @@ class MachinePolicy(PolicyDriver):
         if job.single_machine and not request.needs_sockets:
             return None
         return self._across(job, request, view, least_utility)
+
+    def _goes_by_machine(self, request: JobRequest) -> bool:
+        """Return True if the options on single machines honour what the job requires."""
+        in_region = self.asks_for_regions and request.in_one_socket and not request.anti_affine
+        return request.fits_any_machine or in_region
 
     def _across(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float

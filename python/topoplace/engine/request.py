@@ -14,7 +14,7 @@ from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
 from topoplace.jobs.collectives import PATTERN_KINDS
-from topoplace.jobs.groups import SOCKET
+from topoplace.jobs.groups import GPU, SOCKET
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.mig.profiles import profiles_of_gpu
 from topoplace.mig.slicing import PresentSlice, Reslicing, parts_of, start_for, thousandths
@@ -104,7 +104,9 @@ class JobRequest:
         """The name of the job's performance profile, "" for none."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """True if no two tasks of the job may share a machine."""
-        self.limits_machines = bool(job.within or job.spread or job.max_machines or job.same_gpus)
+        self.spread = None if job.spread == GPU else job.spread
+        """The level of the fabric of which no two machines of the job share a domain."""
+        self.limits_machines = bool(job.within or self.spread or job.max_machines or job.same_gpus)
         """True if not every choice of machines may share the job."""
         self.is_divided = bool(job.groups or job.balanced)
         """True if the job has groups, or equal shares, so that machines get certain tasks of it."""
@@ -112,6 +114,10 @@ class JobRequest:
         """True if the job has a `min_utility`."""
         self.needs_sockets = any(SOCKET in (group.within, group.prefer) for group in job.groups)
         """True if a group asks for one socket, so that one machine with room is not enough."""
+        self.in_one_socket = any(
+            group.within == SOCKET and len(group.tasks) == job.num_tasks for group in job.groups
+        )
+        """True if one socket must have the whole job."""
         self.resource_key = resource_key(job)
         """Equal for requests with equal resource needs and constraints."""
         self._tables: Memo[Hashable, Any] = Memo()
@@ -250,13 +256,15 @@ class JobRequest:
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
         """Return the sets of GPUs of one machine from which the job may take its GPUs.
 
-        The only set is `free` if it is large enough. If the machine's GPUs are only allocated in fixed partitions, the
-        sets are the free partitions of exactly the job's size.
+        The only set is `free` if it is large enough, or for a job in one socket the free GPUs of each large enough one.
+        If the machine's GPUs are only allocated in fixed partitions, the sets are the free partitions of exactly the
+        job's size.
         """
         if machine_class.partitions:
             legal = (part for part in machine_class.partitions if part & free == part)
             return [part for part in legal if part.bit_count() == self.size]
-        return [free] if free.bit_count() >= self.size else []
+        parts = [free & socket for socket in machine_class.sockets] if self.in_one_socket else [free]
+        return [part for part in parts if part.bit_count() >= self.size]
 
     def communication(self, machine_class: MachineClass, gpus: Sequence[int]) -> float:
         """Return the job's communication cost if task i runs on `gpus[i]` of one machine.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from topoplace.jobs.groups import MACHINE, SOCKET
+from topoplace.jobs.groups import GPU, MACHINE, SOCKET
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.placement import Refusal
 
@@ -33,6 +33,8 @@ _LACK_OF_POLICY: Final = {
     "balanced": "does not divide jobs into equal shares",
 }
 """The reason for refusing each requirement that only some policies honour; all policies honour the others."""
+SPREADS_SHARES: Final = "spread over shared GPUs"
+"""What a policy names in `honours` that honours `spread="gpu"`."""
 _LEVELS: Final = frozenset(("within", "prefer", "spread"))
 BY_LEVEL: Final = _LEVELS | {"max_machines"}
 """Requirements on the machines that share a job, which the engine honours for every policy that decides by machines."""
@@ -55,7 +57,10 @@ def cannot_honour(
             return refused(job, name, f"{policy} {_LACK_OF_POLICY[name]}")
         if name in _NEED_HOSTS and not cluster.hosts.resources:
             return refused(job, name, "the cluster does not know the hosts of its machines: give it hosts=")
-        if name in _LEVELS and (lack := _no_level(getattr(job, name), cluster)):
+        if job.spread == GPU and name == "spread":
+            if job.takes_parts and SPREADS_SHARES not in honours:
+                return refused(job, name, f"{policy} does not choose GPUs by how much of them is left")
+        elif name in _LEVELS and (lack := _no_level(getattr(job, name), cluster)):
             return refused(job, name, lack)
         if name in GROUPED and (refusal := _ungrouped(job, cluster)):
             return refusal

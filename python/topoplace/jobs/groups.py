@@ -17,6 +17,8 @@ _SIZE: Final = re.compile(r"[0-9]{1,9}")
 _LAST_TASK: Final = (1 << 31) - 1
 INNER_LEVELS: Final = (MACHINE, SOCKET)
 """The levels of a group that every cluster has, besides those of its fabric."""
+GPU: Final = "gpu"
+"""The level of `spread` for jobs that take parts of GPUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs import collectives
 from topoplace.jobs.collectives import PATTERN_KINDS, Batch, Collective
-from topoplace.jobs.groups import Group, blocks
+from topoplace.jobs.groups import INNER_LEVELS, MACHINE, Group, blocks, checked_groups
 from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
 from topoplace.jobs.requirements import FIELDS, MAX_EDGES, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
 from topoplace.mig.profiles import compute_share
@@ -78,11 +78,14 @@ class JobGraph:
     drives: int = 0
     """Number of storage devices that the job needs exclusively."""
     within: str | None = None
-    """Level of the fabric, such as "nvlink_domain": if several machines share the job, they are in one domain of it."""
+    """Level of the fabric, such as "nvlink_domain": if several machines share the job, they are in one domain of it.
+    "machine" becomes `single_machine`, and "socket" a group of all tasks."""
     prefer: str | None = None
-    """Level of the fabric of which one domain is preferred, even if that takes more machines."""
+    """Level of the fabric of which one domain is preferred, even if that takes more machines. "machine" and "socket"
+    become a group of all tasks."""
     spread: str | None = None
-    """Level of the fabric, such as "rack": no two machines of the job are in the same domain of it."""
+    """Level of the fabric, such as "rack": no two machines of the job are in the same domain of it; or "gpu": of shared
+    GPUs, the job takes those of which the most is left."""
     max_machines: int | None = None
     """The most machines that may share the job."""
     same_gpus: bool = False
@@ -127,6 +130,7 @@ class JobGraph:
         keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
         for field, check in FIELDS.items():
             keep(self, field, check(getattr(self, field), field))
+        self._keep_inner_levels()
         if self.stated_collectives != ():
             self._keep_collectives(self.stated_collectives)
         if self.roles != ():
@@ -395,6 +399,7 @@ class JobGraph:
         copy = object.__new__(type(self))
         vars(copy).update(vars(self) | requirements)
         vars(copy).pop("requirements", None)
+        copy._keep_inner_levels()
         if copy.name != self.name and not PATTERN_KINDS.keys().isdisjoint((copy.name, self.name)):
             copy._keep_collectives(self.collectives)  # another name does not change what the tasks do
         copy._refuse_contradiction()
@@ -518,6 +523,20 @@ class JobGraph:
         if may_be_implied and stated == collectives.implied(self.name, self.num_tasks, edges):
             stated = ()
         vars(self).update(edges=edges, stated_collectives=stated)
+
+    def _keep_inner_levels(self) -> None:
+        """Write a level inside the fabric's as what says the same: `single_machine`, or a group of all tasks."""
+        stated = {
+            name: level for name in ("within", "prefer") if (level := getattr(self, name)) in INNER_LEVELS
+        }
+        if stated.get("within") == MACHINE:
+            vars(self).update(single_machine=True, within=None)
+            del stated["within"]
+        for name, level in stated.items():
+            groups = list(self.groups)
+            if self.num_tasks:
+                groups.append(Group(tuple(range(self.num_tasks)), **{name: level}))
+            vars(self).update({name: None, "groups": checked_groups(groups, "groups")})
 
     def _refuse_contradiction(self) -> None:
         if self.single_machine and self.anti_affinity and self.num_tasks > 1:

@@ -22,6 +22,8 @@ class GroupPacking(NamedTuple):
     for the inner group alone."""
     complete: bool
     """False if a limit ended the search before the shares were balanced."""
+    fewest: bool
+    """True if no packing uses fewer domains at the first depth, from the top, at which their numbers differ."""
     nodes: int
     """Number of nodes that the search visited."""
 
@@ -41,9 +43,9 @@ def pack_groups(
 
     Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth. Group 0 is the job, of depth
     0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly. The packing uses
-    few domains, from the top down: each domain the fewest of its children, and among as many the smallest that
-    suffice. If the groups inside a domain are of several kinds, or tasks outside all groups are to be placed with them,
-    the number of its children is not proven to be the smallest for domains below the root's children.
+    the fewest domains, from the top down, and of as many those with the least room: the packing says `fewest`. That is
+    so unless the job has too many tasks and kinds of groups for the size of the tree; then each domain uses few of its
+    children.
 
     Args:
         parent: (d,) the parent of each domain, -1 for the root.
@@ -60,14 +62,14 @@ def pack_groups(
         SearchTimeoutError: If a limit ends the search before a packing is found.
         ValueError: For an argument that is out of range.
     """
-    found, shares, complete, nodes = _core.pack_groups(
+    found, shares, complete, fewest, nodes = _core.pack_groups(
         *_problem(parent, room, group_parent, group_depth, own_tasks),
         _depth(balanced),
         seconds(timeout),
         node_limit(max_nodes),
     )
     if found:
-        return GroupPacking(shares, complete, nodes)
+        return GroupPacking(shares, complete, fewest, nodes)
     if not complete:
         raise SearchTimeoutError(f"no packing found; timeout = {timeout} s, max_nodes = {max_nodes}", None)
     return None

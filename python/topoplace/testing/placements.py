@@ -10,7 +10,7 @@ from topoplace.cluster.host_shares import needs_hosts
 from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus
 from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.errors import AllocationError
-from topoplace.jobs.groups import MACHINE, SOCKET
+from topoplace.jobs.groups import GPU, MACHINE, SOCKET
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.links import (
     aggregated_bandwidth,
@@ -152,7 +152,7 @@ def _unknown_levels(job: JobGraph, topology: Topology) -> Iterator[str]:
     levels = topology.levels
     known = {level.name for level in levels if not level.rail}
     for name in ("within", "prefer", "spread"):
-        if (level := getattr(job, name)) and level not in known:
+        if (level := getattr(job, name)) and level not in known and (name, level) != ("spread", GPU):
             yield f"{name} = {level!r}, which is no level of the topology: the policy must refuse it"
 
 

@@ -154,7 +154,7 @@ def _best_domain(request: JobRequest, level: Level, offers: Offers, found: Ints)
 def _wishes(request: JobRequest) -> str:
     job = request.job
     wishes = [f"within one {job.within}"] if job.within else []
-    wishes += [f"on machines of different {job.spread}"] if job.spread else []
+    wishes += [f"on machines of different {request.spread}"] if request.spread else []
     wishes += (
         [f"on at most {job.max_machines} machine{'s' * (job.max_machines > 1)}"] if job.max_machines else []
     )
@@ -219,8 +219,8 @@ def _splits_inside(
     job = request.job
     most = job.max_machines or len(offers)
     for some in _same_gpus(offers, request, most) if job.same_gpus else (offers,):
-        if job.spread:
-            some = _one_per_domain(some, _level(view.cluster.topology.fabric, job.spread))
+        if request.spread:
+            some = _one_per_domain(some, _level(view.cluster.topology.fabric, request.spread))
         for splits in (splits_of(some), nearest_of(request, view)(some), _exact(some, request)):
             yield from (split for split in islice(splits, MAX_SPLITS) if len(split) <= most)
 

@@ -57,7 +57,7 @@ def mapped(
         timeout: Limit in seconds on the search for the machines.
     """
     job = request.job
-    is_bound = job.spread or job.max_machines or job.same_gpus or request.needs_sockets
+    is_bound = request.spread or job.max_machines or job.same_gpus or request.needs_sockets
     if is_bound or not offers.is_simple or not len(offers):
         return None
     units = _units(job, int(offers.sizes.max()), offers)
@@ -184,10 +184,10 @@ def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
 
 
 def _needs_division(job: JobGraph, units: Ints) -> bool:
-    """Return True if the job has groups, required or preferred, other than its units."""
-    levels = [group.within for group in job.groups if group.within != MACHINE or units.shape[1] == 1]
-    wishes = [group.prefer for group in job.groups]
-    return bool(job.within or job.prefer or job.balanced or any(levels) or any(wishes))
+    """Return True if which machines get which tasks is decided by groups, or by the fewest domains alone."""
+    are_whole = units.shape[1] > 1  # then units are the groups of machines, if there are any
+    required = any(one.level != MACHINE or not are_whole for one in required_of(job))
+    return required or bool(preferred_of(job) or job.balanced) or not job.edges
 
 
 def _divided(
@@ -335,12 +335,13 @@ def _gpus_of(job: JobGraph, parts: Sequence[Part], view: ClusterView, slack: flo
     gpus = [-1] * job.num_tasks
     for part, own in zip(parts, part_jobs(job, parts), strict=True):
         numbers = view.classes.gpus_of[part.machine]
-        for task, local in zip(part.tasks, _local_gpus(part, own, view, slack), strict=True):
+        for task, local in zip(part.tasks, local_gpus(part, own, view, slack), strict=True):
             gpus[task] = numbers[local]
     return gpus
 
 
-def _local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Sequence[int]:
+def local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Sequence[int]:
+    """Return the GPU of each task of a part, a job of its own, by the rule for one machine: their numbers there."""
     machine_class = view.classes.of(part.machine)
 
     def find() -> tuple[int, ...]:

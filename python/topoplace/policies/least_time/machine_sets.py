@@ -17,6 +17,7 @@ from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
+from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, task_flows
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
@@ -146,7 +147,9 @@ def ranked(
         return _ranked(machine, request, machine_class, state, free, slack, required)[:_MOST_ALIKE]
 
     left = state.left if request.takes_parts else ()
-    key = free, required, state.free, left, request.size, bool(request.job.edges)
+    job = request.job
+    kind = request.size, bool(job.edges), job.spread == GPU, request.in_one_socket
+    key = free, required, state.free, left, kind
     chosen, graded = of_any(machine_class, request, slack)
     for one in machine.kept.get_or_build(key, sets):
         yield _option(one.gpus, (graded, *one.order), chosen)
@@ -231,16 +234,20 @@ def _sets(
         regions = request.regions(machine_class, free)
         rows = [list(members(part)) for part in regions if part & required == required]
         return np.array(rows, np.int32).reshape(len(rows), request.size)
-    numbers, given = list(members(free & ~required)), list(members(required))
-    size = request.size - len(given)
-    if not size:
-        return np.array([given], np.int32)
-    if _are_few(machine, request, free):
-        sets = _members(masks_of(numbers, size), size)
-    else:
-        sets = _near_sets(machine, np.array(numbers), size)
-    together = np.hstack([sets, np.tile(np.array(given, np.int32), (len(sets), 1))])
-    return np.sort(together, axis=1) if given else sets
+    given = np.array(list(members(required)), np.int32)
+    size, found = request.size - len(given), [np.empty((0, request.size), np.int32)]
+    for region in request.regions(machine_class, free):
+        if region & required != required:
+            continue
+        numbers = list(members(region & ~required))
+        if not size:
+            sets = np.empty((1, 0), np.int32)
+        elif _are_few(machine, request, region):
+            sets = _members(masks_of(numbers, size), size)
+        else:
+            sets = _near_sets(machine, np.array(numbers), size)
+        found.append(np.sort(np.hstack([sets, np.tile(given, (len(sets), 1))]), axis=1))
+    return np.concatenate(found)
 
 
 def _are_few(machine: _Machine, request: JobRequest, free: Mask) -> bool:
@@ -346,7 +353,8 @@ def _keys(
     shares = [nothing, nothing]
     if request.takes_parts:
         left = np.array(state.left)[gpus]
-        shares = [(left == WHOLE_GPU).sum(axis=1), left.sum(axis=1)]
+        most_first = -1 if request.job.spread == GPU else 1
+        shares = [most_first * (left == WHOLE_GPU).sum(axis=1), most_first * left.sum(axis=1)]
     num_free, n = state.free.bit_count(), machine.topology.num_gpus
     opened = nothing + float(num_free == n and gpus.shape[1] < n)
     parts = nothing.copy()

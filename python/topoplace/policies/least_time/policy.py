@@ -14,6 +14,7 @@ from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured
@@ -56,7 +57,8 @@ class LeastTime(MachinePolicy):
     """
 
     name = "least-time"
-    honours = frozenset(("min_utility",))
+    honours = frozenset(("min_utility", SPREADS_SHARES))
+    asks_for_regions = True
     sees_jobs = False
     before_domains = machine_sets.BEFORE_DOMAINS
 
@@ -116,6 +118,19 @@ class LeastTime(MachinePolicy):
         return nearest(
             offers, request.size, view.cluster.topology.fabric, anti_affine=request.job.anti_affinity
         )
+
+    def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+        """Return the GPU of each task, on one machine by the rule for one machine, on several in order."""
+        masks = view.classes.by_machine(gpus)
+        if len(masks) > 1 or request.anti_affine:
+            return super().task_order(request, gpus, view)
+        from topoplace.engine.gangs.division import Part
+        from topoplace.policies.least_time.gangs import local_gpus
+
+        machine, usable = next(iter(masks.items()))
+        numbers = view.classes.gpus_of[machine]
+        part = Part(machine, usable, list(range(request.size)))
+        return [numbers[local] for local in local_gpus(part, request.job, view, self.slack)]
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the time of an assignment; None if tasks that communicate have no path."""
@@ -195,7 +210,7 @@ class LeastTime(MachinePolicy):
             if (
                 most_memory_gb == request.memory_limits[-1]
             ):  # otherwise, machines with more memory may be faster
-                optimal = found.details.seconds <= mapped.least_seconds * (1 + _ROUNDING)
+                optimal = 0 < found.details.seconds <= mapped.least_seconds * (1 + _ROUNDING)
                 found = found._replace(bound=mapped.least_seconds, optimal=optimal)
             yield mapped.gpus, found
             return
