@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
+from topoplace.objectives.communication import measured, task_flows
 from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.ports import Ports
@@ -32,6 +35,10 @@ _WORK: Final = 400_000
 """Moves times edges of an item, for up to 128 items: less than a tenth of a second."""
 _MOST_WORK: Final = 2_000_000
 _MOVES_OF_AN_ITEM: Final = 4_000
+_ALL_SETS: Final = 1000
+"""Of so few sets of the GPUs that a small gang may have, all are compared."""
+_MOST_EXCHANGED: Final = 4096
+"""Most GPUs of a gang times other free GPUs times tasks, for which GPUs are exchanged one by one."""
 _MUCH_ROOM: Final = 8
 """More machines than have room for so many times the job are not looked at."""
 
@@ -71,6 +78,8 @@ def mapped(
         found = _on_tree(job, tree, units, exchanges, parts, timeout)
         if found is not None:
             gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
+            if not parts:
+                gpus = _exchanged(request, gpus, found.seconds, machines, view)
             return Mapped(gpus, bounds.least_seconds(job, units, exchanges, tree.rooms(offers), view))
     return None
 
@@ -352,3 +361,52 @@ def local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Se
 
     key = (_Tree, slack, machine_class, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id
+
+
+# ---- links inside machines -------------------------------------------------------------------------------------
+
+
+def _exchanged(
+    request: JobRequest, gpus: list[int], seconds: float, offers: Offers, view: ClusterView
+) -> list[int]:
+    """Return the GPU of each task, the best of few sets, or after exchanges of single GPUs as long as that is faster.
+
+    Only of a small gang that links inside machines make slower than its mapping to the tree, which takes `seconds`.
+    """
+    topology, job = view.cluster.topology, request.job
+    best, time = np.array(gpus), measured(job, np.array(gpus), topology).seconds
+    if time <= seconds * (1 + 1e-6) or job.anti_affinity:
+        return gpus
+    usable = [view.classes.gpus_of[one.machine][gpu] for one in offers for gpu in members(one.usable)]
+    if job.num_tasks**2 * len(usable) > _MOST_EXCHANGED:
+        return gpus
+    most = dict(zip(offers.machines.tolist(), offers.sizes.tolist(), strict=True))
+    network = topology.derived(Ports).network
+    are_few = math.comb(len(usable), job.num_tasks) <= _ALL_SETS
+    while True:
+        others = combinations(sorted(usable), job.num_tasks) if are_few else _with_one_other(best, usable)
+        sets = _allowed([best, *map(np.array, others)], topology.machine_of, most)
+        orders = network.best_orders(task_flows(job), sets)
+        found = orders.vertices[int(np.lexsort((orders.port_seconds, orders.seconds))[0])]
+        faster = measured(job, found, topology).seconds
+        if faster >= time * (1 - 1e-6):
+            return [int(gpu) for gpu in best]
+        best, time = found.astype(np.int64), faster
+
+
+def _with_one_other(gpus: Ints, usable: Sequence[int]) -> Iterator[Ints]:
+    """Yield the GPUs with one other in place of one."""
+    for other in sorted(set(usable).difference(gpus.tolist())):
+        for place in range(len(gpus)):
+            yield np.concatenate([gpus[:place], [other], gpus[place + 1 :]])
+
+
+def _allowed(sets: Sequence[Ints], machine_of: NDArray[np.integer], most: Mapping[int, int]) -> Ints:
+    """Return (s, k) the sets in which no machine gets more tasks than it may."""
+    return np.array(
+        [
+            gpus
+            for gpus in sets
+            if all(count <= most[machine] for machine, count in Counter(machine_of[gpus].tolist()).items())
+        ]
+    )
