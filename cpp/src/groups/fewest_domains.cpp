@@ -126,8 +126,8 @@ bool FewestDomains::weigh() {
     room_shift_.assign(depths, kUnseen);
     int used = kBits, room = kBits;
     for (std::size_t depth = 1; depth < depths; ++depth) {
-        used -= std::bit_width(numbers[depth]);
-        room -= std::bit_width(rooms[depth]);
+        used -= static_cast<int>(std::bit_width(numbers[depth]));
+        room -= static_cast<int>(std::bit_width(rooms[depth]));
         if (used < 0) return false;
         used_shift_[depth] = used;
         room_shift_[depth] = std::max(room, kUnseen);
