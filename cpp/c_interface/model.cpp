@@ -105,7 +105,7 @@ void topoplace_topology_free(topoplace_topology* topology) { freed(topology); }
 topoplace_status topoplace_policy_new(const char* name, const char* options, topoplace_policy** policy,
                                       char** error) {
     return given(policy, "policy", error, [&] {
-        Ref made = call("new_policy", text(name, "name"), text_or_none(options, "options"));
+        Ref made = call("new_policy", text_or_none(name, "name"), text_or_none(options, "options"));
         give(policy, new topoplace_policy{std::move(made)});
     });
 }

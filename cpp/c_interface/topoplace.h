@@ -137,10 +137,10 @@ TOPOPLACE_API void topoplace_topology_free(topoplace_topology* topology);
 
 /* ---- policies ---------------------------------------------------------------------------------------- */
 
-/* Give the policy of a name, such as "mapa-preserve"; `topoplace policies` lists all, docs/policies.md
- * describes them.
+/* Give the policy of a name; `topoplace policies` lists all, docs/policies.md describes them.
  *
- * name: also "package.module:Class", for a class of your own that the Python environment contains.
+ * name: NULL for the default, "least-time"; also "package.module:Class", for a class of your own that the
+ * Python environment contains.
  * options: JSON with arguments of the policy's class; NULL for none. */
 TOPOPLACE_API topoplace_status topoplace_policy_new(const char* name, const char* options,
                                                     topoplace_policy** policy, char** error);

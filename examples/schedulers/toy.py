@@ -41,7 +41,7 @@ class ToyScheduler:
     ) -> None:
         self.cluster = Cluster(topology)
         self.jobs: dict[str, Job] = {}
-        self._policy = policies.get("topo-aware-p")
+        self._policy = policies.get(policies.DEFAULT)
         self._journal, self._start, self._stop = journal, start, stop
         self.differences = reconcile(self.cluster, running, journal)
 

@@ -14,7 +14,7 @@ To change:
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import collective as collective
@@ -72,6 +72,8 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     __all__ = ["links"]
 
 __version__ = "0.1.0"
+DEFAULT_POLICY: Final = "least-time"
+"""The policy of whatever decides and is not asked for another; also `policies.DEFAULT`."""
 
 _HOME = {
     "AllocationError": "errors",

@@ -16,7 +16,9 @@ import topoplace as tp
 from nccl_machines import CPU, machine
 from topoplace import collective
 from topoplace.collective import Wanted, grades
-from topoplace.collective.rated_sets import members_of, rated_sets
+from topoplace.collective.rated_sets import masks_of, members_of, rated_sets
+from topoplace.errors import DeadlineError
+from topoplace.kernels.deadline import deadline
 
 DGX1 = tp.machines.get("dgx1-v100")
 PCIE = machine("skylake", [[2, 1], [2, 1]], nvlinks={(0, 1): 12, (3, 4): 12})
@@ -198,6 +200,14 @@ def test_a_set_for_a_job_without_rings_has_its_bandwidth() -> None:
 
 def test_bits():
     assert members_of(0b101001) == (0, 3, 5)
+
+
+def test_rating_many_sets_ends_with_the_time_of_the_caller() -> None:
+    sets = rated_sets(tp.Topology.from_links(16, [(i, (i + 1) % 16, 25.0) for i in range(16)]), "nccl-2.30")
+    masks = masks_of(range(16), 4)
+    with deadline(1e-9), pytest.raises(DeadlineError):
+        sets.gb_per_s(masks)
+    assert len(sets.gb_per_s(masks)) == math.comb(16, 4)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from topoplace._default_policy import DEFAULT as DEFAULT_POLICY
+from topoplace import DEFAULT_POLICY
 from topoplace._similar_names import did_you_mean, not_one_of
 
 if TYPE_CHECKING:

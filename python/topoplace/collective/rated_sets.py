@@ -15,6 +15,7 @@ from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, Verte
 from topoplace.collective.prepared import Prepared, prepared
 from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import best_channels
+from topoplace.kernels.deadline import until_deadline
 from topoplace.topology.topology import Topology
 
 TIE = 0.1
@@ -135,7 +136,7 @@ class RatedSets:
 
     def gb_per_s(self, masks: Masks) -> NDArray[np.float64]:
         """Return the ring bandwidth of each set, GB/s; 0 for a single GPU."""
-        return np.array([self._rate(mask) for mask in masks.tolist()], dtype=np.float64)
+        return np.array([self._rate(mask) for mask in until_deadline(masks.tolist())], dtype=np.float64)
 
     def fastest(self, masks: Masks) -> tuple[Masks, NDArray[np.float64]]:
         """Return those of the sets that tie with the fastest, in their order, and their GB/s.

@@ -124,12 +124,12 @@ def restored_cluster(snapshot: bytes) -> SharedCluster:
     return SharedCluster(Cluster.restore(snapshot))
 
 
-def new_policy(name: str, options: str | None) -> SharedPolicy:
-    """Return the policy of this name; ValueError if there is none, or if it does not know one of the options.
+def new_policy(name: str | None, options: str | None) -> SharedPolicy:
+    """Return the policy of this name, the default for None; ValueError for an unknown name or option.
 
     options: JSON with arguments of its class.
     """
-    return SharedPolicy(policies.get(name, **_options(options)))
+    return SharedPolicy(policies.get(policies.DEFAULT if name is None else name, **_options(options)))
 
 
 # ---- decisions -------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ See `examples/own_policy.py`.
 To change:
 
 - Which policies there are: `_POLICIES` here, a line each; policies of other packages: `installed.py`. Which is the
-  default: `_default_policy.py`.
+  default: `DEFAULT_POLICY` in `topoplace/__init__.py`, which the command line reads without loading policies.
 - Several jobs at once, together or spread over domains: `several_jobs.py`.
 - How ties break: after the policy's `order`, the smallest GPU list. In a search `cpp/src/match/canonical.hpp`; between
   searches `engine/policy.py`; SC'17 `engine/machine_policy.py`; TSUBAME `policies/tsubame/node_machines.py`;
@@ -18,8 +18,8 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from topoplace import DEFAULT_POLICY as DEFAULT
 from topoplace import _checks
-from topoplace._default_policy import DEFAULT
 from topoplace._similar_names import did_you_mean
 from topoplace.policies import installed
 

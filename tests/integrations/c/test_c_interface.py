@@ -224,6 +224,16 @@ def test_the_cluster_of_several_machines(library: CLibrary) -> None:
     assert library.snapshot(by_name) == expected.snapshot()
 
 
+def test_without_a_name_the_default_policy_decides(library: CLibrary) -> None:
+    cluster = library.cluster(library.given("topology_built_in", "dgx1-v100"))
+    policy = library.given("policy_new", None, '{"slack": 0.02}')
+    decision = library.given("place", cluster, policy, "a", tp.JobGraph.ring(3).to_json())
+    wanted = tp.place(tp.JobGraph.ring(3), tp.Cluster(tp.machines.get("dgx1-v100")))
+    assert wanted is not None
+    assert library.numbers("cluster_gpus_of", cluster, "a") == wanted.gpus
+    assert library.score(decision, "communication_time") == wanted.time
+
+
 def test_groups_are_kept_together_or_refused_by_name(library: CLibrary) -> None:
     machine = library.given("topology_built_in", "dgx1-v100")
     cluster = library.cluster(*[machine] * 4, options='{"racks": 2}')

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace._default_policy import DEFAULT as DEFAULT_POLICY
+from topoplace import DEFAULT_POLICY
 from topoplace.cli import flags, job_files, launch_files, options, reading, study, writing
 
 if TYPE_CHECKING:
