@@ -305,6 +305,23 @@ def test_groups_get_racks_whose_uplinks_are_idle(busy: int, how: str) -> None:
     assert busy not in used[0] | used[1]
 
 
+def test_what_shares_uplinks_is_not_proven() -> None:
+    """Its own time is that of the bound, but beside the other job it takes longer."""
+    cluster = tp.Cluster(racks(switched(2), 2, 1))
+    job = tp.JobGraph.from_collectives(2, [tp.Collective("send", (0, 1), 4.0)]).with_(anti_affinity=True)
+    assert placed(job, cluster).optimal
+    cluster.allocate("other", [0, 2], job)
+    placement = placed(job, cluster)
+    assert (placement.gpus, placement.optimal) == ((1, 3), True)  # the uplinks have the speed of two adapters
+    many = tp.JobGraph.from_collectives(2, [tp.Collective("send", (0, 1), 4.0, str(i)) for i in range(3)])
+    cluster.release("other")
+    cluster.allocate("other", [0, 2], many)
+    placement = placed(job, cluster)
+    assert placement.time == pytest.approx(placement.bound)
+    assert not placement.optimal
+    assert tp.policies.get("least-time", others=False).place(job, cluster).optimal  # type: ignore[union-attr]
+
+
 def test_it_follows_the_jobs_that_come_and_go() -> None:
     cluster = half_used_racks(0)
     ring = tp.JobGraph.from_collectives(8, [tp.Collective("all_reduce", tuple(range(8)), 4.0)])

@@ -132,7 +132,7 @@ def tree_bound(tree: PortTree, exchanges: Exchanges) -> TreeBound:
     Raises:
         ValueError: For an argument that is out of range.
     """
-    return TreeBound(*_core.tree_bound(_tree(tree), _items(exchanges, (), ())))
+    return TreeBound(*_core.tree_bound(_tree(tree), _items(exchanges, (), (), ())))
 
 
 def verify_tree_mapping(
