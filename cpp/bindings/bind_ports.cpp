@@ -13,12 +13,16 @@
 template <>
 class pybind11::detail::type_caster<topoplace::ports::PortNetwork>
     : public topoplace::bindings::HandleCaster<topoplace::ports::PortNetwork> {};
+template <>
+class pybind11::detail::type_caster<topoplace::ports::FlowCounts>
+    : public topoplace::bindings::HandleCaster<topoplace::ports::FlowCounts> {};
 
 namespace py = pybind11;
 
 namespace topoplace::bindings {
 namespace {
 
+using ports::FlowCounts;
 using ports::PhaseTime;
 using ports::PortNetwork;
 using Ints = Array<std::int32_t>;
@@ -44,14 +48,40 @@ std::vector<std::int32_t> route(const PortNetwork& network, std::int32_t from, s
     return hops;
 }
 
-Times phase_times(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends, const Ints& from,
-                  const Ints& to, const Reals& there, const Reals& back) {
-    const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
-    const auto found =
-        without_gil<std::vector<PhaseTime>>([&] { return ports::phase_times(network, phase_ends, flows); });
+Times times_of(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends,
+               const ports::Flows& flows, const FlowCounts* others) {
+    const auto found = without_gil<std::vector<PhaseTime>>(
+        [&] { return ports::phase_times(network, phase_ends, flows, others); });
     Times times;
     for (const PhaseTime& one : found) times.emplace_back(one.seconds, one.slowest, one.port_seconds);
     return times;
+}
+
+Times phase_times(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends, const Ints& from,
+                  const Ints& to, const Reals& there, const Reals& back) {
+    return times_of(network, phase_ends, {as_span(from), as_span(to), as_span(there), as_span(back)},
+                    nullptr);
+}
+
+Times phase_times_beside(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends,
+                         const Ints& from, const Ints& to, const Reals& there, const Reals& back,
+                         const FlowCounts& others) {
+    return times_of(network, phase_ends, {as_span(from), as_span(to), as_span(there), as_span(back)},
+                    &others);
+}
+
+void add(FlowCounts& counts, const Ints& from, const Ints& to, const Reals& there, const Reals& back) {
+    counts.add({as_span(from), as_span(to), as_span(there), as_span(back)});
+}
+
+void remove(FlowCounts& counts, const Ints& from, const Ints& to, const Reals& there, const Reals& back) {
+    counts.remove({as_span(from), as_span(to), as_span(there), as_span(back)});
+}
+
+py::array_t<double> counted(const FlowCounts& counts, const Ints& hops, double most) {
+    std::vector<double> found;
+    for (const std::int32_t hop : as_span(hops)) found.push_back(counts.counted(hop, most));
+    return to_row(std::move(found));
 }
 
 // (sets, size) vertices, seconds and port-seconds of each.
@@ -78,7 +108,9 @@ std::tuple<py::array_t<std::int32_t>, py::array_t<double>, py::array_t<double>> 
 }  // namespace
 
 void register_ports(py::module_& module) {
-    py::class_<PortNetwork>(module, "PortNetwork")
+    py::class_<PortNetwork> network(module, "PortNetwork");  // both are known to the signatures below
+    py::class_<FlowCounts> counts(module, "FlowCounts");
+    network
         .def(py::init(&make_network), py::arg("num_vertices"), py::arg("gb_per_s").noconvert(),
              py::arg("entry").noconvert(), py::arg("segment_of").noconvert(), py::arg("domain").noconvert(),
              py::arg("uplink").noconvert(), py::arg("links").noconvert(), py::arg("is_slower").noconvert())
@@ -87,7 +119,16 @@ void register_ports(py::module_& module) {
              py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert(),
              py::arg("sets").noconvert())
         .def("phase_times", &phase_times, py::arg("phase_ends"), py::arg("start").noconvert(),
-             py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert());
+             py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert())
+        .def("phase_times_beside", &phase_times_beside, py::arg("phase_ends"), py::arg("start").noconvert(),
+             py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert(),
+             py::arg("others"));
+    counts.def(py::init<const PortNetwork&>(), py::keep_alive<1, 2>(), py::arg("network"))
+        .def("add", &add, py::arg("start").noconvert(), py::arg("end").noconvert(),
+             py::arg("there").noconvert(), py::arg("back").noconvert())
+        .def("remove", &remove, py::arg("start").noconvert(), py::arg("end").noconvert(),
+             py::arg("there").noconvert(), py::arg("back").noconvert())
+        .def("counted", &counted, py::arg("hops").noconvert(), py::arg("most"));
 }
 
 }  // namespace topoplace::bindings

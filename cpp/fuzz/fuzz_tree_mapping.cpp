@@ -75,6 +75,9 @@ double optimum(const Case& c) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::Bytes bytes(data, size);
     Case c = read_case(bytes);
+    if (bytes.below(2) == 1) {
+        for (std::size_t i = 0; i < c.ends.size() * c.parent.size(); ++i) c.others.push_back(bytes.below(4));
+    }
     const double best = optimum(c);
     const auto found = tree_mapping::map_to_tree(c.params());
     REQUIRE(found.complete);

@@ -104,8 +104,31 @@ Ints expected_route(const Network& c, std::int32_t from, std::int32_t to) {
     return hops.empty() ? Ints{-1} : hops;
 }
 
-ports::PhaseTime expected_time(const Network& c, const Traffic& t, std::size_t begin, std::size_t end) {
-    std::map<Hop, double> gigabytes;
+// Each crossing of a hop by a flow: its GB.
+using Crossings = std::map<Hop, std::vector<double>>;
+
+Crossings crossings_of(const Network& c, const Traffic& t) {
+    Crossings found;
+    for (std::size_t i = 0; i < t.from.size(); ++i) {
+        for (const Hop hop : expected_route(c, t.from[i], t.to[i])) {
+            if (hop < 0) continue;
+            if (t.there[i] > 0.0) found[hop].push_back(t.there[i]);
+            if (t.back[i] > 0.0) found[hop ^ 1].push_back(t.back[i]);
+        }
+    }
+    return found;
+}
+
+double counted(const Crossings& crossings, Hop hop, double most) {
+    double sum = 0.0;
+    if (!crossings.contains(hop)) return sum;
+    for (const double gigabytes : crossings.at(hop)) sum += std::min(gigabytes, most);
+    return sum;
+}
+
+ports::PhaseTime expected_time(const Network& c, const Traffic& t, std::size_t begin, std::size_t end,
+                               const Crossings& others = {}) {
+    std::map<Hop, double> gigabytes, largest;
     ports::PhaseTime time;
     for (std::size_t i = begin; i < end; ++i) {
         if (t.there[i] + t.back[i] <= 0.0) continue;
@@ -113,11 +136,14 @@ ports::PhaseTime expected_time(const Network& c, const Traffic& t, std::size_t b
             if (hop < 0) return {.seconds = std::numeric_limits<double>::infinity()};
             gigabytes[hop] += t.there[i];
             gigabytes[hop ^ 1] += t.back[i];
+            largest[hop] = std::max(largest[hop], t.there[i]);
+            largest[hop ^ 1] = std::max(largest[hop ^ 1], t.back[i]);
         }
     }
     for (const auto& [hop, sum] : gigabytes) {
         const double seconds = sum / c.speeds[std::size_t(hop / 2)];
-        if (seconds > time.seconds) time = {seconds, hop, time.port_seconds};
+        const double shared = (sum + counted(others, hop, largest[hop])) / c.speeds[std::size_t(hop / 2)];
+        if (shared > time.seconds) time = {shared, hop, time.port_seconds};
         if (std::ranges::find(c.uplink, hop / 2) != c.uplink.end()) time.port_seconds += seconds;
     }
     return time;
@@ -184,6 +210,52 @@ TEST(routes_and_times_are_those_of_the_definition) {
         }
     }
     CHECK(paths > check::rounds(2000) && infinite > check::rounds(2000) / 10);
+}
+
+TEST(flows_of_others_count_up_to_the_largest_own_one) {
+    topoplace::Random random(21);
+    std::int32_t slower = 0;
+    for (std::int32_t i = 0; i < check::rounds(2000); ++i) {
+        const Network c = random_network(random);
+        const ports::PortNetwork network(c.params());
+        ports::FlowCounts counts(network);
+        const Traffic gone = random_traffic(random, c.n), stays = random_traffic(random, c.n);
+        counts.add(gone.flows());
+        counts.add(stays.flows());
+        counts.remove(gone.flows());
+        const Crossings crossings = crossings_of(c, stays);
+        for (Hop hop = 0; hop < 2 * network.num_ports(); ++hop) {
+            for (const double most : {0.0, 1.5, 9.0}) {
+                CHECK(are_near(counts.counted(hop, most), counted(crossings, hop, most)));
+            }
+        }
+        const Traffic t = random_traffic(random, c.n);
+        const auto alone = ports::phase_times(network, t.ends, t.flows());
+        const auto times = ports::phase_times(network, t.ends, t.flows(), &counts);
+        for (std::size_t phase = 0; phase < times.size(); ++phase) {
+            const auto begin = phase == 0 ? 0 : std::size_t(t.ends[phase - 1]);
+            const auto expected = expected_time(c, t, begin, std::size_t(t.ends[phase]), crossings);
+            CHECK(are_near(times[phase].seconds, expected.seconds));
+            CHECK(times[phase].slowest == expected.slowest);
+            CHECK(are_near(times[phase].port_seconds, alone[phase].port_seconds));
+            slower += times[phase].seconds > alone[phase].seconds ? 1 : 0;
+        }
+    }
+    CHECK(slower > check::rounds(2000) / 10);
+}
+
+TEST(only_flows_that_were_added_are_removed) {
+    const Network c = pair();
+    const ports::PortNetwork network(c.params());
+    ports::FlowCounts counts(network);
+    const Traffic t{{1}, {0}, {1}, {1}, {0}}, other{{1}, {0}, {1}, {2}, {0}};
+    counts.add(t.flows());
+    refuses([&] { counts.remove(other.flows()); }, "flows that were not added cannot be removed");
+    counts.remove(t.flows());
+    refuses([&] { counts.remove(t.flows()); }, "not added");
+    refuses([&] { counts.add({t.from, t.to, t.there, {}}); }, "differ in length");
+    refuses([&] { counts.counted(-1, 1.0); }, "hop = -1: out of range");
+    refuses([&] { counts.counted(2 * network.num_ports(), 1.0); }, "hop = 6: out of range");
 }
 
 TEST(orders_have_their_time_and_are_never_worse) {

@@ -59,11 +59,15 @@ void add_items(topoplace::Random& random, Case& c, std::int32_t items, std::int3
     }
 }
 
+void add_others(topoplace::Random& random, Case& c) {
+    for (std::size_t i = 0; i < c.ends.size() * c.parent.size(); ++i) c.others.push_back(random.below(4));
+}
+
 // The time by the definition: for each phase and port, each edge that crosses it.
 TreeTime expected_time(const Case& c, const Ints& leaf_of) {
     const auto first = c.parent.size() - c.room.size();
     TreeTime sum;
-    std::size_t begin = 0;
+    std::size_t begin = 0, phase = 0;
     for (const std::int64_t end : c.ends) {
         std::vector<double> up(c.parent.size(), 0.0);
         std::vector<double> own(std::size_t(c.items) * (c.own_class.size() + 1), 0.0);
@@ -86,7 +90,9 @@ TreeTime expected_time(const Case& c, const Ints& leaf_of) {
         double longest = 0.0;
         for (std::size_t domain = 1; domain < up.size(); ++domain) {
             if (c.uplink[domain] <= 0.0) continue;
-            longest = std::max(longest, up[domain] / c.uplink[domain]);
+            const bool is_shared = up[domain] > 0.0 && !c.others.empty();
+            const double beside = is_shared ? c.others[phase * c.parent.size() + domain] : 0.0;
+            longest = std::max(longest, (up[domain] + beside) / c.uplink[domain]);
             sum.port_seconds += up[domain] / c.uplink[domain];
         }
         for (std::size_t i = 0; i < own.size(); ++i) {
@@ -96,6 +102,7 @@ TreeTime expected_time(const Case& c, const Ints& leaf_of) {
         }
         sum.seconds += longest;
         begin = std::size_t(end);
+        ++phase;
     }
     return sum;
 }
@@ -163,6 +170,7 @@ TEST(agrees_with_every_assignment) {
         Case c = random_tree(random, random.below(4), 2, 2);
         if (c.room.size() > 6) continue;
         add_items(random, c, random.below(5), random.below(4));
+        if (random.below(2) == 0) add_others(random, c);
         const auto result = tree_mapping::map_to_tree(c.params());
         CHECK(result.complete);
         const double best = optimum(c);
@@ -187,6 +195,7 @@ TEST(keeps_rooms_and_domains_on_larger_trees) {
         Case c = random_tree(random, 1 + random.below(3), 6, 4);
         const auto total = std::accumulate(c.room.begin(), c.room.end(), 0);
         add_items(random, c, std::min(total, 40), 3);
+        if (random.below(2) == 0) add_others(random, c);
         auto result = tree_mapping::map_to_tree(c.params());
         CHECK(result.found);
         CHECK(!tree_mapping::verify_tree_mapping(c.params(), result.leaf_of,
@@ -223,6 +232,33 @@ TEST(own_ports_of_two_classes_work_side_by_side) {
     CHECK(result.seconds == 1.0 && result.bound == 1.0);
 }
 
+// Two of three equal racks are needed; others use the uplink of the first one.
+TEST(a_rack_whose_uplink_others_use_is_left_alone) {
+    Case c;
+    c.parent = {-1, 0, 0, 0, 1, 1, 2, 2, 3, 3};
+    c.room.assign(6, 1);
+    c.uplink.assign(10, 1.0);
+    c.own_class = {0, 0};
+    c.own.assign(6, 1.0);
+    c.items = 4;
+    c.ends = {0, 3};
+    c.from = {0, 1, 2};
+    c.to = {1, 2, 3};
+    c.gigabytes = {2, 2, 2};
+    c.others.assign(20, 0.0);
+    c.others[11] = 5.0;
+    auto params = c.params();
+    for (const std::uint64_t moves : {0, 2000}) {
+        params.moves = moves;
+        const auto result = tree_mapping::map_to_tree(params);
+        CHECK(result.seconds == 2.0);
+        CHECK(std::ranges::all_of(result.leaf_of, [](std::int32_t leaf) { return leaf > 1; }));
+    }
+    c.room = {1, 1, 1, 1, 0, 0};  // there is no other one
+    const auto result = tree_mapping::map_to_tree(c.params());
+    CHECK(result.seconds == 6.0 && result.bound <= 2.0);
+}
+
 TEST(few_items_on_many_leaves) {
     topoplace::Random random(21);
     Case c;
@@ -233,6 +269,7 @@ TEST(few_items_on_many_leaves) {
     c.own_class = {0, 0};
     c.own.assign(3000, 1.0);
     add_items(random, c, 8, 2);
+    add_others(random, c);
     auto params = c.params();
     params.moves = 20000;  // more than sums are kept for
     const auto result = tree_mapping::map_to_tree(params);
@@ -344,5 +381,7 @@ TEST(refuses_bad_input) {
     refuses(changed([](Case& c) { c.start = {0, 2}; }), "start[1] = 2: out of range");
     refuses(changed([](Case& c) { c.start = {0, 0}; }), "start[1] = 0: has no room for so many");
     refuses(changed([](Case& c) { c.confined = {0, 0}; }), "confined needs start");
+    refuses(changed([](Case& c) { c.others = {0, 0}; }), "others has 2 entries, not 3");
+    refuses(changed([&](Case& c) { c.others = {0, 0, none}; }), "others[2] = nan: not in 0..1e18");
     refuses(changed([](Case& c) { c.start = {0, 1}, c.confined = {0, 2}; }), "confined[1] = 2: out of range");
 }

@@ -23,7 +23,7 @@ LAZY_DOORS = {
     "topoplace.collective.measuring.measurements": ("topoplace.collective.measuring.measurements_json",),
     "topoplace.collective.rates": ("topoplace.collective.rates_json",),
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json", "topoplace.jobs.roles"),
-    "topoplace.placement": ("topoplace.launch",),
+    "topoplace.placement": ("topoplace.launch", "topoplace.objectives.communication"),
     "topoplace.experiments.simulate.metrics": (
         "topoplace.experiments.report.plots",
         "topoplace.experiments.simulate.storage.results",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import permutations
 from typing import NamedTuple
 
@@ -114,6 +114,16 @@ def phase_times(network: Network, given: kernels.Flows) -> list[tuple[float, int
     return times
 
 
+def crossings(network: Network, given: kernels.Flows) -> dict[int, list[float]]:
+    """Return the GB of each flow on each hop; flows without a path count nowhere."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for u, v, there, back in zip(*map(np.ndarray.tolist, given[1:]), strict=True):  # type: ignore[arg-type]
+        for hop in route(network, u, v) or ():
+            found[hop] += [there] if there else []
+            found[hop ^ 1] += [back] if back else []
+    return found
+
+
 def total(network: Network, tasks: kernels.Flows, vertices: tuple[int, ...]) -> float:
     chosen = np.array(vertices, np.int32)
     placed = tasks._replace(start=chosen[tasks.start], end=chosen[tasks.end])
@@ -141,6 +151,55 @@ def test_phase_times_are_those_of_all_hops(data: st.DataObject) -> None:
         assert one.seconds == pytest.approx(seconds)
         assert one.slowest == slowest
         assert one.port_seconds == pytest.approx(shared)
+
+
+@given(st.data())
+def test_flows_of_others_count_up_to_the_largest_of_the_phase(data: st.DataObject) -> None:
+    network = data.draw(networks())
+    native = kernels.PortNetwork(*network)
+    counts = kernels.FlowCounts(native)
+    stays, goes, asked = (data.draw(flows(native.num_vertices)) for _ in range(3))
+    for one in (goes, stays):
+        counts.add(one)
+    counts.remove(goes)
+    there = crossings(network, stays)
+    hops = list(range(2 * len(network.gb_per_s)))
+    assert counts.counted(hops, 1.5).tolist() == [sum(min(gb, 1.5) for gb in there.get(h, ())) for h in hops]
+    begin, alone = 0, native.phase_times(asked)
+    for one, before, end in zip(native.phase_times(asked, counts), alone, asked.phase_ends, strict=True):
+        phase = kernels.Flows([end - begin], *(part[begin:end] for part in asked[1:]))  # type: ignore[arg-type]
+        begin = end
+        gigabytes = {
+            hop: sum(own) + sum(min(gb, max(own)) for gb in there.get(hop, ()))
+            for hop, own in crossings(network, phase).items()
+            if own
+        }
+        speeds = {hop: network.gb_per_s[hop // 2] for hop in gigabytes}
+        longest = max(
+            (gb / speeds[hop] if speeds[hop] else math.inf for hop, gb in gigabytes.items()), default=0.0
+        )
+        assert one.seconds == pytest.approx(math.inf if math.isinf(before.seconds) else longest)
+        assert one.port_seconds == pytest.approx(before.port_seconds)
+
+
+def test_only_flows_that_were_added_are_removed() -> None:
+    network = kernels.PortNetwork([1.0, 1.0], [[0, 1]], [0], [[0, 0]], [[-1, -1]])
+    counts = kernels.FlowCounts(network)
+    ends = np.array([0], np.int32), np.array([1], np.int32)
+    one = kernels.Flows([1], *ends, np.ones(1), np.zeros(1))
+    with pytest.raises(ValueError, match="flows that were not added"):
+        counts.remove(one)
+    with pytest.raises(ValueError, match=r"hop = 4: out of range"):
+        counts.counted([4], 1.0)
+    with pytest.raises(ValueError, match="most = -1"):
+        counts.counted([0], -1.0)
+    with pytest.raises(ValueError, match="network = 3"):
+        kernels.FlowCounts(3)  # type: ignore[arg-type]
+    other = kernels.PortNetwork([1.0, 1.0], [[0, 1]], [0], [[0, 0]], [[-1, -1]])
+    with pytest.raises(ValueError, match="others are flows of another network"):
+        other.phase_times(one, counts)
+    with pytest.raises(ValueError, match="others = 3"):
+        other.phase_times(one, 3)  # type: ignore[arg-type]
 
 
 @given(st.data())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -69,14 +70,16 @@ def ways_of(tree: kernels.PortTree) -> list[list[int]]:
     return ways
 
 
-def time_of(problem: Problem, leaf_of: tuple[int, ...]) -> tuple[float, float]:
+def time_of(
+    problem: Problem, leaf_of: tuple[int, ...], others: Sequence[Sequence[float]] = ()
+) -> tuple[float, float]:
     """Return seconds and port-seconds by the definition: each edge on each of its ports."""
     tree, exchanges = problem
     ways = ways_of(tree)
     edges = np.stack([exchanges.start, exchanges.end, exchanges.gigabytes], 1).tolist()  # type: ignore[arg-type]
     seconds = port_seconds = 0.0
     begin = 0
-    for stop in exchanges.phase_ends:
+    for phase, stop in enumerate(exchanges.phase_ends):
         loads: Counter[tuple[str, int, int]] = Counter()
         for a, b, gigabytes in edges[begin:stop]:
             here, there = (ways[leaf_of[int(item)]] for item in (a, b))
@@ -88,7 +91,11 @@ def time_of(problem: Problem, leaf_of: tuple[int, ...]) -> tuple[float, float]:
                 for domain in way[meeting + 1 :]:
                     loads["uplink", 0, domain] += gigabytes / 2
         times = {port: load / _speed(tree, port, leaf_of) for port, load in loads.items()}
-        seconds += max(times.values(), default=0.0)
+        beside = {port: others[phase][port[2]] for port in loads if others and port[0] == "uplink"}
+        seconds += max(
+            (time + (beside.get(port, 0.0) / _speed(tree, port, leaf_of) if time else 0.0))
+            for port, time in [*times.items(), (("uplink", 0, 0), 0.0)]
+        )
         port_seconds += sum(time for (kind, *_), time in times.items() if kind == "uplink")
         begin = stop
     return seconds, port_seconds
@@ -131,6 +138,27 @@ def test_no_assignment_is_faster_than_the_bound(problem: Problem) -> None:
     assert alone.phases.sum() <= found.bound * EQUAL
     assert best <= found.seconds * EQUAL
     assert not found.optimal or found.seconds <= best * EQUAL
+
+
+@given(problems(), st.data())
+def test_what_others_send_counts_where_an_uplink_is_used(problem: Problem, data: st.DataObject) -> None:
+    phases, domains = len(problem.exchanges.phase_ends), len(problem.tree.parent)  # type: ignore[arg-type]
+    row = st.lists(st.sampled_from([0.0, 1.0, 6.0]), min_size=domains, max_size=domains)
+    others = data.draw(st.lists(row, min_size=phases, max_size=phases))
+    found = kernels.map_to_tree(*problem, others=others, moves=2000)
+    alone = kernels.map_to_tree(*problem, moves=2000)
+    assert (found is None) == (alone is None)
+    if found is None or alone is None:
+        return
+    assert (found.seconds, found.port_seconds) == pytest.approx(
+        time_of(problem, tuple(found.leaf_of.tolist()), others)
+    )
+    assert kernels.verify_tree_mapping(*problem, found, others=others)
+    assert found.bound >= alone.bound / EQUAL
+    assert found.bound <= min(time_of(problem, one, others)[0] for one in assignments(problem)) * EQUAL
+    same = kernels.map_to_tree(*problem, others=np.zeros((phases, domains)), moves=2000)
+    assert same is not None
+    assert same.leaf_of.tolist() == alone.leaf_of.tolist()
 
 
 @settings(max_examples=30)
@@ -270,6 +298,10 @@ def test_a_wrong_part_of_a_problem_is_named(change: dict[str, object], message: 
         ({"start": [0, 2]}, r"start\[1\] = 2: out of range"),
         ({"start": [0, 0]}, r"start\[1\] = 0: has no room for so many"),
         ({"confined": [0, 0]}, "confined needs start"),
+        ({"others": [[0, 0]]}, "others has 2 entries, not 3"),
+        ({"others": [0, 0, 0]}, r"others has shape \(3,\); expected 2 dimensions"),
+        ({"others": [[0, 0, 0]] * 2}, r"others has shape \(2, 3\); expected \(1, domains\)"),
+        ({"others": [[0, math.inf, 0]]}, r"others\[1\] = inf: not in 0..1e18"),
         ({"start": [0, 1], "confined": [0, 2]}, r"confined\[1\] = 2: out of range"),
         ({"start": [0, 1], "confined": [0]}, "confined has 1 entries, not 2"),
         ({"seed": -1}, "seed = -1"),

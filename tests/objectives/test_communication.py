@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
 import hypothesis.strategies as st
 import pytest
@@ -45,14 +46,22 @@ def sent(collective: tp.Collective, gpus: list[int]) -> Iterator[tuple[int, int,
         yield from ((gpus[i], gpus[(i + 1) % n], gigabytes) for i in range(n))
 
 
-def expected(job: tp.JobGraph, placed: list[int], topology: tp.Topology, planned: bool) -> dict[str, float]:
-    """Return the seconds of each dimension by the definition."""
+class Sent(NamedTuple):
+    """What a job sends in each dimension."""
+
+    flows: dict[str, dict[int, list[float]]]
+    """The GB of each flow, by hop."""
+    longest: dict[str, float]
+    """The seconds of the slowest rings; infinity where a flow has no path."""
+
+
+def sent_by(job: tp.JobGraph, placed: Sequence[int], topology: tp.Topology, planned: bool) -> Sent:
     ports = topology.derived(Ports)
-    carried: dict[str, Counter[int]] = defaultdict(Counter)
+    flows: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     longest: dict[str, float] = defaultdict(float)
     for one in job.collectives:
         gpus = [placed[task] for task in one.tasks]
-        loads = carried[one.dimension]
+        loads = flows[one.dimension]
         is_inside = len({int(topology.machine_of[gpu]) for gpu in gpus}) == 1
         if planned and is_inside and one.kind in RING_KINDS:
             gpus.sort(key=ports.near_order.__getitem__)
@@ -66,10 +75,29 @@ def expected(job: tp.JobGraph, placed: list[int], topology: tp.Topology, planned
             if hops is None:
                 longest[one.dimension] = math.inf
             for hop in hops or ():
-                loads[hop] += gigabytes
-    for dimension, loads in carried.items():
-        for hop, gigabytes in loads.items():
+                loads[hop].append(gigabytes)
+    return Sent(flows, longest)
+
+
+def expected(
+    job: tp.JobGraph,
+    placed: Sequence[int],
+    topology: tp.Topology,
+    planned: bool,
+    others: Sequence[tuple[tp.JobGraph, Sequence[int]]] = (),
+) -> dict[str, float]:
+    """Return the seconds of each dimension by the definition, beside other jobs on their GPUs."""
+    ports = topology.derived(Ports)
+    there: dict[int, list[float]] = defaultdict(list)
+    for other, gpus in others:
+        for loads in sent_by(other, gpus, topology, planned).flows.values():
+            for hop, amounts in loads.items():
+                there[hop] += amounts
+    own, longest = sent_by(job, placed, topology, planned)
+    for dimension, loads in own.items():
+        for hop, amounts in loads.items():
             speed = float(ports.gb_per_s[hop // 2])
+            gigabytes = sum(min(one, max(amounts)) for one in [*amounts, *there[hop]])
             longest[dimension] = max(longest[dimension], gigabytes / speed if speed else math.inf)
     return dict(longest)
 
@@ -103,6 +131,55 @@ def test_time_is_that_of_the_definition(topology: tp.Topology, planned: bool, da
     assert found.seconds == pytest.approx(sum(by_dimension.values()))
     assert (found.slowest == "") == (found.seconds == 0)
     assert (found.slowest == "no path") == math.isinf(found.seconds)
+
+
+@given(topologies() | cluster_topologies(), st.booleans(), st.data())
+def test_time_beside_running_jobs_is_that_of_the_definition(
+    topology: tp.Topology, planned: bool, data: st.DataObject
+) -> None:
+    """Also after some of them have gone and others have come, and for each of them."""
+    assume(topology.num_gpus > 1)
+    cluster = tp.Cluster(topology)
+    running: dict[str, tuple[tp.JobGraph, list[int]]] = {}
+    for number in range(data.draw(st.integers(1, 4))):
+        if running and data.draw(st.booleans()):
+            gone = data.draw(st.sampled_from(sorted(running)))
+            cluster.release(gone)
+            del running[gone]
+        if len(cluster.free_gpus()) > 1:
+            most = min(len(cluster.free_gpus()), 5)
+            graph = data.draw(collective_jobs(most) | job_graphs(min_tasks=1, max_tasks=most))
+            gpus = data.draw(st.permutations(cluster.free_gpus()))[: graph.num_tasks]
+            cluster.allocate(f"job {number}", gpus, graph)
+            running[f"job {number}"] = graph, list(gpus)
+        job = data.draw(collective_jobs(min(topology.num_gpus, 6)))
+        placed = list(data.draw(st.permutations(range(topology.num_gpus)))[: job.num_tasks])
+        found = tp.communication_time(job, placed, topology, cluster=cluster, planned=planned)
+        beside = [one for one in running.values() if one != (job, placed)]
+        by_dimension = expected(job, placed, topology, planned, beside)
+        assert dict(found.by_dimension) == pytest.approx(by_dimension)
+        alone = tp.communication_time(job, placed, topology, planned=planned)
+        assert found.port_seconds == pytest.approx(alone.port_seconds)
+    for own, (graph, gpus) in running.items():
+        found = tp.communication_time(graph, gpus, topology, cluster=cluster, planned=planned)
+        beside = [one for name, one in running.items() if name != own]
+        assert dict(found.by_dimension) == pytest.approx(expected(graph, gpus, topology, planned, beside))
+
+
+def test_a_job_of_the_same_name_with_another_graph_counts_as_that() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx-a100"), 2)
+    cluster, job = tp.Cluster(topology), tp.JobGraph.from_edges(2, [(0, 1, 4.0)])
+    for gigabytes in (1.0, 4.0, 9.0):
+        cluster.allocate("other", [0, 8], tp.JobGraph.from_edges(2, [(0, 1, gigabytes)]))
+        assert tp.communication_time(job, [0, 8], topology, cluster=cluster).seconds == pytest.approx(
+            expected(
+                job, [0, 8], topology, True, [(cluster.jobs["other"], [0, 8])] if gigabytes != 4 else ()
+            )["all"]
+        )
+        cluster.release("other")
+    cluster.allocate("unknown", [0, 8])
+    alone = tp.communication_time(job, [0, 8], topology)
+    assert tp.communication_time(job, [0, 8], topology, cluster=cluster) == alone
 
 
 @st.composite
@@ -202,3 +279,12 @@ def test_a_wrong_job_or_topology_is_named() -> None:
         communication_time(3, [0], tp.machines.get("dgx-a100"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="topology = 'dgx'"):
         communication_time(tp.JobGraph.ring(2), [0, 1], "dgx")  # type: ignore[arg-type]
+
+
+def test_a_cluster_that_is_none_or_on_another_topology_is_named() -> None:
+    dgx, job = tp.machines.get("dgx-a100"), tp.JobGraph.ring(2)
+    with pytest.raises(ValueError, match="cluster = 3"):
+        communication_time(job, [0, 1], dgx, cluster=3)  # type: ignore[arg-type]
+    other = tp.Cluster(tp.machines.get("dgx-h100"))
+    with pytest.raises(ValueError, match=r"cluster = Cluster\('dgx-h100', 8 of 8 GPUs free\) is not on the"):
+        communication_time(job, [0, 1], dgx, cluster=other)

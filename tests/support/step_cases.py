@@ -15,11 +15,14 @@ from topoplace.topology.links.link import LinkKind
 Case = Mapping[str, Any]
 
 
+def is_of_several(case: Case) -> bool:
+    """Return True if several jobs run beside each other."""
+    return any("placement_of" not in job for job in case["jobs"][1:])
+
+
 def refusal(case: Case) -> str | None:
     """Return why the model cannot say a case; None if it can."""
     jobs = case["jobs"]
-    if any("placement_of" not in job for job in jobs[1:]):
-        return "several jobs"
     if case["fabric"].get("spines"):
         return "static hashing"
     if case["fabric"].get("cross_rail") == "pxn":
@@ -31,8 +34,13 @@ def refusal(case: Case) -> str | None:
     return None
 
 
+def jobs_of(case: Case) -> list[tuple[tp.JobGraph, list[int]]]:
+    """Return the graph and the GPUs of each job: a dimension for each phase."""
+    return [(job_of({"jobs": [job]}), job["placement"]) for job in case["jobs"]]
+
+
 def job_of(case: Case) -> tp.JobGraph:
-    """Return the job: a dimension for each phase; operations that run at once are one phase."""
+    """Return the only job: a dimension for each phase; operations that run at once are one phase."""
     first, *others = case["jobs"]
     phases = [first["phases"], *(job["phases"] for job in others)]
     collectives = [

@@ -6,7 +6,8 @@
 // from the others, such as switches inside a machine, or the network between machines.
 //
 // Flows of a phase run at once, so its time is that of the port which takes longest: bytes / speed, in the
-// busier direction.
+// busier direction. Where other jobs send through the same ports, each of their flows counts too, up to the
+// GB of the largest flow of the phase there: a small flow does not wait for the rest of a big one.
 #pragma once
 
 #include <cstdint>
@@ -93,8 +94,37 @@ std::vector<Order> best_orders(const PortNetwork& network, std::span<const std::
                                const Flows& flows, std::int32_t size, std::span<const std::int32_t> sets,
                                const StopCondition& stop = {});
 
-// The time of each phase; `phase_ends[k]` is the number of flows of phases 0..k, at last of all.
+// The flows of running jobs by hop: how many there are of each size. The network has to outlive it.
+class FlowCounts {
+  public:
+    explicit FlowCounts(const PortNetwork& network)
+        : network_(network), sizes_(2 * static_cast<std::size_t>(network.num_ports())) {}
+
+    // What has no path counts nowhere. Both throw std::invalid_argument for flows that are none, and `remove`
+    // for flows that were not added, of which it has removed those before.
+    void add(const Flows& flows) { change(flows, 1); }
+    void remove(const Flows& flows) { change(flows, -1); }
+
+    // GB of all flows on a hop, each up to `most`. Throws std::invalid_argument for a hop that does not
+    // exist.
+    double counted(Hop hop, double most) const;
+
+  private:
+    struct Size {
+        double gigabytes = 0.0;
+        std::int64_t flows = 0;
+    };
+
+    void change(const Flows& flows, std::int64_t sign);
+    void put(Hop hop, double gigabytes, std::int64_t sign);
+
+    const PortNetwork& network_;
+    std::vector<std::vector<Size>> sizes_;  // of each hop, ascending
+};
+
+// The time of each phase; `phase_ends[k]` is the number of flows of phases 0..k, at last of all. Port-seconds
+// are those of the flows themselves, without the `others`.
 std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
-                                   const Flows& flows);
+                                   const Flows& flows, const FlowCounts* others = nullptr);
 
 }  // namespace topoplace::ports

@@ -8,6 +8,10 @@
 // time of a mapping is the sum over its phases. Of mappings of equal time, one of few port-seconds is wanted:
 // GB / (GB/s), summed over all uplinks in one direction.
 //
+// Other jobs may use the uplinks too. In a phase, what they send through an uplink counts on it as soon as an
+// edge of some GB passes it, and not otherwise. It is in no port-seconds, and the bound counts it only where
+// all mappings are compared.
+//
 // The entry point is `map_to_tree`; cpp/src/tree_mapping/search.cpp describes its method.
 #pragma once
 
@@ -40,6 +44,7 @@ struct ItemParams {
     std::span<const double> gigabytes{};       // both directions together
     std::span<const std::int32_t> start{};     // leaf of each item; empty: none is known
     std::span<const std::int32_t> confined{};  // depth of the domain of `start` that each may not leave
+    std::span<const double> others{};          // (phases, domains) GB of others on each uplink; empty: none
 };
 
 struct TreeMapParams {

@@ -1,6 +1,7 @@
 // GB on each hop while the flows of a phase are added, and the time that they take.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -11,8 +12,9 @@
 namespace topoplace::ports {
 
 // Throws std::invalid_argument naming a phase that does not end at a flow, a flow between what is none of
-// `count` vertices or tasks, or GB that are negative or not finite.
+// `count` vertices or tasks, or GB that are negative or not finite. The second one takes flows of any phase.
 void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count);
+void check_flows(const Flows& flows, std::int32_t count);
 
 class Loads {
   public:
@@ -21,8 +23,10 @@ class Loads {
         double all_port_seconds = 0.0;  // of uplinks and of other ports
     };
 
-    explicit Loads(const PortNetwork& network)
-        : network_(network), gigabytes_(2 * static_cast<std::size_t>(network.num_ports()), 0.0) {}
+    explicit Loads(const PortNetwork& network, const FlowCounts* others = nullptr)
+        : network_(network), others_(others), gigabytes_(hops_of(network), 0.0) {
+        if (others_ != nullptr) largest_.assign(hops_of(network), 0.0);
+    }
 
     void add(std::int32_t from, std::int32_t to, double there, double back) {
         if (there <= 0.0 && back <= 0.0) return;
@@ -40,9 +44,10 @@ class Loads {
         PhaseTime& phase = time.phase;
         for (const Hop hop : used_) {
             double& gigabytes = gigabytes_[static_cast<std::size_t>(hop)];
-            const double seconds = gigabytes / network_.gb_per_s(hop / 2);
-            if (seconds > phase.seconds || (seconds == phase.seconds && hop < phase.slowest)) {
-                phase.seconds = seconds;
+            const double gb_per_s = network_.gb_per_s(hop / 2);
+            const double seconds = gigabytes / gb_per_s, shared = (gigabytes + take_others(hop)) / gb_per_s;
+            if (shared > phase.seconds || (shared == phase.seconds && hop < phase.slowest)) {
+                phase.seconds = shared;
                 phase.slowest = hop;
             }
             time.all_port_seconds += seconds;
@@ -56,15 +61,33 @@ class Loads {
     }
 
   private:
+    static std::size_t hops_of(const PortNetwork& network) {
+        return 2 * static_cast<std::size_t>(network.num_ports());
+    }
+
     void put(Hop hop, double gigabytes) {
         if (gigabytes <= 0.0) return;
         double& sum = gigabytes_[static_cast<std::size_t>(hop)];
         if (sum == 0.0) used_.push_back(hop);
         sum += gigabytes;
+        if (others_ == nullptr) return;
+        double& largest = largest_[static_cast<std::size_t>(hop)];
+        largest = std::max(largest, gigabytes);
+    }
+
+    // GB of the other jobs that count on a hop.
+    double take_others(Hop hop) {
+        if (others_ == nullptr) return 0.0;
+        double& largest = largest_[static_cast<std::size_t>(hop)];
+        const double counted = others_->counted(hop, largest);
+        largest = 0.0;
+        return counted;
     }
 
     const PortNetwork& network_;
+    const FlowCounts* others_;
     std::vector<double> gigabytes_;
+    std::vector<double> largest_;  // flow on each hop, if there are others
     std::vector<Hop> used_, hops_;
     bool has_path_ = true;
 };

@@ -29,11 +29,15 @@ void check_ends(std::span<const std::int64_t> phase_ends, std::size_t count) {
 }  // namespace
 
 void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count) {
+    check_flows(flows, count);
+    check_ends(phase_ends, flows.from.size());
+}
+
+void check_flows(const Flows& flows, std::int32_t count) {
     const std::size_t number = flows.from.size();
     if (flows.to.size() != number || flows.there.size() != number || flows.back.size() != number) {
         throw std::invalid_argument("start, end, there and back differ in length");
     }
-    check_ends(phase_ends, number);
     for (const auto& [values, name] : {std::tuple(flows.from, "start"), std::tuple(flows.to, "end")}) {
         for (std::size_t i = 0; i < number; ++i) {
             if (values[i] < 0 || values[i] >= count) refuse(name, i, values[i], "out of range");
@@ -48,9 +52,9 @@ void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, s
 }
 
 std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
-                                   const Flows& flows) {
+                                   const Flows& flows, const FlowCounts* others) {
     check_flows(phase_ends, flows, network.num_vertices());
-    Loads loads(network);
+    Loads loads(network, others);
     std::vector<PhaseTime> times;
     std::size_t i = 0;
     for (const std::int64_t end : phase_ends) {

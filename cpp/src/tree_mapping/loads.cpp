@@ -12,6 +12,7 @@ Loads::Loads(const Problem& problem)
       width_(at(problem.classes) * at(problem.items) + at(problem.ports())),
       are_few_(at(problem.items) * at(problem.classes + 2 * problem.depth) < width_ / 2),
       seconds_(at(problem.phases) * width_, 0.0),
+      edges_(problem.others.size(), 0),
       longest_(at(problem.phases), 0.0),
       at_longest_(at(problem.phases), 0),
       unknown_(at(problem.phases), 0),
@@ -32,6 +33,7 @@ void Loads::visit_ports(const Visit& visit) const {
 }
 
 void Loads::clear() {
+    std::ranges::fill(edges_, 0);
     if (!are_few_ || updates_ > 0) {
         std::ranges::fill(seconds_, 0.0);
         return;
@@ -104,9 +106,19 @@ void Loads::climb(Index phase, Index leaf, Index meeting, double half) {
         const Index port = problem_.port_of[at(problem_.above[at(depth)][at(leaf)])];
         if (port < 0) continue;
         const double seconds = half * problem_.per_gb[at(port)];
-        bump(phase, first + at(port), seconds);
+        bump(phase, first + at(port), seconds + others_change(phase, port, half));
         port_seconds_ += seconds;
     }
+}
+
+// Seconds of others that come to an uplink with its first edge, and go with its last one.
+double Loads::others_change(Index phase, Index port, double half) {
+    if (edges_.empty() || half == 0.0) return 0.0;
+    const std::size_t place = at(phase) * at(problem_.ports()) + at(port);
+    const bool was = edges_[place] > 0;
+    edges_[place] += half > 0.0 ? 1 : -1;
+    const bool is = edges_[place] > 0;
+    return was == is ? 0.0 : (is ? 1.0 : -1.0) * problem_.others[place];
 }
 
 void Loads::add(Index one, Index other, Index phase, double half) {

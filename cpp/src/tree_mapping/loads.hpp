@@ -33,6 +33,7 @@ class Loads {
     void add_around(Index item, double sign, Index except = -1);
     void bump(Index phase, std::size_t port, double seconds);
     void climb(Index phase, Index leaf, Index meeting, double half);
+    double others_change(Index phase, Index port, double half);
     void place(Index item, Index leaf);
     // Calls `visit` with each port that the items can use where they are, some several times.
     template <class Visit>
@@ -54,6 +55,7 @@ class Loads {
     std::size_t width_;  // ports of a phase: own ports by class and item, then uplinks
     bool are_few_;       // ports that the items can use at once, beside all
     std::vector<double> seconds_;
+    std::vector<Index> edges_;  // that pass each uplink, if others use some: [phase * ports + port]
     std::vector<double> longest_;
     std::vector<Index> at_longest_;      // ports that take as long
     std::vector<std::uint8_t> unknown_;  // phases whose longest port is to be looked for

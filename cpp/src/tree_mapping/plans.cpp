@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <utility>
+#include <tuple>
 
 namespace topoplace::tree_mapping {
 namespace {
@@ -17,12 +17,16 @@ struct Rule {
     Index leaf_step = 1;
     Index step = 1;
     Index limit = std::numeric_limits<Index>::max();
+    bool idle_first = false;  // domains whose uplinks others use the least come first
 };
 
 class Filler {
   public:
     Filler(const Problem& problem, const Rule& rule)
-        : problem_(problem), takes_(problem.parent.size(), 0), rooms_(problem.parent.size(), 0) {
+        : problem_(problem),
+          idle_first_(rule.idle_first),
+          takes_(problem.parent.size(), 0),
+          rooms_(problem.parent.size(), 0) {
         std::vector<Index> depth_of(problem.parent.size(), 0);
         for (std::size_t i = 1; i < depth_of.size(); ++i) depth_of[i] = depth_of[at(problem.parent[i])] + 1;
         for (std::size_t i = takes_.size(); i-- > 0;) {
@@ -54,22 +58,40 @@ class Filler {
         }
     }
 
+    // Those that take the most first; of equal ones the fullest, then those whose uplinks others use the
+    // least.
+    std::vector<Index> sorted(std::vector<Index> children) const {
+        const auto key = [&](Index one) {
+            const double busy = problem_.busy[at(one)];
+            return std::tuple(idle_first_ ? busy : 0.0, -takes_[at(one)], rooms_[at(one)], busy);
+        };
+        std::ranges::stable_sort(children, {}, key);
+        return children;
+    }
+
+    // The first of the smallest children from number i on that have room for so many, among equally idle ones
+    // if these come first.
+    std::size_t smallest(const std::vector<Index>& children, std::size_t i, std::int64_t count) const {
+        const auto busy = [&](std::size_t one) {
+            return idle_first_ ? problem_.busy[at(children[one])] : 0.0;
+        };
+        const auto takes = [&](std::size_t one) { return takes_[at(children[one])]; };
+        std::size_t chosen = i;
+        while (chosen + 1 < children.size() && takes(chosen + 1) >= count && busy(chosen + 1) == busy(i))
+            ++chosen;
+        while (chosen > i && takes(chosen - 1) == takes(chosen)) --chosen;
+        return chosen;
+    }
+
     void fill(Index domain, std::int64_t count, Plan& plan) {
         if (const Index leaf = problem_.leaf_of_domain[at(domain)]; leaf >= 0) {
             plan.insert(plan.end(), static_cast<std::size_t>(count), leaf);
             return;
         }
-        std::vector<Index> children = problem_.children[at(domain)];
-        std::ranges::stable_sort(children, {},
-                                 [&](Index one) { return std::pair(-takes_[at(one)], rooms_[at(one)]); });
+        const std::vector<Index> children = sorted(problem_.children[at(domain)]);
         for (std::size_t i = 0; count > 0 && i < children.size(); ++i) {
             const bool suffices = takes_[at(children[i])] >= count;
-            std::size_t chosen = i;
-            if (suffices) {  // the smallest that does
-                while (chosen + 1 < children.size() && takes_[at(children[chosen + 1])] >= count) ++chosen;
-                while (chosen > i && takes_[at(children[chosen - 1])] == takes_[at(children[chosen])])
-                    --chosen;
-            }
+            const std::size_t chosen = suffices ? smallest(children, i, count) : i;
             const std::int64_t part = std::min(count, takes_[at(children[chosen])]);
             fill(children[chosen], part, plan);
             count -= part;
@@ -77,6 +99,7 @@ class Filler {
     }
 
     const Problem& problem_;
+    bool idle_first_;
     std::vector<std::int64_t> takes_;
     std::vector<std::int64_t> rooms_;  // of each domain, whether or not the items need it
     bool is_limited_ = false;
@@ -88,7 +111,9 @@ std::vector<Rule> rules_of(const Problem& problem) {
     for (const Index limit : {std::numeric_limits<Index>::max(), Index{8}, Index{16}, Index{4}, Index{2}}) {
         for (Index leaf_step = 1; leaf_step <= most; ++leaf_step) {
             for (const Index step : {1, 2, 4, 8, 16}) {
-                if (step <= limit) rules.push_back({leaf_step, step, limit});
+                if (step > limit) continue;
+                rules.push_back({leaf_step, step, limit});
+                if (!problem.others.empty()) rules.push_back({leaf_step, step, limit, true});
             }
         }
     }

@@ -31,9 +31,9 @@ void check_range(const char* name, std::span<const Index> values, Index low, Ind
 constexpr double kMostPorts = 1 << 28;  // a number is kept for each, in each phase
 
 // GB are 0 or above; speeds are such that no time is infinite, and 0 where that is no limit.
-void check_gigabytes(std::span<const double> values) {
+void check_gigabytes(const char* name, std::span<const double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!(values[i] >= 0.0 && values[i] <= 1e18)) refuse("gigabytes", i, values[i], "not in 0..1e18");
+        if (!(values[i] >= 0.0 && values[i] <= 1e18)) refuse(name, i, values[i], "not in 0..1e18");
     }
 }
 void check_speeds(const char* name, std::span<const double> values, bool may_be_zero) {
@@ -126,13 +126,14 @@ void Problem::read_items(const ItemParams& given) {
     check_size("gigabytes", given.gigabytes.size(), given.from.size());
     check_range("start of exchanges", given.from, 0, items - 1);
     check_range("end of exchanges", given.to, 0, items - 1);
-    check_gigabytes(given.gigabytes);
+    check_gigabytes("gigabytes", given.gigabytes);
     check_phases(given.phase_ends, given.from.size());
     for (const std::int64_t end : given.phase_ends) {  // phases without edges take no time
         if (end > (phase_ends.empty() ? 0 : phase_ends.back())) phase_ends.push_back(end);
     }
     phases = static_cast<Index>(phase_ends.size());
     read_start(given);
+    read_others(given);
     has_enough_room = std::accumulate(room.begin(), room.end(), std::int64_t{0}) >= items;
     if (!has_enough_room) return;
     const double width = static_cast<double>(classes) * items + ports();
@@ -156,6 +157,28 @@ void Problem::read_start(const ItemParams& given) {
     if (!confined.empty()) check_size("confined", confined.size(), at(items));
     check_range("confined", confined, 0, depth);
     if (start.empty() && !confined.empty()) throw std::invalid_argument("confined needs start");
+}
+
+void Problem::read_others(const ItemParams& given) {
+    busy.assign(parent.size(), 0.0);
+    if (!given.others.empty())
+        check_size("others", given.others.size(), given.phase_ends.size() * parent.size());
+    check_gigabytes("others", given.others);
+    const bool is_used = std::ranges::any_of(given.others, [](double gigabytes) { return gigabytes > 0.0; });
+    if (!is_used) return;
+    others.assign(at(phases) * at(ports()), 0.0);
+    std::size_t phase = 0;
+    for (std::size_t row = 0; row < given.phase_ends.size(); ++row) {
+        if (given.phase_ends[row] == (row == 0 ? 0 : given.phase_ends[row - 1])) continue;
+        for (std::size_t domain = 1; domain < parent.size(); ++domain) {
+            if (port_of[domain] < 0) continue;
+            const auto port = at(port_of[domain]);
+            const double seconds = given.others[row * parent.size() + domain] * per_gb[port];
+            others[phase * per_gb.size() + port] = seconds;
+            busy[domain] += seconds;
+        }
+        ++phase;
+    }
 }
 
 void Problem::check_room_of_start() {

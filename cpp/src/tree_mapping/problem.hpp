@@ -44,6 +44,8 @@ struct Problem {
     std::vector<Neighbour> neighbours{};
     std::vector<Index> confined{};  // depth of the domain that each item may not leave
     std::vector<Index> start{};
+    std::vector<double> others{};  // [phase * ports() + port] seconds of others on each uplink; empty: none
+    std::vector<double> busy{};    // of each domain: those of its uplink, over all phases
 
     Index ports() const { return static_cast<Index>(per_gb.size()); }
     double own(Index port_class, Index leaf) const { return own_per_gb[at(port_class * leaves + leaf)]; }
@@ -66,6 +68,7 @@ struct Problem {
     void read_depths();
     void read_items(const ItemParams& given);
     void read_start(const ItemParams& given);
+    void read_others(const ItemParams& given);
     void check_room_of_start();
     void list_neighbours();
 };

@@ -51,7 +51,9 @@ void add_edge(const TreeParams& tree, const Path& here, const Path& there, std::
     }
 }
 
-TreeTime phase_time(const TreeParams& tree, const Amounts& amounts, std::span<const std::int32_t> leaf_of) {
+// others: GB of other jobs on each uplink; empty for none.
+TreeTime phase_time(const TreeParams& tree, const Amounts& amounts, std::span<const std::int32_t> leaf_of,
+                    std::span<const double> others) {
     TreeTime time;
     for (const auto& [port, half] : amounts) {
         const auto [kind, number] = port;
@@ -60,7 +62,8 @@ TreeTime phase_time(const TreeParams& tree, const Amounts& amounts, std::span<co
         const double speed =
             kind == 0 ? tree.uplink[index] : tree.own[of_class + static_cast<std::size_t>(leaf_of[index])];
         if (speed <= 0.0) continue;
-        time.seconds = std::max(time.seconds, half / speed);
+        const double beside = kind == 0 && half > 0.0 && !others.empty() ? others[index] : 0.0;
+        time.seconds = std::max(time.seconds, (half + beside) / speed);
         if (kind == 0) time.port_seconds += half / speed;
     }
     return time;
@@ -80,13 +83,16 @@ TreeTime tree_time(const TreeMapParams& params, std::span<const std::int32_t> le
     };
     TreeTime sum;
     std::size_t i = 0;
+    std::span<const double> others = params.items.others;
     for (const std::int64_t end : params.items.phase_ends) {
         Amounts amounts;
         for (; i < static_cast<std::size_t>(end); ++i) {
             const std::int32_t one = params.items.from[i], other = params.items.to[i];
             add_edge(params.tree, path(one), path(other), one, other, params.items.gigabytes[i] / 2, amounts);
         }
-        const TreeTime phase = phase_time(params.tree, amounts, leaf_of);
+        const std::size_t domains = std::min(others.size(), params.tree.parent.size());
+        const TreeTime phase = phase_time(params.tree, amounts, leaf_of, others.first(domains));
+        others = others.subspan(domains);
         sum.seconds += phase.seconds;
         sum.port_seconds += phase.port_seconds;
     }

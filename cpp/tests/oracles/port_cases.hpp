@@ -38,12 +38,13 @@ struct TreeCase {
     std::vector<std::int32_t> from{}, to{};
     std::vector<double> gigabytes{};
     std::vector<std::int32_t> start{}, confined{};
+    std::vector<double> others{};
     std::uint64_t moves = 2000;
 
     topoplace::tree_mapping::TreeMapParams params() const {
         topoplace::tree_mapping::TreeMapParams made;
         made.tree = {parent, room, uplink, own_class, own};
-        made.items = {items, ends, from, to, gigabytes, start, confined};
+        made.items = {items, ends, from, to, gigabytes, start, confined, others};
         made.moves = moves;
         return made;
     }

@@ -66,6 +66,7 @@ from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, 
 from topoplace.kernels.work_budget import WorkBudget
 
 if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interpreter
+    from topoplace.kernels.port_network import FlowCounts as FlowCounts
     from topoplace.kernels.port_network import Flows as Flows
     from topoplace.kernels.port_network import Orders as Orders
     from topoplace.kernels.port_network import PhaseTime as PhaseTime
@@ -88,6 +89,7 @@ __all__ = [
     "Distribution",
     "Embedding",
     "Exchanges",
+    "FlowCounts",
     "FlowNetwork",
     "FlowSolution",
     "Flows",
@@ -143,7 +145,7 @@ __all__ = [
 ]
 
 _LATER = {
-    **dict.fromkeys(("Flows", "Orders", "PhaseTime", "PortNetwork"), "port_network"),
+    **dict.fromkeys(("FlowCounts", "Flows", "Orders", "PhaseTime", "PortNetwork"), "port_network"),
     **dict.fromkeys(
         (
             "Exchanges",

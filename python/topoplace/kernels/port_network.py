@@ -106,14 +106,24 @@ class PortNetwork:
         hops = tuple(self.native.route(*ends))
         return None if hops == (-1,) else hops
 
-    def phase_times(self, flows: Flows) -> list[PhaseTime]:
+    def phase_times(self, flows: Flows, others: FlowCounts | None = None) -> list[PhaseTime]:
         """Return the time of each phase of flows between vertices.
+
+        Args:
+            others: Flows in the same network that are there all the time. On a hop that the flows of a phase use, each
+                of them counts up to the GB of the largest flow of the phase there. They are in no port-seconds.
 
         Raises:
             ValueError: For arrays of different length, a vertex that does not exist, or GB that are negative or not
-                finite.
+                finite, or others of another network.
         """
-        found = self.native.phase_times(*_checked(flows))
+        if others is None:
+            found = self.native.phase_times(*_checked(flows))
+        else:
+            _checks.instance(others, FlowCounts, "others", ValueError)
+            if others.network is not self:
+                raise ValueError("others are flows of another network")
+            found = self.native.phase_times_beside(*_checked(flows), others.native)
         return [PhaseTime(*one) for one in found]
 
     def best_orders(self, flows: Flows, sets: ArrayLike) -> Orders:
@@ -130,6 +140,46 @@ class PortNetwork:
             ValueError: For flows as in `phase_times`, or a set with a vertex that does not exist.
         """
         return Orders(*self.native.best_orders(*_checked(flows), integers(sets, "sets", ndim=2)))
+
+
+class FlowCounts:
+    """Flows of running jobs, as the number of flows of each size on each hop of a network."""
+
+    def __init__(self, network: PortNetwork) -> None:
+        """Start without flows.
+
+        Raises:
+            ValueError: If `network` is none.
+        """
+        _checks.instance(network, PortNetwork, "network", ValueError)
+        self.network = network
+        self.native = _core.FlowCounts(network.native)
+
+    def add(self, flows: Flows) -> None:
+        """Add the flows of all phases; those without a path count nowhere.
+
+        Raises:
+            ValueError: For flows as in `PortNetwork.phase_times`.
+        """
+        self.native.add(*_checked(flows)[1:])
+
+    def remove(self, flows: Flows) -> None:
+        """Remove flows that were added.
+
+        Raises:
+            ValueError: For flows as in `PortNetwork.phase_times`, or that were not added; those before are removed.
+        """
+        self.native.remove(*_checked(flows)[1:])
+
+    def counted(self, hops: ArrayLike, most: float) -> Reals:
+        """Return the GB of the flows on each hop, where each flow counts up to `most` GB.
+
+        Raises:
+            ValueError: For a hop that does not exist, or `most` below 0.
+        """
+        limit = _checks.real(most, "most", ValueError, low=0.0)
+        found: Reals = self.native.counted(integers(hops, "hops"), limit)
+        return found
 
 
 def _rows(values: ArrayLike, name: str, width: int) -> Ints:

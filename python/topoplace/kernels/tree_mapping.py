@@ -82,6 +82,7 @@ def map_to_tree(
     *,
     start: ArrayLike = (),
     confined: ArrayLike = (),
+    others: ArrayLike = (),
     seed: int = 0,
     moves: int = MOVES,
     timeout: float | None = None,
@@ -97,6 +98,8 @@ def map_to_tree(
         exchanges: The items.
         start: (n,) a leaf for each item from which to search; by default many starts are tried.
         confined: (n,) the depth of the domain of `start` that each item may not leave.
+        others: (phases, d) GB that others send through the uplink of each domain, in one direction. They count in a
+            phase if an edge of some GB passes the uplink; they are in no port-seconds, and `bound` may leave them out.
         seed: Of random moves.
         moves: Number of moves to try.
         timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
@@ -106,7 +109,7 @@ def map_to_tree(
     """
     found = _core.map_to_tree(
         _tree(tree),
-        _items(exchanges, start, confined),
+        _items(exchanges, start, confined, others),
         _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
         _checks.integer(moves, "moves", ValueError, low=0, high=INT64_MAX),
         checked_seconds(timeout),
@@ -129,7 +132,7 @@ def tree_bound(tree: PortTree, exchanges: Exchanges) -> TreeBound:
     Raises:
         ValueError: For an argument that is out of range.
     """
-    return TreeBound(*_core.tree_bound(_tree(tree), _items(exchanges, (), ())))
+    return TreeBound(*_core.tree_bound(_tree(tree), _items(exchanges, (), (), ())))
 
 
 def verify_tree_mapping(
@@ -139,6 +142,7 @@ def verify_tree_mapping(
     *,
     start: ArrayLike = (),
     confined: ArrayLike = (),
+    others: ArrayLike = (),
 ) -> bool:
     """Return True if the mapping keeps the rooms and the domains of `confined`, and takes the time that it says.
 
@@ -148,7 +152,7 @@ def verify_tree_mapping(
         ValueError: For an argument that is out of range.
     """
     leaf_of = integers(mapping.leaf_of, "leaf_of")
-    items = _items(exchanges, start, confined)
+    items = _items(exchanges, start, confined, others)
     fault = _core.verify_tree_mapping(_tree(tree), items, leaf_of, mapping.seconds, mapping.port_seconds)
     return fault is None
 
@@ -169,8 +173,8 @@ def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
 
 
 def _items(
-    given: Exchanges, start: ArrayLike, confined: ArrayLike
-) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints]:
+    given: Exchanges, start: ArrayLike, confined: ArrayLike, others: ArrayLike
+) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints, Reals]:
     _checks.instance(given, Exchanges, "exchanges", ValueError)
     return (
         _checks.integer(given.num_items, "num_items", ValueError, low=0, high=INT32_MAX),
@@ -180,4 +184,14 @@ def _items(
         reals(given.gigabytes, "gigabytes"),
         integers(start, "start"),
         integers(confined, "confined"),
+        _others(others, len(given.phase_ends)),
     )
+
+
+def _others(given: ArrayLike, phases: int) -> Reals:
+    if not np.size(given):
+        return np.empty(0)
+    rows = reals(given, "others", ndim=2)
+    if len(rows) != phases:
+        raise ValueError(f"others has shape {rows.shape}; expected ({phases}, domains)")
+    return rows.reshape(-1)

@@ -4,12 +4,16 @@ In each dimension of a job, all groups communicate at once. Its time is the larg
 pass it in its busier direction over its GB/s; for each reduction, gather or broadcast inside one machine or NVLink
 domain, its GB over the bandwidth of the rings that the collective library plans there. The job's time is the sum over
 its dimensions.
+
+Where running jobs use the same ports, each of their flows counts there up to the GB of the job's own largest flow: a
+small flow does not wait for the rest of a big one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks, kernels
+from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import ring_bandwidth
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
@@ -87,11 +92,19 @@ class _Flows:
 
 
 def communication_time(
-    job: JobGraph, gpus: Sequence[int], topology: Topology, *, planned: bool = True
+    job: JobGraph,
+    gpus: Sequence[int],
+    topology: Topology,
+    *,
+    cluster: Cluster | None = None,
+    planned: bool = True,
 ) -> CommunicationTime:
     """Return how long the job communicates in a step if task i runs on `gpus[i]`.
 
     Args:
+        cluster: Its running jobs whose graphs are known count on the ports that they share with this job, with the
+            flows of all their dimensions. A running job with this graph on these GPUs is the job itself. Without a
+            cluster, the job has the topology to itself.
         planned: False leaves out the rings that the collective library plans inside a machine: then every collective
             uses the ports in the order of its tasks.
 
@@ -100,15 +113,35 @@ def communication_time(
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(topology, Topology, "topology", ValueError)
-    placed = np.array(gpu_of_each_task(job, gpus, topology), np.int64)
-    return measured(job, placed, topology, planned=planned)
+    numbers = gpu_of_each_task(job, gpus, topology)
+    placed = np.array(numbers, np.int64)
+    if cluster is None:
+        return measured(job, placed, topology, planned=planned)
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
+    if topology != cluster.topology:
+        raise ValueError(f"cluster = {cluster!r} is not on the topology {topology.name!r}")
+    running = cluster.view(RunningTraffic) if planned else RunningTraffic(cluster, planned=False)
+    with running.beside(job, numbers) as others:
+        return measured(job, placed, cluster.topology, planned=planned, others=others)
 
 
-def measured(job: JobGraph, placed: Ints, topology: Topology, *, planned: bool = True) -> CommunicationTime:
-    """Return what `communication_time` returns; placed: (num_tasks,) checked."""
+def measured(
+    job: JobGraph,
+    placed: Ints,
+    topology: Topology,
+    *,
+    planned: bool = True,
+    others: kernels.FlowCounts | None = None,
+) -> CommunicationTime:
+    """Return what `communication_time` returns.
+
+    Args:
+        placed: (num_tasks,) checked.
+        others: The flows of other jobs.
+    """
     ports = topology.derived(Ports)
     flows = [_flows_of(batches, placed, topology, planned) for batches in job.traffic.values()]
-    times = ports.network.phase_times(_joined(flows))
+    times = ports.network.phase_times(_joined(flows), others)
     seconds = [max(time.seconds, one.rings.seconds) for time, one in zip(times, flows, strict=True)]
     return CommunicationTime(
         math.fsum(seconds),
@@ -118,17 +151,21 @@ def measured(job: JobGraph, placed: Ints, topology: Topology, *, planned: bool =
     )
 
 
-def _flows_of(batches: Sequence[Batch], placed: Ints, topology: Topology, planned: bool) -> _Flows:
+def _flows_of(
+    batches: Sequence[Batch], placed: Ints, topology: Topology, planned: bool, *, timed: bool = True
+) -> _Flows:
+    """Return the flows of a dimension. timed: False leaves out how long planned rings take."""
     flows = _Flows()
     for batch in batches:
         gpus = placed[batch.tasks]
         if planned and batch.kind in RING_KINDS:
             machines = topology.machine_of[gpus]
             inside = (machines == machines[:, :1]).all(axis=1)
-            _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology)
+            _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology, timed)
             gpus, carried = gpus[~inside], batch.carried[~inside]
-            switched = _are_switched(topology, machines[~inside])
-            flows.plan(topology, gpus[switched], carried[switched])
+            if timed:
+                switched = _are_switched(topology, machines[~inside])
+                flows.plan(topology, gpus[switched], carried[switched])
             flows.add(batch, gpus, carried)
         else:
             flows.add(batch, gpus, batch.carried)
@@ -172,17 +209,19 @@ def _places(topology: Topology) -> Ints:
 
 
 def _add_planned(
-    flows: _Flows, batch: Batch, gpus: Ints, carried: NDArray[np.float64], topology: Topology
+    flows: _Flows, batch: Batch, gpus: Ints, carried: NDArray[np.float64], topology: Topology, timed: bool
 ) -> None:
     """Add collectives inside machines, in an order in which near GPUs follow each other.
 
     Among GPUs with direct links the library finds rings of its own, and only they count, if there are some.
     """
-    has_rings = flows.plan(topology, gpus, carried)
     ports = topology.derived(Ports)
+    has_links: NDArray[np.bool_] = np.logical_or.reduce(ports.has_links[gpus], axis=1)
+    asked = has_links | timed
+    through_ports = ~has_links
+    through_ports[asked] |= ~flows.plan(topology, gpus[asked], carried[asked])
     order = np.argsort(ports.near_order[gpus], axis=1)
     gpus = np.take_along_axis(gpus, order, axis=1)
-    through_ports = ~(has_rings & ports.has_links[gpus].any(axis=1))
     flows.add(batch, gpus[through_ports], carried[through_ports])
 
 
@@ -226,3 +265,98 @@ def _named(
         numbers = ", ".join(map(str, one.rings.gpus[:8])) + (", ..." if len(one.rings.gpus) > 8 else "")
         return f"rings of GPUs {numbers}"
     return str(ports.port(time.slowest // 2))
+
+
+# ---- other jobs ------------------------------------------------------------------------------------------------
+
+
+class RunningTraffic:
+    """The flows of the running jobs of a cluster whose graphs are known; `cluster.view(RunningTraffic)` returns them.
+
+    It follows the cluster: only the flows of jobs that came or went since are added or removed.
+    """
+
+    def __init__(self, cluster: Cluster, *, planned: bool = True, gangs: bool = False) -> None:
+        """Start without a look at the jobs.
+
+        planned: see `communication_time`. gangs: only jobs on several machines count, as the others use no uplink.
+        """
+        self._cluster, self._planned, self._gangs = cluster, planned, gangs
+        self._flows = kernels.FlowCounts(cluster.topology.derived(Ports).network)
+        self._position: int | None = None
+        self._known: dict[str, tuple[JobGraph, tuple[int, ...]]] = {}
+        """The graph and the GPUs of each job whose flows are in `_flows`."""
+        self._starting_at: dict[int, list[str]] = {}
+        """These jobs by the GPU of their first task."""
+
+    def now(self) -> kernels.FlowCounts | None:
+        """Return the flows of all jobs; None if there are none."""
+        self._catch_up()
+        return self._flows if self._known else None
+
+    @contextmanager
+    def beside(self, job: JobGraph, gpus: Sequence[int]) -> Generator[kernels.FlowCounts | None]:
+        """Return the flows of all jobs, except a job of this graph on these GPUs."""
+        flows, asked = self.now(), (job, tuple(gpus))
+        own = next((one for one in self._starting_at.get(gpus[0], ()) if self._known[one] == asked), None)
+        if own is None:
+            yield flows
+            return
+        self._drop(own)
+        try:
+            yield self._flows
+        finally:
+            self._add(own)
+
+    def _catch_up(self) -> None:
+        state = self._cluster.native
+        changed = None if self._position is None else state.changed_since(self._position)
+        self._position = state.num_changes
+        gone: Iterable[str]
+        came: Iterable[str]
+        if changed is None:
+            gone, came = list(self._known), self._cluster.jobs
+        else:
+            gpus = sorted(set(changed))
+            gone = [one for gpu in gpus for one in self._starting_at.get(gpu, ())]
+            came = state.occupants(gpus)[1]
+        for job_id in gone:
+            graph, placed = self._known[job_id]
+            if self._cluster.jobs.get(job_id) is not graph or state.gpus_of(job_id) != placed:
+                self._drop(job_id)
+        for job_id in came:
+            if job_id not in self._known:
+                self._add(job_id)
+
+    def _add(self, job_id: str) -> None:
+        """Add the flows of a job, if its graph is known and has some."""
+        graph, gpus = self._cluster.jobs.get(job_id), self._cluster.native.gpus_of(job_id)
+        if graph is None or not gpus or not graph.traffic:
+            return
+        machines = self._cluster.topology.machine_of[list(gpus)]
+        if self._gangs and (machines == machines[0]).all():
+            return
+        self._flows.add(self._flows_of(graph, gpus))
+        self._known[job_id] = graph, gpus
+        self._starting_at.setdefault(gpus[0], []).append(job_id)
+
+    def _drop(self, job_id: str) -> None:
+        graph, gpus = self._known.pop(job_id)
+        self._flows.remove(self._flows_of(graph, gpus))
+        self._starting_at[gpus[0]].remove(job_id)
+        if not self._starting_at[gpus[0]]:
+            del self._starting_at[gpus[0]]
+
+    def _flows_of(self, graph: JobGraph, gpus: tuple[int, ...]) -> kernels.Flows:
+        placed, topology = np.array(gpus, np.int64), self._cluster.topology
+        return _joined(
+            [
+                _flows_of(batches, placed, topology, self._planned, timed=False)
+                for batches in graph.traffic.values()
+            ]
+        )
+
+
+def running_gangs(cluster: Cluster) -> RunningTraffic:
+    """Return the flows of jobs on several machines; `cluster.view(running_gangs)` returns the same object each time."""
+    return RunningTraffic(cluster, gangs=True)

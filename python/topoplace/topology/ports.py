@@ -86,6 +86,7 @@ class Ports:
         self._of_domains = fabric.ports
         self._uplinks = fabric.uplinks
         self._speeds: dict[str, Reals] = {}
+        self._pairs: dict[str, NDArray[np.int64]] = {}
         self._machine_of = topology.machine_of.astype(np.int64)
         self._num_machines = topology.num_machines
         levels = [*self._tiles.levels, *fabric.levels]
@@ -115,10 +116,14 @@ class Ports:
     def uplink_speeds(self, level: str) -> Reals:
         """Return (m,) GB/s of the uplinks of each machine's domain, those of all its rails together; 0 for none."""
         if level not in self._speeds:
-            ports = self._uplinks[level]
-            pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
-            self._speeds[level] = self._sums(pairs)
+            self._speeds[level] = self._sums(self.uplinks(level))
         return self._speeds[level]
+
+    def uplinks(self, level: str) -> NDArray[np.int64]:
+        """Return (k, 2), sorted: each machine and an uplink of its domain of a level, one for each of its rails."""
+        if level not in self._pairs:
+            self._pairs[level] = self._distinct(self._uplinks[level])
+        return self._pairs[level]
 
     @cached_property
     def adapter_speeds(self) -> Reals:
@@ -147,9 +152,14 @@ class Ports:
         sums: Reals = np.bincount(pairs[:, 0], speeds, minlength=num).astype(float)
         return sums
 
+    def _distinct(self, ports: Ints) -> NDArray[np.int64]:
+        """Return (k, 2) each machine and each port of its GPUs; ports: (n,) of each GPU."""
+        return np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
+
     def _mean_speeds(self, ports: Ints) -> Reals:
-        pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
-        speeds = self._sums(pairs) / np.bincount(self._machine_of, minlength=self._num_machines)
+        speeds = self._sums(self._distinct(ports)) / np.bincount(
+            self._machine_of, minlength=self._num_machines
+        )
         return np.where(speeds > 0, speeds, _LEAST_GB_PER_S)
 
     def port(self, number: int) -> Port:

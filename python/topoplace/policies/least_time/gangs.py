@@ -19,7 +19,7 @@ from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
-from topoplace.objectives.communication import measured, task_flows
+from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.ports import Ports
@@ -29,11 +29,14 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
 _WORK: Final = 400_000
 """Moves times edges of an item, for up to 128 items: less than a tenth of a second."""
 _MOST_WORK: Final = 2_000_000
+_MOST_WORK_BESIDE_OTHERS: Final = 800_000
+"""Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
 _MOVES_OF_AN_ITEM: Final = 4_000
 _ALL_SETS: Final = 1000
 """Of so few sets of the GPUs that a small gang may have, all are compared."""
@@ -53,7 +56,13 @@ class Mapped(NamedTuple):
 
 
 def mapped(
-    request: JobRequest, view: ClusterView, offers: Offers, *, slack: float, timeout: float | None
+    request: JobRequest,
+    view: ClusterView,
+    offers: Offers,
+    *,
+    slack: float,
+    others: kernels.FlowCounts | None,
+    timeout: float | None,
 ) -> Mapped | None:
     """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
 
@@ -61,6 +70,7 @@ def mapped(
 
     Args:
         slack: The share by which times on one machine may differ and count as equal.
+        others: The flows of running jobs, which count on uplinks.
         timeout: Limit in seconds on the search for the machines.
     """
     job = request.job
@@ -68,14 +78,14 @@ def mapped(
     if is_bound or not offers.is_simple or not len(offers):
         return None
     units = _units(job, int(offers.sizes.max()), offers)
-    parts = _divided(job, units, request, view, offers)
+    parts = _divided_beside(job, units, request, view, offers, others)
     if parts is None and _needs_division(job, units):
         return None
     some = offers if parts else _promising(request, offers, view)
     exchanges = _exchanges(job, units)
     for machines in (some, offers) if len(some) < len(offers) else (offers,):
         tree = _Tree(request, machines, view, units.shape[1])
-        found = _on_tree(job, tree, units, exchanges, parts, timeout)
+        found = _on_tree(job, tree, units, exchanges, parts, others, timeout)
         if found is not None:
             gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
             if not parts:
@@ -90,6 +100,7 @@ def _on_tree(
     units: Ints,
     exchanges: kernels.Exchanges,
     parts: Sequence[Part] | None,
+    others: kernels.FlowCounts | None,
     timeout: float | None,
 ) -> kernels.TreeMapping | None:
     start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
@@ -102,15 +113,16 @@ def _on_tree(
         exchanges,
         start=start,
         confined=confined,
-        moves=_moves(exchanges),
+        others=() if others is None else tree.others(others, _largest_flows(job, units)),
+        moves=_moves(exchanges, _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS),
         timeout=timeout,
     )
 
 
-def _moves(exchanges: kernels.Exchanges) -> int:
+def _moves(exchanges: kernels.Exchanges, most_work: int) -> int:
     n = exchanges.num_items
     degree = max(1.0, 2 * len(np.asarray(exchanges.start)) / n)
-    work = min(_WORK * max(1.0, n / 128), _MOST_WORK)
+    work = min(_WORK * max(1.0, n / 128), most_work)
     return int(min(work / degree, _MOVES_OF_AN_ITEM * n))
 
 
@@ -189,6 +201,21 @@ def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
     return kernels.Exchanges(len(units), ends[1:], start, end, np.concatenate(amounts or [np.empty(0)]))
 
 
+def _largest_flows(job: JobGraph, units: Ints) -> list[float]:
+    """Return the GB of the largest flow in one direction in each dimension; those inside an item do not count."""
+    unit_of = _unit_of_tasks(units)
+    found: list[float] = []
+    for batches in job.traffic.values():
+        largest = 0.0
+        for batch in batches:
+            items = unit_of[batch.tasks]
+            carried = batch.carried[(items != items[:, :1]).any(axis=1)]
+            share = 1.0 if batch.kind in RING_KINDS else 0.5
+            largest = max(largest, share * float(carried.max(initial=0.0)))
+        found.append(largest)
+    return found
+
+
 # ---- groups ----------------------------------------------------------------------------------------------------
 
 
@@ -197,6 +224,60 @@ def _needs_division(job: JobGraph, units: Ints) -> bool:
     are_whole = units.shape[1] > 1  # then units are the groups of machines, if there are any
     required = any(one.level != MACHINE or not are_whole for one in required_of(job))
     return required or bool(preferred_of(job) or job.balanced) or not job.edges
+
+
+def _divided_beside(
+    job: JobGraph,
+    units: Ints,
+    request: JobRequest,
+    view: ClusterView,
+    offers: Offers,
+    others: kernels.FlowCounts | None,
+) -> list[Part] | None:
+    """Return a division as `_divided`, over domains whose uplinks no other job uses if it is no wider."""
+    parts = _divided(job, units, request, view, offers)
+    if parts is None or others is None:
+        return parts
+    idle = _with_idle_uplinks(job, units, request, view, offers, others)
+    if len(idle) == len(offers) or int(idle.sizes.sum()) < job.num_tasks:
+        return parts
+    other = _divided(job, units, request, view, idle)
+    widths = [_widths(job, units, _chain(request, view), one) for one in (other or parts, parts)]
+    is_as_narrow = all(one <= before for one, before in zip(*widths, strict=True))
+    return other if other is not None and is_as_narrow else parts
+
+
+def _with_idle_uplinks(
+    job: JobGraph,
+    units: Ints,
+    request: JobRequest,
+    view: ClusterView,
+    offers: Offers,
+    others: kernels.FlowCounts,
+) -> Offers:
+    """Return the offers in domains whose uplinks no other job uses, up to the outermost level of a group."""
+    levels = [level.name for level in _chain(request, view)]
+    named = {level for group in job.groups for level in (group.within, group.prefer)}
+    inner = max((i for i, name in enumerate(levels) if name in named), default=-1) + 1
+    largest = [max(_largest_flows(job, units), default=0.0)]
+    gigabytes = np.zeros(view.cluster.topology.num_machines)
+    for name in levels[:inner]:
+        gigabytes += _others_on_uplinks(view.cluster.topology, name, others, largest)[0]
+    return offers.at(np.flatnonzero(gigabytes[offers.machines] == 0))
+
+
+def _widths(job: JobGraph, units: Ints, levels: Sequence[PlacedLevel], parts: Sequence[Part]) -> list[int]:
+    """Return how many domains a division has at each level, and the preferred groups and the units are in."""
+    machine_of = np.empty(job.num_tasks, np.int64)
+    for part in parts:
+        machine_of[part.tasks] = part.machine
+    domains = {level.name: level.domains for level in levels}
+    together = [(list(one.tasks), one.level) for one in preferred_of(job) if one.level in domains]
+    return [
+        *(len(np.unique(level.codes[machine_of])) for level in levels),
+        *(len(np.unique(domains[level][machine_of[tasks]])) for tasks, level in together),
+        len(np.unique(_unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
+    ]
 
 
 def _divided(
@@ -246,6 +327,26 @@ def _chain(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
     return found
 
 
+def _others_on_uplinks(
+    topology: Topology, level: str, flows: kernels.FlowCounts, largest: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return (phases, machines) the GB of others on the uplinks of each machine's domain, in the busier direction.
+
+    largest: the GB of the job's largest flow in each phase.
+    """
+    ports, count = topology.derived(Ports), topology.num_machines
+    if not ports.has_uplinks(level):
+        return np.zeros((len(largest), count))
+    machine, port = ports.uplinks(level).T
+    distinct, place = np.unique(port, return_inverse=True)
+    found: list[NDArray[np.float64]] = []
+    for most in largest:
+        both_ways = flows.counted(2 * distinct, most), flows.counted(2 * distinct + 1, most)
+        busier = np.maximum(*both_ways)[place]
+        found.append(np.bincount(machine, busier, minlength=count).astype(float))
+    return np.array(found, np.float64).reshape(-1, count)
+
+
 class _Tree:
     """The domains of the offered machines as `kernels.map_to_tree` takes them."""
 
@@ -260,11 +361,12 @@ class _Tree:
         self._most_of_job = 1 if request.anti_affine else request.size
         self.room = np.minimum(self._offers.sizes, self._most_of_job) // unit
         """(l,) the most units of each machine."""
+        self._add_domains()
 
-    def ports(self, room: Ints) -> kernels.PortTree:
-        """Return the tree and its speeds."""
+    def _add_domains(self) -> None:
         parent: list[Ints] = [np.array([-1])]
-        uplink: list[NDArray[np.float64]] = [np.zeros(1)]
+        self._domains: list[tuple[str, Ints]] = []
+        """Each level, and a machine of each of its domains, in the order of the tree."""
         above, first = np.zeros(len(self._machines), np.int64), 0
         for level in self._levels:
             codes = level.codes[self._machines]
@@ -273,15 +375,30 @@ class _Tree:
             )
             first += len(parent[-1])
             parent.append(above[firsts])
-            uplink.append(self._uplinks(level.name, self._machines[firsts]))
+            self._domains.append((level.name, self._machines[firsts]))
             above = first + domain.reshape(-1)
+        self._parent = np.concatenate(parent)
+
+    def ports(self, room: Ints) -> kernels.PortTree:
+        """Return the tree and its speeds."""
+        uplink = np.concatenate([np.zeros(1), *(self._uplinks(*one) for one in self._domains)])
         own_class, own = self._own()
-        return kernels.PortTree(np.concatenate(parent), room, np.concatenate(uplink), own_class, own)
+        return kernels.PortTree(self._parent, room, uplink, own_class, own)
 
     def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
         """Return GB/s of the uplink of the domain of each machine; 0 where none is known."""
         ports = self._topology.derived(Ports)
         return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
+
+    def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
+        """Return (phases, domains) the GB of others that count on each uplink.
+
+        Adapters are not among them: the tree gives each GPU its share of one, whatever the others use.
+        """
+        gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
+        for level, machines in self._domains:
+            gigabytes.append(_others_on_uplinks(self._topology, level, flows, largest)[:, machines])
+        return np.concatenate(gigabytes, axis=1)
 
     def rooms(self, offers: Offers) -> bounds.Rooms:
         """Return how many tasks can be together on the machines of any offers."""

@@ -17,12 +17,13 @@ from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.objectives.communication import measured
+from topoplace.objectives.communication import measured, running_gangs
 from topoplace.policies.least_time import bounds, machine_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from topoplace import kernels
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.engine.gangs.offers import MachineOffer
@@ -44,7 +45,8 @@ class LeastTime(MachinePolicy):
     one with the nearest links, in the domains with the fewest free GPUs, from the outermost level on, on the machine
     with the fewest, that breaks the fewest whole parts of a machine, avoids slow links, leaves the free GPUs of the
     machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is mapped to the tree of
-    their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least of the uplinks.
+    their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least of the uplinks. The
+    traffic of running gangs on the uplinks counts. It does not on one machine, where no job uses an uplink.
 
     A job with a `min_utility` waits until a placement reaches it; younger jobs may overtake it. Its utility is the time
     of its placement on the same cluster without jobs, divided by the time of the placement: 0.1 means ten times slower,
@@ -52,6 +54,7 @@ class LeastTime(MachinePolicy):
 
     Args:
         slack: The share by which times may differ and count as equal.
+        others: False decides as if no other job communicated. Scores are those of the job alone in any case.
         timeout: Limit in seconds on the search for the machines of a gang, which ends after a number of moves anyway.
             If it comes before the first mapping, the gang is split over the fewest machines.
     """
@@ -62,8 +65,9 @@ class LeastTime(MachinePolicy):
     sees_jobs = False
     before_domains = machine_sets.BEFORE_DOMAINS
 
-    def __init__(self, slack: float = 0.01, *, timeout: float | None = None) -> None:
+    def __init__(self, slack: float = 0.01, *, others: bool = True, timeout: float | None = None) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
+        self.others = _checks.flag(others, "others", ValueError)
         self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
 
     def options(
@@ -134,13 +138,22 @@ class LeastTime(MachinePolicy):
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the time of an assignment; None if tasks that communicate have no path."""
-        found = measured(request.job, np.array(gpus, np.int64), view.cluster.topology)
+        job, placed, topology = request.job, np.array(gpus, np.int64), view.cluster.topology
+        found = measured(job, placed, topology)
         if found.seconds == np.inf:
             return None
-        if not request.asks_utility:
-            return Evaluation(-found.seconds, machine_sets.Chosen(found.seconds))
-        utility = self._utility(found.seconds, request, view)
-        return Evaluation(utility, machine_sets.Chosen(found.seconds, utility=utility))
+        if request.asks_utility:
+            utility = self._utility(found.seconds, request, view)
+            return Evaluation(utility, machine_sets.Chosen(found.seconds, utility=utility))
+        others = self._others(view)
+        seconds = found.seconds
+        if others is not None:
+            seconds = measured(job, placed, topology, others=others).seconds
+        return Evaluation(-seconds, machine_sets.Chosen(found.seconds))
+
+    def _others(self, view: ClusterView) -> kernels.FlowCounts | None:
+        """Return the flows of running gangs; None if they do not count, or there are none."""
+        return view.cluster.view(running_gangs).now() if self.others else None
 
     def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
         """Return the options, for a job that asks for a utility with theirs."""
@@ -205,12 +218,21 @@ class LeastTime(MachinePolicy):
 
         offers, mapped = self._offers(request, view, most_memory_gb), None
         with suppress(SearchTimeoutError):
-            mapped = gangs.mapped(request, view, offers, slack=self.slack, timeout=self.timeout)
+            mapped = gangs.mapped(
+                request,
+                view,
+                offers,
+                slack=self.slack,
+                others=self._others(view),
+                timeout=self.timeout,
+            )
         if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
             if (
                 most_memory_gb == request.memory_limits[-1]
             ):  # otherwise, machines with more memory may be faster
-                optimal = 0 < found.details.seconds <= mapped.least_seconds * (1 + _ROUNDING)
+                seconds = found.details.seconds
+                longest = max(seconds, -found.utility)  # beside others, it may take longer than it says
+                optimal = 0 < seconds <= longest <= mapped.least_seconds * (1 + _ROUNDING)
                 found = found._replace(bound=mapped.least_seconds, optimal=optimal)
             yield mapped.gpus, found
             return
