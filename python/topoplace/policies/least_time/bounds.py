@@ -120,7 +120,8 @@ def _is_joined(job: JobGraph) -> bool:
     parts = list(range(job.num_tasks))
     for batches in job.traffic.values():
         for batch in batches:
-            for tasks in batch.tasks.tolist():
+            collectives: list[list[int]] = batch.tasks.tolist()
+            for tasks in collectives:
                 joined = {parts[task] for task in tasks}
                 parts = [tasks[0] if part in joined else part for part in parts]
     return len(set(parts)) == 1
