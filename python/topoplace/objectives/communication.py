@@ -205,7 +205,8 @@ def _places(topology: Topology) -> Ints:
     if topology.tiling is None:
         return np.arange(topology.num_gpus)
     template: Ints = np.array(topology.template_of, np.int64)[topology.machine_of]
-    return template * topology.num_gpus + np.array(topology.local_index)
+    local: Ints = np.array(topology.local_index, np.int64)
+    return template * topology.num_gpus + local
 
 
 def _add_planned(
