@@ -204,9 +204,9 @@ def _places(topology: Topology) -> Ints:
     """Return (n,) equal numbers for the GPUs that have the same place on like machines."""
     if topology.tiling is None:
         return np.arange(topology.num_gpus)
-    template = np.array(topology.template_of, np.int64)[topology.machine_of]
-    places: Ints = template * topology.num_gpus + np.array(topology.local_index)
-    return places
+    template: Ints = np.array(topology.template_of, np.int64)[topology.machine_of]
+    local: Ints = np.array(topology.local_index, np.int64)
+    return template * topology.num_gpus + local
 
 
 def _add_planned(
