@@ -14,6 +14,7 @@ import pytest
 
 import topoplace as tp
 from topoplace import discovery
+from topoplace.policies import LeastTime
 
 H100 = tp.machines.get("dgx-h100")
 Classes = Callable[[int, int], str]
@@ -137,7 +138,7 @@ def test_the_nearest_gpus_are_taken(question: str, pattern: Callable[[int], tp.J
     assert placement.optimal
 
 
-PUBLIC = {
+PUBLIC: dict[str, tuple[list[int], int, list[set[int]]]] = {
     "place-14-4gpu-2sockets.txt": ([0], 2, [{2, 3}]),
     "place-15-8gpu-pix-phb-sys.txt": ([0], 4, [{4, 5, 6, 7}]),
     "gres-01-bcm.conf": ([0], 2, [{2, 3}]),
@@ -246,7 +247,7 @@ def test_4_slices_fit_in_any_order(order: Sequence[int]) -> None:
     one = tp.Topology.from_links(1, [], 12.0)
     gpu = replace(one.gpus[0], model="A100-SXM4-40GB", memory_gb=40.0)
     cluster = tp.Cluster(replace(one, gpus=(gpu,)))
-    policy = tp.policies.get("least-time").with_reslicing()  # type: ignore[attr-defined]
+    policy = LeastTime().with_reslicing()
     for units in order:
         memory = {1: 5, 2: 10, 4: 20}[units]
         job = tp.JobGraph.independent(1).with_(mig=f"{units}g.{memory}gb")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations
@@ -520,10 +519,10 @@ def _with_one_other(gpus: Ints, usable: Sequence[int]) -> Iterator[Ints]:
 
 def _allowed(sets: Sequence[Ints], machine_of: NDArray[np.integer], most: Mapping[int, int]) -> Ints:
     """Return (s, k) the sets in which no machine gets more tasks than it may."""
-    return np.array(
-        [
-            gpus
-            for gpus in sets
-            if all(count <= most[machine] for machine, count in Counter(machine_of[gpus].tolist()).items())
-        ]
-    )
+
+    def fits(gpus: Ints) -> bool:
+        machines, counts = np.unique(machine_of[gpus], return_counts=True)
+        rooms = [most[machine] for machine in machines.tolist()]
+        return bool((counts <= rooms).all())
+
+    return np.array([gpus for gpus in sets if fits(gpus)])
