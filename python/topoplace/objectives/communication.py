@@ -172,7 +172,7 @@ def _flows_of(
     return flows
 
 
-def _are_switched(topology: Topology, machines: Ints) -> NDArray[np.bool_]:
+def _are_switched(topology: Topology, machines: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return (c,) whether the machines of each collective, (c, n), are in one NVLink domain."""
     found = np.zeros(len(machines), bool)
     for level in topology.levels:

@@ -5,7 +5,7 @@ See `examples/own_policy.py`.
 To change:
 
 - Which policies there are: `_POLICIES` here, a line each; policies of other packages: `installed.py`. Which is the
-  default: `DEFAULT_POLICY` in `topoplace/__init__.py`, which the command line reads without loading policies.
+  default: `topoplace.DEFAULT_POLICY`, which the command line reads without loading policies.
 - Several jobs at once, together or spread over domains: `several_jobs.py`.
 - How ties break: after the policy's `order`, the smallest GPU list. In a search `cpp/src/match/canonical.hpp`; between
   searches `engine/policy.py`; SC'17 `engine/machine_policy.py`; TSUBAME `policies/tsubame/node_machines.py`;
