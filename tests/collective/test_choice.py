@@ -191,6 +191,19 @@ def test_the_best_of_few_rated_sets_is_the_best_of_all(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["torus2d-16", "cubemesh-16", "dgx2", "l40s-8"])
+@pytest.mark.parametrize("share", [1.0, 0.99, 0.5])
+def test_the_leading_sets_have_the_rates_of_all(name: str, share: float) -> None:
+    topology = tp.machines.get(name)
+    sets, draws = rated_sets(topology, "nccl-2.30"), random.Random(name)
+    for count in (1, 3, 16):
+        masks = masks_of(sorted(draws.sample(range(topology.num_gpus), 8)), draws.randint(2, 6))
+        everything, found = sets.gb_per_s(masks), sets.leading(masks, count, share)
+        floor = share * np.sort(everything)[-min(count, len(masks))]
+        assert (found[everything >= floor] == everything[everything >= floor]).all()
+        assert ((found == everything) | (found == -1)).all()
+
+
 def test_a_set_for_a_job_without_rings_has_its_bandwidth() -> None:
     topology = tp.machines.get("cubemesh-16")
     choice = collective.best_set(topology, Wanted(6, 0xFFFF, 0, 0xFFFF, by_rings=False))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -147,21 +148,37 @@ class RatedSets:
         if self._alike or all(mask in self._rates for mask in listed):
             gb_per_s = self.gb_per_s(masks)
         else:
-            gb_per_s = self._rated_down(listed, self.bounds(masks))
+            gb_per_s = self._rated_down(listed, self.bounds(masks), 1, grade_floor)
         tied = gb_per_s >= grade_floor(float(gb_per_s.max()))
         return masks[tied], gb_per_s[tied]
 
-    def _rated_down(self, masks: list[int], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the GB/s of sets that may tie with the fastest, -1 for the others."""
+    def leading(self, masks: Masks, count: int, share: float) -> NDArray[np.float64]:
+        """Return the GB/s of the fastest `count` of the sets and of all with at least a share of what these have.
+
+        -1 stands for slower sets, of which not all are rated.
+        """
+        if self._alike or len(masks) <= count:
+            return self.gb_per_s(masks)
+        return self._rated_down(masks.tolist(), self.bounds(masks), count, lambda slowest: slowest * share)
+
+    def _rated_down(
+        self,
+        masks: list[int],
+        bounds: NDArray[np.float64],
+        count: int,
+        floor_of: Callable[[float], float],
+    ) -> NDArray[np.float64]:
+        """Return the GB/s of sets that may reach the floor of the fastest `count`, -1 for the others."""
         gb_per_s = np.full(len(masks), -1.0)
-        best, floor = 0.0, 0.0
+        fastest, floor = [0.0] * count, 0.0
         order: list[int] = np.argsort(-bounds, kind="stable").tolist()
-        for i in order:
+        for i in until_deadline(order):
             if bounds[i] < floor:
                 break
             gb_per_s[i] = rate = self._rate(masks[i])
-            if rate > best:
-                best, floor = rate, grade_floor(rate)
+            if rate > fastest[0]:
+                heapq.heapreplace(fastest, rate)
+                floor = floor_of(fastest[0])
         return gb_per_s
 
     def bounds(self, masks: Masks) -> NDArray[np.float64]:

@@ -169,7 +169,7 @@ def of_any(machine_class: MachineClass, request: JobRequest, slack: float) -> tu
 
     def find() -> tuple[Chosen, float]:
         first = np.arange(request.size, dtype=np.int32)[None, :]
-        seconds = float(_times(machine_class.alone.derived(_Machine), request, first)[1][0])
+        seconds = float(_times(machine_class.alone.derived(_Machine), request, first, slack)[1][0])
         return Chosen(seconds, is_proven=True), grade(seconds, slack)
 
     return request.table((Chosen, machine_class, slack), find)
@@ -213,7 +213,7 @@ def _ranked(
     sets = _sets(machine, request, machine_class, free, required)
     if not len(sets):
         return []
-    gpus, seconds = (sets, np.zeros(len(sets))) if machine.is_alike else _times(machine, request, sets)
+    gpus, seconds = (sets, np.zeros(len(sets))) if machine.is_alike else _times(machine, request, sets, slack)
     keys = _keys(machine, request, state, gpus)
     best = np.lexsort((*gpus.T[::-1], *keys[::-1], _grades(seconds, slack)))[:_MOST_OPTIONS]
     keys = [key[best] for key in keys]
@@ -292,17 +292,20 @@ def _near_sets(machine: _Machine, free: NDArray[np.int64], size: int) -> Ints:
 # ---- what counts -----------------------------------------------------------------------------------------------
 
 
-def _times(machine: _Machine, request: JobRequest, sets: Ints) -> tuple[Ints, Reals]:
-    """Return (s, k) the GPU of each task, and (s,) the communication time of each set."""
+def _times(machine: _Machine, request: JobRequest, sets: Ints, slack: float) -> tuple[Ints, Reals]:
+    """Return (s, k) the GPU of each task, and (s,) the communication time of each set.
+
+    It is infinite for sets that take longer than `_MOST_OPTIONS` others by more than `slack`.
+    """
     job = request.job
     if not job.edges:
         return sets, np.zeros(len(sets))
     if _is_one_ring(machine, request):
         batches = (batch for batches in job.traffic.values() for batch in batches)
         carried = math.fsum(float(batch.carried.max()) for batch in batches)
-        rates = rated_sets(machine.topology, DEFAULT_RATES).gb_per_s(_masks(sets))
+        rates = rated_sets(machine.topology, DEFAULT_RATES).leading(_masks(sets), _MOST_OPTIONS, 1 - slack)
         with np.errstate(divide="ignore"):
-            seconds = carried / rates
+            seconds = np.where(rates < 0, np.inf, carried / rates)
         if np.isfinite(seconds).any():
             return sets, seconds
     found = _best_orders(machine, request, sets)
