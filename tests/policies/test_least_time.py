@@ -27,6 +27,12 @@ def switched(size: int, gb_per_s: float = 450.0) -> tp.Topology:
     return tp.Topology.from_links(size, pairs)
 
 
+def slow(size: int) -> tp.Topology:
+    """Build a machine whose links inside are slower than its adapters."""
+    pairs = [(u, v, 6.0, LinkKind.SYSTEM) for u in range(size) for v in range(u)]
+    return tp.Topology.from_links(size, pairs)
+
+
 def racks(machine: tp.Topology, count: int, size: int, kind: LinkKind = LinkKind.NETWORK) -> tp.Topology:
     """Build racks of machines below one spine; adapters have 50 GB/s."""
     number = count * size
@@ -135,11 +141,12 @@ def grouped_jobs(draw: st.DrawFn) -> tp.JobGraph:
     st.lists(st.integers(0, 3), min_size=3, max_size=3),
     st.sampled_from([1, 3]),
     st.sampled_from([LinkKind.NETWORK, LinkKind.NVSWITCH]),
+    st.sampled_from([switched(3), slow(3)]),
 )
 def test_no_placement_is_faster_than_the_bound(
-    job: tp.JobGraph, free: list[int], rack: int, kind: LinkKind
+    job: tp.JobGraph, free: list[int], rack: int, kind: LinkKind, machine: tp.Topology
 ) -> None:
-    topology = racks(switched(3), 3 // rack, rack, kind)
+    topology = racks(machine, 3 // rack, rack, kind)
     cluster = drained(topology, [3 * m + g for m, n in enumerate(free) for g in range(n, 3)])
     placement = tp.place(job, cluster)
     if placement is None or placement.bound is None:
@@ -540,6 +547,17 @@ def test_a_gang_whose_groups_do_not_fit_waits() -> None:
     pairs = [tp.Collective("all_reduce", (i, i + 1), 0.5) for i in (0, 2, 4)]
     job = tp.JobGraph.from_collectives(6, pairs).grouped([2, 2, 2], within="machine")
     assert tp.place(job, cluster) is None  # six GPUs are free, and two pairs fit
+
+
+def test_groups_are_whole_although_links_inside_machines_are_slow() -> None:
+    cluster = tp.Cluster(racks(slow(2), 3, 1))
+    pairs = [tp.Collective("all_reduce", (i, i + 1), 1.0, "pairs") for i in (0, 2)]
+    across = tp.Collective("all_reduce", (0, 2), 0.1, "across")
+    job = tp.JobGraph.from_collectives(4, [*pairs, across]).grouped([2, 2], within="machine")
+    placement = placed(job, cluster)
+    assert [{gpu // 2 for gpu in placement.gpus[i : i + 2]} for i in (0, 2)] == [{0}, {1}]
+    assert placement.bound is not None
+    assert placement.bound <= placement.time
 
 
 def test_a_tensor_parallel_job_is_proven() -> None:

@@ -87,7 +87,7 @@ def mapped(
         found = _on_tree(job, tree, units, exchanges, parts, others, timeout)
         if found is not None:
             gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
-            if not parts:
+            if not parts and not job.groups:
                 gpus = _exchanged(request, gpus, found.seconds, machines, view)
             return Mapped(gpus, bounds.least_seconds(job, units, exchanges, tree.rooms(offers), view))
     return None
