@@ -283,7 +283,10 @@ class RunningTraffic:
         planned: see `communication_time`. gangs: only jobs on several machines count, as the others use no uplink.
         """
         self._cluster, self._planned, self._gangs = cluster, planned, gangs
-        self._flows = kernels.FlowCounts(cluster.topology.derived(Ports).network)
+        self._start()
+
+    def _start(self) -> None:
+        self._flows = kernels.FlowCounts(self._cluster.topology.derived(Ports).network)
         self._position: int | None = None
         self._known: dict[str, tuple[JobGraph, tuple[int, ...]]] = {}
         """The graph and the GPUs of each job whose flows are in `_flows`."""
@@ -292,7 +295,11 @@ class RunningTraffic:
 
     def now(self) -> kernels.FlowCounts | None:
         """Return the flows of all jobs; None if there are none."""
-        self._catch_up()
+        try:
+            self._catch_up()
+        except BaseException:  # an interrupt, with a part of the flows
+            self._start()
+            raise
         return self._flows if self._known else None
 
     @contextmanager

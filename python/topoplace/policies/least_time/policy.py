@@ -227,9 +227,8 @@ class LeastTime(MachinePolicy):
                 timeout=self.timeout,
             )
         if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
-            if (
-                most_memory_gb == request.memory_limits[-1]
-            ):  # otherwise, machines with more memory may be faster
+            # Otherwise, machines with more memory may be faster.
+            if most_memory_gb == request.memory_limits[-1]:
                 seconds = found.details.seconds
                 longest = max(seconds, -found.utility)  # beside others, it may take longer than it says
                 optimal = 0 < seconds <= longest <= mapped.least_seconds * (1 + _ROUNDING)
