@@ -55,7 +55,7 @@ def test_requirements_are_honoured(call: Call, policy: str, options: list[str], 
         ),
         ("--single-machine --gpus 9", "not placed: never fits: "),
         ("--anti-affinity --gpus 3", "not placed: never fits: needs 3 GPUs on different machines"),
-        ("--min-utility 0.5", "not placed: --min-utility = 0.5 cannot be honoured: "),
+        ("--policy mapa-greedy --min-utility 0.5", "not placed: --min-utility = 0.5 cannot be honoured: "),
     ],
 )
 def test_what_cannot_be_had_is_named(call: Call, options: str, reason: str) -> None:

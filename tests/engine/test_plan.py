@@ -62,6 +62,7 @@ def test_an_explanation_as_a_dictionary_has_what_each_candidate_states() -> None
     assert first == {
         "gpus": (2,),
         "optimal": True,
+        "bound": None,
         "scores": {"bottleneck_bandwidth": None, "utility": 0.5},
         "slices": [],
         "resliced": (),

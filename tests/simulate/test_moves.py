@@ -241,7 +241,7 @@ def test_moves_let_whole_machine_jobs_start_earlier(tmp_path: Path) -> None:
     # nine jobs fill two machines and one GPU of the third; six of them end soon
     workload = Workload([*small, *large], [0.0] * 9 + [5.0, 6.0], [*([3.0, 200.0, 200.0] * 3), 50.0, 50.0])
     plain = simulate(topology, workload, tp.policies.get("topo-aware-p"))
-    moving = simulate(topology, workload, MakingRoom(), move_times=MoveTimes(move_s=2))
+    moving = simulate(topology, workload, MakingRoom("topo-aware-p"), move_times=MoveTimes(move_s=2))
     assert moving.policy == "topo-aware-p with moves"
     assert plain.jobs["moves"].sum() == 0 < moving.jobs["moves"].sum()
     assert moving.jobs["wait"].sum() < plain.jobs["wait"].sum()
