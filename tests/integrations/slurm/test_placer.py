@@ -353,14 +353,23 @@ def test_a_clock_that_is_set_back_delays_nothing(placing: Placing) -> None:
 
 def test_a_node_that_drains_before_the_start(placing: Placing) -> None:
     slurm = placing.slurm
+    nodes: list[str] = []
+
+    def drain() -> None:
+        if not nodes:
+            (node,) = placing.log[-1]["nodes"]
+            nodes.append(node)
+            slurm.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
+
+    placing.when["decided"] = drain
     job = slurm.submit("--gres=gpu:8", script=SEES)
-    placing.until(lambda: told(placing.journal, job))
-    ((node,), _) = told(placing.journal, job)[0]
-    slurm.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
     try:
         placing.until_gone()
     finally:
-        slurm.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        placing.when.clear()
+        for node in nodes:
+            slurm.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    (node,) = nodes
     assert mismatch(slurm, placing.journal, job) is None
     assert node not in given(slurm, job)[0]
     assert placing.placer.figures.recalled == 1
