@@ -50,8 +50,7 @@ std::optional<Division> FewestDomains::division(std::int32_t domain, const Count
     return division;
 }
 
-// ---- states
-// --------------------------------------------------------------------------------------------------
+// ---- states ------------------------------------------------------------------------------------------
 
 bool FewestDomains::make_boxes(const Counts& groups, std::int64_t free_tasks) {
     State most(groups);
@@ -111,8 +110,7 @@ FewestDomains::Place FewestDomains::place_in(const Box& box, const State& state)
     return place;
 }
 
-// ---- values
-// --------------------------------------------------------------------------------------------------
+// ---- values ------------------------------------------------------------------------------------------
 
 // Gives bits to the sums of each depth; false if the numbers of domains need too many.
 bool FewestDomains::weigh() {

@@ -85,7 +85,7 @@ class JobGraph:
     become a group of all tasks."""
     spread: str | None = None
     """Level of the fabric, such as "rack": no two machines of the job are in the same domain of it; or "gpu": of shared
-    GPUs, the job takes those of which the most is left."""
+    GPUs, the job takes the emptiest."""
     max_machines: int | None = None
     """The most machines that may share the job."""
     same_gpus: bool = False

@@ -48,7 +48,7 @@ Fixed FixedPoint::limit(double weight) const {
 
 void FixedPoint::check_comparable() const {
     if (comparable_) return;
-    // No stream: its locale fails where another module of the process brings a C++ library of its own.
+    // A stream crashes here if another module in the process brings its own C++ library.
     std::array<char, 256> message;
     std::snprintf(message.data(), message.size(),
                   "weights from %g to %g cannot be compared exactly: between %g and %g, "
