@@ -26,8 +26,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import ring_bandwidth
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.ports import Ports
+from topoplace.topology.ports import Ports, switched_levels
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -175,10 +174,9 @@ def _flows_of(
 def _are_switched(topology: Topology, machines: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return (c,) whether the machines of each collective, (c, n), are in one NVLink domain."""
     found = np.zeros(len(machines), bool)
-    for level in topology.levels:
-        if level.kind is LinkKind.NVSWITCH:
-            domains = level.codes[machines]
-            found |= ((domains == domains[:, :1]) & (domains >= 0)).all(axis=1)
+    for level in switched_levels(topology):
+        domains = level.codes[machines]
+        found |= ((domains == domains[:, :1]) & (domains >= 0)).all(axis=1)
     return found
 
 
@@ -192,7 +190,7 @@ def _ring_rates(topology: Topology, gpus: Ints) -> NDArray[np.float64]:
     gpus = np.sort(gpus, axis=1)
     machines = topology.machine_of[gpus]
     number = np.cumsum(np.diff(machines, axis=1, prepend=machines[:, :1]) != 0, axis=1)
-    switched = [level.codes[machines] >= 0 for level in topology.levels if level.kind is LinkKind.NVSWITCH]
+    switched = [level.codes[machines] >= 0 for level in switched_levels(topology)]
     patterns = np.concatenate([number, topology.derived(_places)[gpus], *switched], axis=1)
     _, first, pattern = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
     rates = np.array([ring_bandwidth(topology, one) for one in gpus[first].tolist()])

@@ -140,8 +140,7 @@ class Ports:
         """Return GB/s of the fastest adapter of a GPU and of all adapters of a machine, at most; then of NVLinks."""
         found: list[tuple[float, float]] = []
         for segment in (_ADAPTERS, _SWITCHES):
-            ports = self._tiles.entries[segment]
-            pairs = np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
+            pairs = self._distinct(self._tiles.entries[segment])
             fastest = self.gb_per_s[pairs[:, 1]].max(initial=_LEAST_GB_PER_S)
             found.append((float(fastest), float(self._sums(pairs).max(initial=_LEAST_GB_PER_S))))
         return found[0], found[1]
@@ -314,14 +313,15 @@ def _speeds_into_switches(machine: Topology, whole: Topology) -> Reals:
     """Return (n,) GB/s of each GPU of a template into the NVLink domains of its machines; 0 for none."""
     found = np.zeros(machine.num_gpus)
     number = next(i for i, template in enumerate(whole.templates) if template is machine)
-    for level in _switched_levels(whole):
+    for level in switched_levels(whole):
         ports = level_ports.ports_into(level, whole.templates, whole.template_of).get(number, ())
         speeds = [level_ports.link_between(level, port, port, whole.network).gb_per_s for port in ports]
         found = np.maximum(found, speeds or 0.0)
     return found
 
 
-def _switched_levels(topology: Topology) -> list[Level]:
+def switched_levels(topology: Topology) -> list[Level]:
+    """Return the levels whose domains are NVLink domains."""
     return [level for level in topology.levels if level.kind is LinkKind.NVSWITCH]
 
 
@@ -413,7 +413,7 @@ class _FabricPorts:
         """(n,) the port of each GPU's domain, by level."""
         if topology.tiling is not None:
             self._nothing = np.full(topology.num_gpus, _NONE, np.int32)
-            for level in _switched_levels(topology):
+            for level in switched_levels(topology):
                 codes = level.codes[topology.machine_of].astype(np.int32)
                 self.levels.append(_Level(_SWITCHES, codes, self._nothing))
             self._add_machines()
@@ -439,7 +439,7 @@ class _FabricPorts:
         """Add the uplinks of machines whose innermost level is a network that carries less than their adapters."""
         above = self._above(-1)
         has_switches = np.zeros(self._topology.num_machines, bool)
-        for level in _switched_levels(self._topology):
+        for level in switched_levels(self._topology):
             has_switches |= level.codes >= 0
         narrow = (above.share < 1) & ~has_switches
         if narrow.any():

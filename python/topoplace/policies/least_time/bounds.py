@@ -13,8 +13,7 @@ from topoplace import kernels
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import RING_KINDS
 from topoplace.policies.least_time import machine_sets
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.ports import Ports
+from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
     from topoplace.engine.level_chain import PlacedLevel
@@ -86,14 +85,15 @@ def least_seconds(
         units: (u, t) tasks that are mapped as a whole.
         exchanges: What the units exchange, a phase for each dimension.
     """
+    unit_of, size = unit_of_tasks(units), units.shape[1]
     found = kernels.tree_bound(rooms.tree(*units.shape), exchanges)
     crossing = [_crossing(batches, rooms) for batches in job.traffic.values()]
-    inside = [_inside(batches, units, view) for batches in job.traffic.values()]
+    inside = [_inside(batches, unit_of, size, view) for batches in job.traffic.values()]
     phases = np.maximum(np.maximum(found.phases, crossing), inside)
     least = max(float(phases.sum()), found.seconds + math.fsum(inside))
     must_be_whole = any(group.within == MACHINE for group in job.groups)
-    if units.shape[1] > 1 and not must_be_whole:
-        split = [_of_split(batches, units, rooms) for batches in job.traffic.values()]
+    if size > 1 and not must_be_whole:
+        split = [_of_split(batches, unit_of, size, rooms) for batches in job.traffic.values()]
         least = min(least, math.fsum(map(max, split, crossing)))
     return least * _ROUNDING
 
@@ -103,12 +103,11 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, slack: float) -
 
     Either it is on one machine, or two tasks that exchange are on different ones.
     """
-
     topology = view.cluster.topology
     large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
     least = min(machine_sets.of_any(one, request, slack)[0].seconds for one in large)
     if view.classes.num_machines > 1:
-        classes = sorted({0, *(int(one.kind is LinkKind.NVSWITCH) for one in topology.levels)})
+        classes = (0, 1) if switched_levels(topology) else (0,)
         rooms = Rooms((), classes, topology.derived(Ports))
         pairs = [_of_one_pair(batches, rooms) for batches in request.job.traffic.values()]
         least = min(least, min(pairs, default=0.0) if _is_joined(request.job) else 0.0)
@@ -142,11 +141,14 @@ def _crossing(batches: Sequence[Batch], rooms: Rooms) -> float:
     return least
 
 
-def _of_split(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
-    """Return the least seconds if a unit, whichever, is on several machines; 0 unless it is a collective of its own."""
-    owners = [_owners(batch, units) for batch in batches if batch.tasks.shape[1] == units.shape[1]]
+def _of_split(batches: Sequence[Batch], unit_of: Ints, size: int, rooms: Rooms) -> float:
+    """Return the least seconds if a unit of `size` tasks, whichever, is on several machines.
+
+    0 unless each unit is a collective of its own.
+    """
+    owners = [_owners(batch, unit_of) for batch in batches if batch.tasks.shape[1] == size]
     found = [one for one in owners if one is not None]
-    if len(found) < len(batches) or len(np.unique(np.concatenate(found))) < len(units):
+    if len(found) < len(batches) or len(np.unique(np.concatenate(found))) * size < len(unit_of):
         return 0.0
     return _of_one_pair(batches, rooms)
 
@@ -162,11 +164,11 @@ def _one_way(batch: Batch, carried: float) -> float:
     return carried if batch.kind in RING_KINDS else carried / 2
 
 
-def _inside(batches: Sequence[Batch], units: Ints, view: ClusterView) -> float:
+def _inside(batches: Sequence[Batch], unit_of: Ints, size: int, view: ClusterView) -> float:
     """Return the least seconds of rings of which each is in one unit, on the best machine; 0 for others."""
     least = 0.0
     for batch in batches:
-        if units.shape[1] == 1 or _owners(batch, units) is None:
+        if size == 1 or _owners(batch, unit_of) is None:
             return 0.0
         if batch.kind in RING_KINDS:
             rate = machine_sets.fastest_rings(view, batch.tasks.shape[1])
@@ -174,9 +176,14 @@ def _inside(batches: Sequence[Batch], units: Ints, view: ClusterView) -> float:
     return least
 
 
-def _owners(batch: Batch, units: Ints) -> Ints | None:
+def _owners(batch: Batch, unit_of: Ints) -> Ints | None:
     """Return (c,) the unit that has all tasks of each collective; None if there is a collective without one."""
-    unit_of = np.empty(units.size, np.int64)
-    unit_of[units] = np.arange(len(units))[:, None]
     rows = unit_of[batch.tasks]
     return rows[:, 0] if (rows == rows[:, :1]).all() else None
+
+
+def unit_of_tasks(units: Ints) -> Ints:
+    """Return (n,) the unit of each task; units: (u, t)."""
+    unit_of = np.empty(units.size, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    return unit_of

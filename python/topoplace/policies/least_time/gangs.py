@@ -20,8 +20,7 @@ from topoplace.engine.request import exact_request_key
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.policies.least_time import bounds, machine_sets
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.ports import Ports
+from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import Offers
@@ -167,20 +166,13 @@ def _heaviest_first(job: JobGraph) -> list[str]:
 
 def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
     """Return True if each group has all tasks or none of every unit."""
-    unit_of = _unit_of_tasks(units)
+    unit_of = bounds.unit_of_tasks(units)
     return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
-
-
-def _unit_of_tasks(units: Ints) -> Ints:
-    """Return (n,) the unit of each task."""
-    unit_of = np.empty(units.size, np.int64)
-    unit_of[units] = np.arange(len(units))[:, None]
-    return unit_of
 
 
 def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
     """Return what the items exchange in each dimension; what tasks of one item exchange does not count."""
-    unit_of = _unit_of_tasks(units)
+    unit_of = bounds.unit_of_tasks(units)
     ends: list[int] = [0]
     pairs: list[Ints] = []
     amounts: list[NDArray[np.float64]] = []
@@ -202,7 +194,7 @@ def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
 
 def _largest_flows(job: JobGraph, units: Ints) -> list[float]:
     """Return the GB of the largest flow in one direction in each dimension; those inside an item do not count."""
-    unit_of = _unit_of_tasks(units)
+    unit_of = bounds.unit_of_tasks(units)
     found: list[float] = []
     for batches in job.traffic.values():
         largest = 0.0
@@ -275,7 +267,7 @@ def _widths(job: JobGraph, units: Ints, levels: Sequence[PlacedLevel], parts: Se
     return [
         *(len(np.unique(level.codes[machine_of])) for level in levels),
         *(len(np.unique(domains[level][machine_of[tasks]])) for tasks, level in together),
-        len(np.unique(_unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
+        len(np.unique(bounds.unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
     ]
 
 
@@ -408,7 +400,7 @@ class _Tree:
     @cached_property
     def _own_classes(self) -> list[int]:
         """The class of ports at each depth: 1 for NVLinks."""
-        switched = {level.name for level in self._topology.levels if level.kind is LinkKind.NVSWITCH}
+        switched = {level.name for level in switched_levels(self._topology)}
         return [0, *(int(level.name in switched) for level in self._levels[:-1])]
 
     def _own(self) -> tuple[list[int], NDArray[np.float64]]:
@@ -427,7 +419,7 @@ class _Tree:
 
     def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
         """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
-        unit_of = _unit_of_tasks(units)
+        unit_of = bounds.unit_of_tasks(units)
         depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
         domain_of = {level.name: level.domains[self._machines] for level in self._levels}
         found = np.zeros(len(units), np.int64)
@@ -499,10 +491,11 @@ def _exchanged(
     most = dict(zip(offers.machines.tolist(), offers.sizes.tolist(), strict=True))
     network = topology.derived(Ports).network
     are_few = math.comb(len(usable), job.num_tasks) <= _ALL_SETS
+    flows = task_flows(job)
     while True:
         others = combinations(sorted(usable), job.num_tasks) if are_few else _with_one_other(best, usable)
         sets = _allowed([best, *map(np.array, others)], topology.machine_of, most)
-        orders = network.best_orders(task_flows(job), sets)
+        orders = network.best_orders(flows, sets)
         found = orders.vertices[int(np.lexsort((orders.port_seconds, orders.seconds))[0])]
         faster = measured(job, found, topology).seconds
         if faster >= time * (1 - 1e-6):
