@@ -18,6 +18,7 @@ import topoplace as tp
 from topoplace._core import Fragmentation
 from topoplace.experiments.simulate import Workload
 from topoplace.objectives.expected_fragmentation import TypicalJobs
+from topoplace.topology.fabric import Fabric, Level
 
 
 def machine_of(size: int, model: str) -> tp.Topology:
@@ -459,3 +460,76 @@ def test_the_order_of_the_queue_can_be_kept() -> None:
     assert not kept.start
     with pytest.raises(ValueError, match="in_order = 1"):
         tp.policies.get("dot-product", in_order=1)
+
+
+# ---- domains of a fabric -------------------------------------------------------------------------------------
+
+RACKS = ("a", "a", "b", "b", None)
+KINDS: dict[tp.JobGraph, float] = {
+    tp.JobGraph.independent(6).with_(within="rack"): 2,
+    tp.JobGraph.independent(8).grouped(4, within="rack"): 1,
+    tp.JobGraph.independent(2): 3,
+}
+
+
+def in_racks(free: Sequence[int], size: int = 4) -> tp.Cluster:
+    """Return a cluster of machines in racks, each with so many free GPUs."""
+    machine = tp.Topology.from_links(
+        size, [(u, v, 50.0, tp.LinkKind.NVSWITCH) for u in range(size) for v in range(u)]
+    )
+    names = tuple(f"m{i}" for i in range(len(free)))
+    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=Fabric(names, (Level("rack", RACKS, 25.0),))))
+    for number, left in enumerate(free):
+        for gpu in range(number * size + left, (number + 1) * size):
+            cluster.allocate(f"{number} {gpu}", [gpu])
+    return cluster
+
+
+def of_rack(free: Sequence[int], rack: str, taken: int) -> float:
+    """The expected fragment of a rack, with as many GPUs taken."""
+    left = sum(gpus for gpus, name in zip(free, RACKS, strict=True) if name == rack) - taken
+    total = sum(KINDS.values())
+    return sum(weight / total * left for need, weight in ((6, 2), (4, 1)) if left < need)
+
+
+@given(st.lists(st.integers(0, 4), min_size=5, max_size=5).filter(any), st.data())
+def test_domains_of_which_typical_jobs_need_the_whole_have_fragments(
+    free: list[int], data: st.DataObject
+) -> None:
+    size = data.draw(st.integers(1, max(free)))
+    cluster, job = in_racks(free), tp.JobGraph.independent(size)
+    policy = tp.policies.FragmentationGradientDescent(typical=TypicalJobs(KINDS), rounded=False)
+    alone = tp.policies.FragmentationGradientDescent(
+        typical=TypicalJobs({job.with_(within=None, groups=()): weight for job, weight in KINDS.items()}),
+        rounded=False,
+    )
+    of_machine = {
+        found.gpus[0] // 4: found.scores["fragmentation_score"]
+        for found in alone.explain(job, cluster, top=10).candidates
+    }
+    placement = policy.place(job, cluster)
+    assert placement is not None
+    scores = {}
+    for machine, left in enumerate(free):
+        if left >= size:
+            rack = RACKS[machine]
+            less = 0.0 if rack is None else of_rack(free, rack, 0) - of_rack(free, rack, size)
+            scores[machine] = of_machine[machine] + (0.0 if rack is None else 1 / (1 + math.exp(-less)))
+    best = max(scores.values())
+    chosen = placement.gpus[0] // 4
+    assert scores[chosen] == pytest.approx(best)
+    assert chosen == min(machine for machine, score in scores.items() if score > best - 1e-9)
+    ranked = [found.gpus[0] // 4 for found in policy.explain(job, cluster, top=10).candidates]
+    assert [scores[machine] for machine in ranked] == pytest.approx(
+        sorted(scores.values(), reverse=True)[: len(ranked)]
+    )
+
+
+def test_a_rack_that_a_typical_job_needs_is_not_broken() -> None:
+    cluster = in_racks([4, 4, 3, 4, 0])
+    job = tp.JobGraph.independent(4)
+    whole = tp.JobGraph.independent(8).with_(within="rack")
+    told = tp.policies.FragmentationGradientDescent(typical=TypicalJobs({whole: 1, job: 4}))
+    assert tp.policies.FragmentationGradientDescent().place(job, cluster).gpus == (0, 1, 2, 3)
+    assert told.place(job, cluster).gpus == (12, 13, 14, 15)
+    assert TypicalJobs.of([job.with_(within="rack"), job]).weights.keys() == {job.with_(within="rack"), job}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from topoplace.jobs.groups import INNER_LEVELS, MACHINE
+from topoplace.jobs.together import Together, preferred_of, required_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,34 +21,6 @@ if TYPE_CHECKING:
 
 _MAX_ORDERS = 120
 """Orders of crossing levels that are tried: all of five levels."""
-
-
-class Together(NamedTuple):
-    """Tasks that must be, or should be, in one domain of a level."""
-
-    tasks: tuple[int, ...]
-    level: str
-
-
-def required_of(job: JobGraph) -> list[Together]:
-    """Return the tasks that must be together, those of the whole job first."""
-    levels = job.within, MACHINE if job.single_machine else None
-    return [
-        *_whole(job, levels),
-        *(Together(group.tasks, group.within) for group in job.groups if group.within),
-    ]
-
-
-def preferred_of(job: JobGraph) -> list[Together]:
-    """Return the tasks that should be together, those of the whole job last."""
-    return [
-        *(Together(group.tasks, group.prefer) for group in job.groups if group.prefer),
-        *_whole(job, [job.prefer]),
-    ]
-
-
-def _whole(job: JobGraph, levels: Iterable[str | None]) -> list[Together]:
-    return [Together(tuple(range(job.num_tasks)), level) for level in levels if level]
 
 
 class PlacedLevel(NamedTuple):

@@ -10,20 +10,23 @@ from typing import Final
 from topoplace import _checks
 from topoplace._core import Fragmentation
 from topoplace.cluster.hosts import millicpus
+from topoplace.jobs.groups import INNER_LEVELS
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.together import required_of
 
 COVERED: Final = 0.95
 """The share of all jobs that the typical ones make up, as in the authors' simulator."""
 
 
 _MOST: Final = 1e15
-_Kind = tuple[float, int, float, tuple[str, ...], float]
+_Kind = tuple[float, int, float, tuple[str, ...], float, tuple[tuple[str, int], ...]]
 
 
 class TypicalJobs:
     """The most common kinds of jobs and how common they are; by them, FGD says how much of a machine is a fragment.
 
-    A kind is what a job asks of a machine: tasks, share of each GPU, GPU models and memory, and CPUs.
+    A kind is what a job asks of machines: tasks, share of each GPU, GPU models and memory, CPUs, and which sizes of
+    groups must be in one domain of which level.
     """
 
     def __init__(self, weights: Mapping[JobGraph, float]) -> None:
@@ -43,7 +46,7 @@ class TypicalJobs:
         """Return the most common kinds in a list of jobs, such as those of a trace.
 
         covered: the least share of all jobs that these kinds make up. Kinds that are equally common come in the order
-        of CPUs, tasks, share, models and memory. ValueError for an empty list, or `covered` outside 0..1.
+        of CPUs, tasks, share, models, memory and groups. ValueError for an empty list, or `covered` outside 0..1.
         """
         covered = _checks.positive(covered, "covered", ValueError, high=1.0)
         first: dict[_Kind, JobGraph] = {}
@@ -53,6 +56,7 @@ class TypicalJobs:
             kind = (
                 *(job.cpus or 0, job.num_tasks, job.gpu_fraction, tuple(job.gpu_models)),
                 job.gpu_memory_gb or 0.0,
+                _in_domains(job),
             )
             first.setdefault(kind, job)
             counts[kind] += 1
@@ -87,3 +91,9 @@ class TypicalJobs:
             ],
             stranded,
         )
+
+
+def _in_domains(job: JobGraph) -> tuple[tuple[str, int], ...]:
+    """Return the levels of the fabric at which tasks must be in one domain, each with the numbers of tasks, sorted."""
+    found = {(one.level, len(one.tasks)) for one in required_of(job) if one.level not in INNER_LEVELS}
+    return tuple(sorted(found))

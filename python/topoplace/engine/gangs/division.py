@@ -16,11 +16,11 @@ import numpy as np
 from topoplace.engine.gangs.domain_tree import DomainTree
 from topoplace.engine.gangs.exchange import assigned
 from topoplace.engine.gangs.packing import Packed, packed
-from topoplace.engine.level_chain import Together, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.together import Together, preferred_of, required_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

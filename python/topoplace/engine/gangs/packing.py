@@ -14,11 +14,12 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.engine.gangs.domain_tree import DomainTree
-from topoplace.engine.level_chain import Together
 from topoplace.errors import SearchTimeoutError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from topoplace.jobs.together import Together
 
     Ints = NDArray[np.int64]
 

@@ -85,17 +85,17 @@ class RankedForJob:
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of the best placement on every machine, best first, ties by machine."""
-        for machine, condition in self._machines():
+        for machine, condition in self.machines():
             yield machine, self.choice(condition)
 
     def ranked_machines(self, least_utility: float) -> Iterator[list[int]]:
         """Yield the machines whose best placements are equally good, the best first; none if any utility is asked."""
         if least_utility > 0:
             return
-        for _, group in groupby(self._machines(), key=lambda one: self._ranking.key(one[1])):
+        for _, group in groupby(self.machines(), key=lambda one: self._ranking.key(one[1])):
             yield [machine for machine, _ in group]
 
-    def _machines(self) -> list[tuple[int, int]]:
+    def machines(self) -> list[tuple[int, int]]:
         """Return (machine, condition) of every machine with room, best first."""
         count = len(self._conditions.native.of_machines())
         return self._now().in_order(count, (math.inf,), *self._needs)

@@ -156,7 +156,7 @@ class SharingPolicy(MachinePolicy):
         keys = np.full((len(numbers), 2), math.inf)
         for tier, (limit, reslicing) in enumerate(self._tiers(request)):
             left = self._left(request, view, numbers, now, reslicing=reslicing)
-            able = left * _suits(request, view, limit)[classes, : left.shape[1]]
+            able = left * suitable_gpus(request, view, limit)[classes, : left.shape[1]]
             fits = ((able >= request.share).sum(axis=1) >= request.size) & (keys[:, 0] == math.inf)
             if not fits.any():
                 continue
@@ -233,7 +233,7 @@ class SharingPolicy(MachinePolicy):
         return Placement((), scores=choice.scores, topology=view.cluster.topology, job=job, hosts=hosts)
 
 
-def _suits(request: JobRequest, view: ClusterView, most_memory_gb: float) -> NDArray[np.int32]:
+def suitable_gpus(request: JobRequest, view: ClusterView, most_memory_gb: float) -> NDArray[np.int32]:
     """Return an array (classes, GPUs): 1 for each GPU of a class that suits the job, else 0."""
 
     def build() -> NDArray[np.int32]:
@@ -243,4 +243,4 @@ def _suits(request: JobRequest, view: ClusterView, most_memory_gb: float) -> NDA
             suits[number, list(members(request.suitable(one, most_memory_gb)))] = 1
         return suits
 
-    return request.table((_suits, most_memory_gb), build)
+    return request.table((suitable_gpus, most_memory_gb), build)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from topoplace.engine.sharing.sharing_policy import Room, SharingPolicy
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.expected_fragmentation import TypicalJobs
+from topoplace.policies.fragmentation.domain_fragments import DomainFragments, RankedByDomain
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -37,6 +39,10 @@ class FragmentationGradientDescent(SharingPolicy):
     left of the GPUs that are too full for one of its tasks (section 3 of the paper); the expected fragment is the mean
     over the typical jobs. The score is logistic(fragment before - after), in GPUs.
 
+    Where typical jobs, or groups of their tasks, must be in one domain of a level of the fabric, the domains of that
+    level have fragments, too (`DomainFragments`), and a machine is rated by the sum of its own score and those of its
+    domains.
+
     Args:
         typical: The jobs that are common on the cluster, such as `TypicalJobs.of(workload.jobs)`. Without it, jobs of
             half a GPU and of 1, 2, 4 and 8 GPUs are taken as common.
@@ -58,6 +64,13 @@ class FragmentationGradientDescent(SharingPolicy):
     def score(self, request: JobRequest, machines: Machines, view: ClusterView) -> NDArray[np.float64]:
         """Return the score of the best placement of the job on each machine."""
         return self._steps(request, view, machines.classes, machines.millicpus, machines.left)[0]
+
+    def _new_options(self, request: JobRequest, view: ClusterView) -> Any:
+        ranked = super()._new_options(request, view)
+        domains = view.table((self, DomainFragments), lambda: DomainFragments(self.typical, view))
+        if not domains or not request.size:
+            return ranked
+        return RankedByDomain(ranked, partial(domains.scores, request.share, self.conditions(view)))
 
     def pick(self, request: JobRequest, room: Room, view: ClusterView) -> tuple[int, ...]:
         """Return the GPU whose sharing gives the best score, and for other jobs the lowest ones."""

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.gangs.division import Part, divided, part_jobs
-from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
+from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
+from topoplace.jobs.together import preferred_of, required_of
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.topology.ports import Ports, switched_levels
