@@ -46,7 +46,10 @@ def test_directories_of_pictures_are_created(here: Path, call: Call, command: st
     done = call(*command.split(), "-o", "new/and/deep")
     assert (done.code, done.err) == (0, "")
     names = {path.name for path in (here / "new/and/deep").iterdir()}
-    assert len(names) == 1 or names in ({"gantt.png", "fragmentation.png"}, {"comparison.png", "report.html"})
+    assert len(names) == 1 or names in (
+        {"gantt.png", "fragmentation.png"},
+        {"comparison.png", "report.html", "comparison.csv", "comparison.tex"},
+    )
     assert all(f"wrote new/and/deep/{name}" in done.out for name in names)
 
 

@@ -31,7 +31,7 @@ def test_a_policy_of_your_own_is_judged_beside_others(call: Call) -> None:
     scores = {score["policy"]: score for score in json.loads(done.out)}
     assert set(scores) == {"random-fit", "mapa-greedy", "g-queue", "suite_of_test:Mine"}
     assert scores["suite_of_test:Mine"]["ratios"] == scores["mapa-greedy"]["ratios"]
-    assert scores["random-fit"]["ratios"]["turnaround"]["mean"] == 1.0
+    assert scores["random-fit"]["ratios"]["mean_turnaround"]["mean"] == 1.0
     assert scores["mapa-greedy"]["ratios"]["sensitive_effective_bandwidth"]["mean"] > 1.0
     assert scores["mapa-greedy"]["scenarios"] == 4
     assert scores["g-queue"]["scenarios"] == 2

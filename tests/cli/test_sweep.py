@@ -25,6 +25,7 @@ policies = ["baseline", "mapa-preserve", { name = "in order", policy = "vector-b
 topologies = ["minsky", { topology = "dgx1-v100", name = "dgx" }]
 seeds = 2
 num-jobs = 12
+queue = "own"
 """
 TRACE = "job_id,submit_s,num_gpus,duration_s\na,0,2,5\nb,1,2,5\nc,2,1,5\n"
 
@@ -64,7 +65,7 @@ def test_arguments_of_a_policy_count(call: Call) -> None:
     """In order, the small job waits behind the one that needs the whole machine."""
     Path("two.toml").write_text(
         'policies = ["vector-best-fit", { policy = "vector-best-fit", name = "in order", in_order = true }]\n'
-        'topologies = ["minsky"]\nworkloads = ["jobs.csv"]\nperformance = "fixed"\n',
+        'topologies = ["minsky"]\nworkloads = ["jobs.csv"]\nperformance = "fixed"\nqueue = "own"\n',
         "utf-8",
     )
     Path("jobs.csv").write_text(
@@ -74,6 +75,15 @@ def test_arguments_of_a_policy_count(call: Call) -> None:
     assert done.code == 0, done.err
     waits = {row["policy"]: row["figures"]["mean_wait"]["mean"] for row in json.loads(done.out)}
     assert waits == {"vector-best-fit": pytest.approx(10 / 3), "in order": pytest.approx((8 + 16) / 3)}
+
+
+def test_an_argument_about_the_queue_is_refused_where_all_have_one(call: Call) -> None:
+    Path("two.toml").write_text(
+        'policies = ["baseline", { policy = "vector-best-fit", in_order = true }]\ntopologies = ["minsky"]\n',
+        "utf-8",
+    )
+    done = call("sweep", "two.toml", "-o", "out", "--workers", 1)
+    assert """policies[1].in_order: counts only in the policy's own queue, with queue = "own\"""" in done.err
 
 
 def test_loads_stretch_submissions(call: Call) -> None:
@@ -201,7 +211,7 @@ def killed_after(cells: int, command: list[str], folder: Path) -> None:
 def test_a_sweep_killed_twice_gives_the_same_bytes(here: Path) -> None:
     """TOPOPLACE_SWEEP_KILLS=10 TOPOPLACE_SWEEP_SEEDS=34 kills 204 cells ten times."""
     kills = int(os.environ.get("TOPOPLACE_SWEEP_KILLS", "2"))
-    seeds = int(os.environ.get("TOPOPLACE_SWEEP_SEEDS", "2"))
+    seeds = int(os.environ.get("TOPOPLACE_SWEEP_SEEDS", "20"))
     Path("plan.toml").write_text(PLAN.replace("seeds = 2", f"seeds = {seeds}"), encoding="utf-8")
     command = [sys.executable, "-m", "topoplace", "sweep", "plan.toml", "--workers", "2", "-o"]
     for _ in range(kills):
@@ -285,7 +295,7 @@ def test_an_edited_policy_gets_new_figures_and_others_keep_theirs(
 ) -> None:
     Path("edited.toml").write_text(
         'policies = ["baseline", "edited_policy:Mine"]\ntopologies = ["minsky"]\nworkloads = ["jobs.csv"]\n'
-        'performance = "fixed"\n',
+        'performance = "fixed"\nqueue = "own"\n',
         "utf-8",
     )
     Path("jobs.csv").write_text("job_id,submit_s,num_gpus,duration_s\na,0,3,9\nb,1,4,9\nc,2,1,9\n", "utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -13,8 +14,8 @@ import pytest
 
 import topoplace as tp
 from command_line import Call
-from topoplace.cli.commands import compare
 from topoplace.experiments.report import measures, tables
+from topoplace.experiments.sweeps import Scenario, comparison
 
 PROFILE = (
     "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
@@ -148,8 +149,9 @@ def test_a_dash_is_explained_once_below_the_table(call: Call) -> None:
         assert measures.MEASURES[key].missing
 
 
-def row(name: str, makespan: float, wait: float, rejected: float = 0.0) -> dict[str, Any]:
-    return {"policy": name, "makespan": makespan, "mean_wait": wait, "rejected": rejected}
+def row(name: str, makespan: float, wait: float, rejected: float = 0.0) -> comparison.ComparisonRow:
+    figures = {"makespan": makespan, "mean_wait": wait, "rejected": rejected, "mean_turnaround": wait + 10}
+    return comparison.row_of(Scenario("machine", "jobs", None), name, [figures])
 
 
 @pytest.mark.parametrize(
@@ -164,8 +166,95 @@ def row(name: str, makespan: float, wait: float, rejected: float = 0.0) -> dict[
         ([row("a", math.nan, math.nan, 1), row("b", math.nan, math.nan, 1)], set()),
     ],
 )
-def test_the_best_policy(rows: list[dict[str, Any]], best: set[int]) -> None:
-    assert compare._best(rows) == best
+def test_the_best_policy(rows: list[comparison.ComparisonRow], best: set[int]) -> None:
+    assert comparison.best_of(rows) == best
+
+
+def seeds(name: str, *turnarounds: float) -> comparison.ComparisonRow:
+    figures = [
+        {"makespan": 10 * one, "mean_wait": one, "rejected": 0.0, "mean_turnaround": one}
+        for one in turnarounds
+    ]
+    return comparison.row_of(Scenario("machine", "jobs", None), name, figures)
+
+
+def test_the_conclusion_compares_seed_by_seed() -> None:
+    """Of two seeds 10 and 20 % sooner: 15 % on average, and 5 times 12.706 to either side."""
+    rows = [seeds("first", 100, 200), seeds("other", 90, 160), seeds("third", 120, 200)]
+    assert comparison.conclusion(rows, have_one_queue=True) == (
+        "other: jobs finish 15.0 % sooner than under first "
+        "(95 % interval -48.5 to 78.5 %, 2 seeds: chance may explain it), "
+        "all of it by placement, as all policies have one queue"
+    )
+    assert comparison.conclusion([rows[0], seeds("same", 50, 100)]).endswith(
+        "(95 % interval 50.0 to 50.0 %, 2 seeds)"
+    )
+    assert comparison.conclusion(rows[::-1]).startswith("other: jobs finish 22.5 % sooner than under third")
+    assert comparison.conclusion([seeds("a", 10), seeds("b", 9), seeds("c", 9)]) == (
+        "b and 1 more: jobs finish 10.0 % sooner than under a"
+    )
+    assert comparison.conclusion([seeds("a", 9), seeds("b", 10)]) == "no policy finishes jobs sooner than a"
+    assert comparison.conclusion([seeds("a", 9)]) == ""
+
+
+def test_the_conclusion_tells_placement_from_queue() -> None:
+    """Half the time, 0.8 of it by placement, so 0.625 by the queue."""
+    own, one = ([seeds("first", 100.0), seeds("other", time)] for time in (50.0, 80.0))
+    assert comparison.conclusion(own, with_one_queue=one) == (
+        "other: jobs finish 50.0 % sooner than under first: 20.0 % by placement, and then 37.5 % by its own queue"
+    )
+
+
+def test_policies_with_the_same_placements_have_the_same_row_but_with_their_own_queues(call: Call) -> None:
+    """On a machine whose GPUs are all alike, only queues differ."""
+    command = ("compare", "dgx-h100", "--num-jobs", 40, "--policies", "baseline,best-fit", "--json")
+    one, other = json.loads(call(*command).out)
+    own = {"policy", "mean_utility", "slo_violations"}  # baseline knows no utility
+    assert {key: one[key] for key in one.keys() - own} == {key: other[key] for key in one.keys() - own}
+    one, other = json.loads(call(*command, "--queue", "own").out)
+    assert one["makespan"] != other["makespan"]
+    shown = call(*command[:-1], "--queue", "own").out
+    assert re.match(r"best-fit: jobs finish [0-9.]+ % sooner than under baseline: 0.0 % by placement", shown)
+    ordered = json.loads(call(*command, "--order", "submitted", "--backfill", "easy").out)
+    assert ordered == json.loads(call(*command).out)
+    refused = call(*command, "--queue", "own", "--order", "submitted")
+    assert "--queue own: --order and --backfill replace the policies' own queues" in refused.err
+
+
+def test_seeds_give_means_and_intervals(call: Call) -> None:
+    command = ("compare", "dgx1-v100", "--num-jobs", 20, "--policies", "baseline,least-time")
+    several = json.loads(call(*command, "--seeds", 3, "--seed", 5, "--json").out)
+    alone = [json.loads(call(*command, "--seed", seed, "--json").out) for seed in (5, 6, 7)]
+    for i, row in enumerate(several):
+        values = [rows[i]["makespan"] for rows in alone]
+        assert row["makespan"] == pytest.approx(sum(values) / 3)
+        assert row["seeds"] == 3
+        low, high = row["intervals"]["makespan"]
+        assert low <= row["makespan"] <= high
+    shown = call(*command, "--seeds", 3).out
+    assert "3 seeds" in shown.splitlines()[0]
+    assert "means over 3 seeds ± half of their 95 % intervals\n" in shown
+    refused = call("compare", "summit", "--jobs", "trace.csv", "--policies", "baseline", "--seeds", 2)
+    assert "--seeds 2: seeds change nothing, as the jobs are all in the file" in refused.err
+
+
+def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:
+    heads, rows = ("name", "50 % & more"), [("a_b", 1234.5), ("x, \\{y}", 0.125), ("±", math.nan)]
+    paths = tables.write(heads, rows, tmp_path, "made")
+    assert [path.name for path in paths] == ["made.csv", "made.tex"]
+    with paths[0].open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [list(heads), ["a_b", "1234"], ["x, \\{y}", "0.125"], ["±", "-"]]
+    assert paths[1].read_text("utf-8").splitlines() == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"name & 50 \% \& more \\",
+        r"\midrule",
+        r"a\_b & 1234 \\",
+        r"x, \textbackslash{}\{y\} & 0.125 \\",
+        r"$\pm$ & - \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
 
 
 def test_compare_marks_the_best_and_says_how(call: Call) -> None:

@@ -209,10 +209,28 @@ def test_fewer_than_no_jobs_never_wait(results: list[Result], tmp_path: Path) ->
     assert max(map(float, re.findall(r"V([0-9.]+)", chart[0]))) <= 128  # where the axis is
 
 
-def drawn(folder: Path, results: list[Result], width: int) -> str:
-    """Return the elements of the page after its script has run in Chromium."""
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize(("clicks", "ascending"), [(1, True), (2, False)])
+def test_choosing_a_head_sorts_the_table(tmp_path: Path, clicks: int, ascending: bool) -> None:
+    runs = [run(policy) for policy in ("baseline", "topo-aware", "fcfs", "mapa-greedy")]
+    head = '[...document.querySelectorAll("#figures th")].find((one) => one.textContent === "makespan s")'
+    chosen = f"{head}.click();" * clicks
+    shown = drawn(tmp_path, runs, 1600, f"<script>{chosen}</script>")
+    figures = re.search(r'<table id="figures">(.*?)</table>', shown, re.DOTALL)
+    assert figures
+    order = re.findall(r"<tr><td class=\"text\">([^<]*)", figures[1])
+    spans = {one.policy: one.summary()["makespan"] for one in runs}
+    assert order == sorted(order, key=lambda policy: spans[policy] if ascending else -spans[policy])
+    assert len({round(span) for span in spans.values()}) > 2
+    assert figures[1].count("aria-sort") == 1
+
+
+def drawn(folder: Path, results: list[Result], width: int, then: str = "") -> str:
+    """Return the elements of the page after its script, and the elements `then`, have run in Chromium."""
     assert CHROMIUM
     write_page(results, folder / "page.html")
+    with (folder / "page.html").open("a", encoding="utf-8") as file:
+        file.write(then)
     command = [
         CHROMIUM,
         "--headless",

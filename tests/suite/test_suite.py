@@ -79,7 +79,7 @@ def made_up(cell: Cell) -> Outcome:
         return "it cannot"
     bandwidth = math.nan if cell.scenario.topology == "a" else 10.0 / factor
     return {
-        "turnaround": 100.0 * factor * (1 + cell.seed),
+        "mean_turnaround": 100.0 * factor * (1 + cell.seed),
         "makespan": 7.0,
         "sensitive_slowdown": math.nan,
         "sensitive_effective_bandwidth": bandwidth,
@@ -101,10 +101,10 @@ def test_scores_are_geometric_means_over_what_both_run() -> None:
     fast, reference, refuses = suite.scores_of(MADE_UP, OUTCOMES)
     assert (fast.policy, reference.policy, refuses.policy) == ("fast", "random-fit", "refuses")
     assert (fast.scenarios, reference.scenarios, refuses.scenarios) == (2, 3, 0)
-    assert fast.ratios["turnaround"].values == (pytest.approx(math.sqrt(1 / 6)),) * 2
+    assert fast.ratios["mean_turnaround"].values == (pytest.approx(math.sqrt(1 / 6)),) * 2
     assert fast.ratios["sensitive_effective_bandwidth"].mean == pytest.approx(3.0)  # of b alone
     assert "sensitive_slowdown" not in fast.ratios  # nothing has it
-    assert reference.ratios["turnaround"].values == (1.0, 1.0)
+    assert reference.ratios["mean_turnaround"].values == (1.0, 1.0)
     assert fast.refused == {Scenario("c", "jobs", None): "it cannot"}
     assert document.refusals(refuses) == "jobs 3"
     assert refuses.ratios == {}
@@ -128,7 +128,7 @@ def test_a_policy_that_rejects_a_job_refuses() -> None:
     assert refused.endswith("cannot be honoured: r-queue gives whole GPUs only")
     figures = suite.simulate(cells["mapa"])
     assert not isinstance(figures, str)
-    assert figures["turnaround"] > figures["mean_wait"] > 0
+    assert figures["mean_turnaround"] > figures["mean_wait"] > 0
     assert figures["sensitive_slowdown"] >= 1
     assert figures["rejected"] == 0
 

@@ -104,6 +104,24 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     options.add_reslice(parser)
 
 
+def add_own_queue(parser: argparse.ArgumentParser) -> None:
+    """Add --queue for commands that compare policies, which have one queue otherwise."""
+    parser.add_argument(
+        "--queue",
+        choices=("one", "own"),
+        help="one: all policies have one queue, in order of submission with EASY backfilling, or as --order and "
+        "--backfill say, so that only placements differ; own: each policy decides by its own rule who is next "
+        "(default: one; own with --make-room)",
+    )
+
+
+def queue_of(arguments: argparse.Namespace) -> str:
+    """Return "one" or "own", as --queue and the options of the queue say."""
+    if arguments.queue == "own" and (arguments.order or arguments.backfill):
+        raise ValueError("--queue own: --order and --backfill replace the policies' own queues")
+    return arguments.queue or ("one" if arguments.make_room is None else "own")
+
+
 def exit_code(results: Sequence[Result]) -> int:
     """Return 1, and say so on standard error, if no job ran in any of the results; else 0."""
     from topoplace.experiments.simulate.metrics import none_ran
@@ -117,14 +135,16 @@ def exit_code(results: Sequence[Result]) -> int:
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
-    progress: show a bar for simulations that take more than a second.
+    progress: show a bar for simulations that take more than a second. queue: "one" for all policies, or their "own";
+    --order and --backfill give one in any case.
     """
 
-    def __init__(self, arguments: argparse.Namespace, *, progress: bool = True) -> None:
+    def __init__(self, arguments: argparse.Namespace, *, progress: bool = True, queue: str = "own") -> None:
         from topoplace.experiments.simulate import MoveTimes, RemoteCopies
 
         self.topology, self.hosts = reading.machines(arguments)
         self.arguments = arguments
+        self.queue = queue
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         unwanted = listed(arguments.without, "--without")
         workload = _workload(arguments, self.profile)
@@ -148,7 +168,7 @@ class Study:
         self.seed_counts = not arguments.jobs or estimated or (at_once and arguments.load is not None)
         """False if the file of jobs says all, so that every seed gives the same; no model of run times draws."""
         self.typical = self._typical(arguments.typical)
-        self.discipline = _discipline(arguments, self.workload)
+        self.discipline = _discipline(arguments, self.workload, queue)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
 
@@ -270,14 +290,16 @@ def _collective_time(name: str | None, step: str | None) -> PerformanceModel:
         return CollectiveTime({}, default_step=options.step(step))
 
 
-def _discipline(arguments: argparse.Namespace, workload: Workload) -> Discipline | None:
-    """Return the discipline of --order and --backfill, None without them."""
+def _discipline(arguments: argparse.Namespace, workload: Workload, queue: str) -> Discipline | None:
+    """Return the discipline of --order and --backfill, or of one queue for all policies; None for their own."""
     from topoplace.experiments.simulate import Discipline
 
-    if arguments.order is None and arguments.backfill is None:
+    if arguments.order is None and arguments.backfill is None and queue == "own":
         return None
     if arguments.make_room is not None:
-        raise ValueError("--make-room: moves are planned by the policy, which --order and --backfill replace")
+        raise ValueError(
+            "--make-room: moves are planned by the policy, which one queue for all policies replaces"
+        )
     if arguments.order == "priority" and not any(job.priority for job in workload.jobs):
         raise ValueError("--order priority: no job has a priority; manifests can state it")
     if arguments.order == "fair" and not any(job.group for job in workload.jobs):

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import io
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from topoplace.cli import options, study
@@ -29,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     found = CellParser(add_help=False, allow_abbrev=False)
     options.add_topology(found)
     study.add_workload(found)
+    study.add_own_queue(found)
     return found
 
 
@@ -50,4 +52,10 @@ def study_of(arguments: tuple[str, ...]) -> study.Study:
         warnings.catch_warnings(),
     ):  # reported when the plan was read
         warnings.simplefilter("ignore")
-        return study.Study(parser().parse_args(arguments), progress=False)
+        return study_with(arguments)
+
+
+def study_with(arguments: Sequence[str]) -> study.Study:
+    """Return the topology and jobs that these arguments name."""
+    parsed = parser().parse_args(arguments)
+    return study.Study(parsed, progress=False, queue=study.queue_of(parsed))

@@ -27,6 +27,8 @@ _OF_OTHERS: Final = ("json", "seed", "output")
 _LISTS: Final = ("policies", "topologies", "workloads", "loads", "seeds")
 _FILES: Final = ("topology", "jobs", "typical", "profile")
 _DEFAULT_MIX: Final = "mapa"
+_OF_THE_QUEUE: Final = ("in_order", "max_postponements", "protect_running", "window", "retry")
+"""Arguments of policies that say who is next."""
 _MOST_SEEDS: Final = 100_000
 _MOST_NAMED: Final = 3
 _SEEDS_CHANGE_NOTHING: Final = "the seeds change nothing, as the jobs are all in the file"
@@ -84,7 +86,9 @@ class _File:
             scenario = Scenario(where.name, jobs.name, load)
             quietly = contextlib.redirect_stderr(io.StringIO()) if jobs in read else contextlib.nullcontext()
             with _warnings_begin(str(scenario)), quietly:
-                drawn = _check_scenario(where, jobs, load, arguments)
+                checked = _check_scenario(where, jobs, load, arguments)
+            _refuse_without_queue([entry for entry, _ in policies], checked.queue)
+            drawn = checked.seed_counts
             read.append(jobs)
             if not drawn and len(seeds) > 1:
                 unchanged.append(str(scenario))
@@ -232,13 +236,25 @@ def _list(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _check_scenario(where: _Entry, jobs: _Entry, load: float | None, arguments: tuple[str, ...]) -> bool:
-    """Read the topology and the jobs as the cells will do, and return whether the seed changes anything."""
+def _check_scenario(
+    where: _Entry, jobs: _Entry, load: float | None, arguments: tuple[str, ...]
+) -> study.Study:
+    """Read the topology and the jobs as the cells will do, and return them."""
     more = () if load is None else (f"--load={load!r}",)
     try:
-        return study.Study(sweep_cells.parser().parse_args((*arguments, *more)), progress=False).seed_counts
+        return sweep_cells.study_with((*arguments, *more))
     except ValueError as error:
         raise ValueError(f"{where.where} with {jobs.where}: {error}") from None
+
+
+def _refuse_without_queue(policies: Sequence[_Entry], queue: str) -> None:
+    """Raise ValueError if a policy has an argument that only counts in its own queue, and all have one queue."""
+    for entry in policies if queue == "one" else ():
+        for name in _OF_THE_QUEUE:
+            if name in entry.options:
+                raise ValueError(
+                    f'{entry.where}.{name}: counts only in the policy\'s own queue, with queue = "own"'
+                )
 
 
 def _actions() -> dict[str, argparse.Action]:

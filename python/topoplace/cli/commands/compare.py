@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,22 +10,29 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, job_files, options, study, writing
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from topoplace.experiments.simulate import Result
+    from topoplace.experiments.sweeps import ComparisonRow
 
 # The columns: keys of a row of `Result.compare`.
 _COMPARED = (
-    *("policy", "makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
-    *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "mean_slowdown"),
+    *("sensitive_run_time_p75", "speedup"),
 )
 # For job logs, which do not contain how jobs communicate.
-_LOGGED = ("policy", "makespan", "utilization", "mean_wait", "mean_slowdown", "mean_slowdown_with_wait")
+_LOGGED = ("makespan", "utilization", "mean_wait", "mean_slowdown", "mean_slowdown_with_wait")
 # With a performance profile, which contains how jobs slow each other down (SC'17).
 _SERVICE = (
-    *("policy", "makespan", "utilization", "nvlink_use", "mean_wait", "mean_slowdown"),
+    *("makespan", "utilization", "nvlink_use", "mean_wait", "mean_slowdown"),
     *("mean_slowdown_with_wait", "mean_utility", "slo_violations"),
 )
-_ABOUT_EQUAL = 0.01
-"""Makespans whose difference is at most this fraction count as equal."""
+# With MAPA's equation of run times.
+_MAPA = (
+    *("makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
+    *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
+)
+_MOST_SEEDS = 1000
 
 
 def add(commands: Any) -> None:
@@ -48,11 +54,15 @@ def add(commands: Any) -> None:
         help="comma-separated names of policies (default: all; for whole GPUs of one machine, those that know links)",
     )
     study.add_workload(parser)
+    study.add_own_queue(parser)
+    options.add_count(
+        parser, "--seeds", 1, "number of seeds, from --seed on: means over them, with intervals", _MOST_SEEDS
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.experiments.report import measures
+    from topoplace.experiments.sweeps import comparison
 
     named = [] if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
@@ -60,72 +70,144 @@ def _run(arguments: argparse.Namespace) -> int:
             raise ValueError(f"--policies {arguments.policies!r}: {name} is given twice")
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
-    runs = study.Study(arguments)
+    queue = study.queue_of(arguments)
+    runs = study.Study(arguments, queue=queue)
+    if arguments.seeds > 1 and not runs.seed_counts:
+        raise ValueError(f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file")
     names = named or policies.names(sharing=None if runs.may_share else False)
     picture = writing.picture(arguments.output, "comparison.png")
-    results, set_aside = runs.run_all(names)
-    rows = results[0].compare(results[1:])
+    found = _Simulated(runs, names)
+    with_one_queue: list[ComparisonRow] = []
+    if queue == "own" and arguments.make_room is None:
+        best = [found.names[i] for i in sorted(comparison.best_of(found.rows))]
+        some = list(dict.fromkeys((found.names[0], *best)))
+        with_one_queue = _Simulated(study.Study(arguments, queue="one"), some).rows
+    sentence = comparison.conclusion(found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue)
     if arguments.json:
-        writing.as_json(
-            [row | {"rejections": result.rejections()} for row, result in zip(rows, results, strict=True)]
-        )
+        writing.as_json(found.as_dicts())
     else:
-        columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
-        _print(rows, columns, f"{len(runs.workload)} jobs on {runs.topology.name}")
-        used = {row["policy"]: row["utilization"] for row in rows}
-        for remark in (*measures.remarks(columns, results), *measures.load_remark(arguments.load, used)):
-            print(remark)
-        _print_rejections(results)
-        job_files.print_assumed(runs.workload)
-    for name, reason in set_aside.items():
+        _print(found, sentence)
+    for name, reason in found.set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
-        from topoplace.experiments.report import plots
-        from topoplace.experiments.report.page import write_page
-
-        plots.comparison(results, picture)
-        writing.wrote(picture, beside_json=arguments.json)
-        if picture != arguments.output:
-            about = picture.with_name("report.html")
-            write_page(results, about, title=f"Policies on {runs.topology.name}")
-            writing.wrote(about, beside_json=arguments.json)
-    return study.exit_code(results)
+        _draw(found, picture, arguments)
+    return study.exit_code(found.results)
 
 
-def _print(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str) -> None:
-    """Print a row per policy with the best marked by *, and how to read the columns."""
+class _Simulated:
+    """The jobs under several policies, with every seed."""
+
+    def __init__(self, runs: study.Study, names: Sequence[str]) -> None:
+        from topoplace.experiments.sweeps import Scenario, comparison
+
+        arguments, self.runs = runs.arguments, runs
+        self.names, self.set_aside = list(names), dict[str, str]()
+        """The policies that can run the jobs with every seed, and why others cannot."""
+        by_seed: list[dict[str, Result]] = []
+        for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+            if by_seed:
+                runs = study.Study(argparse.Namespace(**vars(arguments) | {"seed": seed}), queue=runs.queue)
+            results, aside = runs.run_all(self.names)
+            self.set_aside.update(aside)
+            self.names = [name for name in self.names if name not in aside]
+            by_seed.append(dict(zip(self.names, results, strict=True)))
+        self.results = [by_seed[0][name] for name in self.names]
+        """Those of the first seed."""
+        rows = [_compared([results[name] for name in self.names]) for results in by_seed]
+        scenario = Scenario(self.runs.topology.name, "jobs", arguments.load)
+        self.rows = [
+            comparison.row_of(scenario, result.policy, [of_seed[i] for of_seed in rows])
+            for i, result in enumerate(self.results)
+        ]
+        self.keys = list(rows[0][0])
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return each policy with the mean of each figure, NaN for none."""
+        return [{"policy": row.policy, **{key: row.mean(key) for key in self.keys}} for row in self.rows]
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """Return the figures and the rejections as JSON; with several seeds also the intervals."""
+        found: list[dict[str, Any]] = []
+        for row, figures, result in zip(self.rows, self.figures(), self.results, strict=True):
+            intervals = {name: [sample.low, sample.high] for name, sample in row.samples.items()}
+            seeds = self.runs.arguments.seeds
+            several = {"seeds": seeds, "intervals": intervals} if seeds > 1 else {}
+            found.append({**figures, **several, "rejections": result.rejections()})
+        return found
+
+
+def _compared(results: Sequence[Result]) -> list[dict[str, float]]:
+    """Return the figures of each policy, as `Result.compare` has them."""
+    rows = results[0].compare(results[1:])
+    return [{key: value for key, value in row.items() if key != "policy"} for row in rows]
+
+
+def _print(found: _Simulated, sentence: str) -> None:
+    """Print what follows, a row per policy with the best marked by *, and how to read the columns."""
     from topoplace.experiments.report import measures, tables
+    from topoplace.experiments.sweeps import comparison
 
-    if any(row["rejected"] for row in rows):
-        columns = (*columns, "rejected")
-    winners = _best(rows)
-    cells = [
-        [f"{row['policy']} *" if i in winners else row["policy"]]
-        + [measures.shown(key, row) for key in columns[1:]]
-        for i, row in enumerate(rows)
-    ]
-    headings = ["policy", *(measures.MEASURES[key].heading for key in columns[1:])]
+    runs, rows = found.runs, found.rows
+    columns = _columns(found)
+    winners = comparison.best_of(rows)
+    headings, cells = _table(found)
     colours = ["green" if i in winners else "" for i in range(len(rows))]
-    tables.show(headings, cells, title, colours)
+    if sentence:
+        print(tables.plain(sentence))
+    tables.show(headings, cells, f"{len(runs.workload)} jobs on {runs.topology.name}", colours)
     if winners:
         first = "fewest jobs rejected, then " if "rejected" in columns else ""
         print(f"* best: {first}lowest makespan; of those within 1 %, lowest mean wait")
     if "speedup" in columns:
-        print(f"speed-up: over {rows[0]['policy']}")
-    for reason in measures.reasons_for_dashes(columns, rows):
-        print(reason)
+        print(f"speed-up: over {rows[0].policy}")
+    if runs.arguments.seeds > 1:
+        print(f"means over {runs.arguments.seeds} seeds ± half of their 95 % intervals")
+    used = {row.policy: row.mean("utilization") for row in rows}
+    for remark in (
+        *measures.reasons_for_dashes(columns, found.figures()),
+        *measures.remarks(columns, found.results),
+        *measures.load_remark(runs.arguments.load, used),
+    ):
+        print(remark)
+    _print_rejections(found.results)
+    job_files.print_assumed(runs.workload)
 
 
-def _best(rows: Sequence[dict[str, Any]]) -> set[int]:
-    """Return the indices of the best rows by the rule that `_print` explains; none without two, or if no job ran."""
-    fewest = min(row["rejected"] for row in rows)
-    left = [i for i, row in enumerate(rows) if row["rejected"] == fewest and not math.isnan(row["makespan"])]
-    if len(rows) < 2 or not left:
-        return set()
-    shortest = min(rows[i]["makespan"] for i in left)
-    left = [i for i in left if rows[i]["makespan"] <= shortest * (1 + _ABOUT_EQUAL)]
-    least_wait = min(rows[i]["mean_wait"] for i in left)
-    return {i for i in left if rows[i]["mean_wait"] == least_wait}
+def _table(found: _Simulated) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the rows of the table, the best policies marked."""
+    from topoplace.experiments.report import measures
+    from topoplace.experiments.sweeps import comparison, page
+
+    columns, winners = _columns(found), comparison.best_of(found.rows)
+    cells = [
+        [f"{row.policy} *" if i in winners else row.policy, *page.cells_of(row, columns)]
+        for i, row in enumerate(found.rows)
+    ]
+    return ["policy", *(measures.MEASURES[key].heading for key in columns)], cells
+
+
+def _columns(found: _Simulated) -> Sequence[str]:
+    from topoplace.experiments.simulate import MapaSlowdown
+
+    runs = found.runs
+    columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
+    if isinstance(runs.model, MapaSlowdown):
+        columns = _MAPA
+    return (*columns, "rejected") if any(row.mean("rejected") for row in found.rows) else columns
+
+
+def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace) -> None:
+    """Draw the results of the first seed, and write a page and tables unless -o names one picture."""
+    from topoplace.experiments.report import plots, tables
+    from topoplace.experiments.report.page import write_page
+
+    plots.comparison(found.results, picture)
+    writing.wrote(picture, beside_json=arguments.json)
+    if picture != arguments.output:
+        about = picture.with_name("report.html")
+        write_page(found.results, about, title=f"Policies on {found.runs.topology.name}")
+        for path in (about, *tables.write(*_table(found), picture.parent, "comparison")):
+            writing.wrote(path, beside_json=arguments.json)
 
 
 def _print_rejections(results: Sequence[Result]) -> None:

@@ -47,6 +47,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.experiments import suite
+    from topoplace.experiments.report import tables
     from topoplace.experiments.suite import document, page
 
     plan = suite.plan(_names(arguments), quick=arguments.quick)
@@ -59,6 +60,7 @@ def _run(arguments: argparse.Namespace) -> None:
     scores = suite.scores_of(plan, run.outcomes)
     written = [run.write_table("suite"), run.folder / "suite.html"]
     page.write(plan, run.outcomes, scores, written[1])
+    written += tables.write(document.heads(), document.lines(scores), run.folder, "scores")
     if arguments.write:
         document.write(arguments.write, plan, scores)
         written.append(arguments.write)

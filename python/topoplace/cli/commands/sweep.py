@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli import sweep_plan
     from topoplace.experiments import sweeps
+    from topoplace.experiments.report import tables
 
     run = sweeping.SweepRun(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
@@ -43,7 +44,8 @@ def _run(arguments: argparse.Namespace) -> None:
         writing.as_json([_as_dict(row) for row in rows])
     else:
         _print(rows, f"{len(run.plan.cells)} cells of plan {run.plan.digest}")
-    for path in (table, page):
+    heads, cells = _table(rows)
+    for path in (table, page, *tables.write(heads, cells, run.folder, "comparison")):
         writing.wrote(path, beside_json=arguments.json)
 
 
@@ -56,15 +58,27 @@ def _as_dict(row: ComparisonRow) -> dict[str, Any]:
     return {**about, "equal_seeds": row.equal_seeds, "figures": figures}
 
 
-def _print(rows: Sequence[ComparisonRow], title: str) -> None:
-    from topoplace.experiments.report import measures, tables
-    from topoplace.experiments.sweeps import comparison, page
+def _table(rows: Sequence[ComparisonRow]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Return the heads and the rows of the table of all scenarios."""
+    from topoplace.experiments.report import measures
+    from topoplace.experiments.sweeps import page
 
     names = page.compared(rows)
     loads = any(row.scenario.load is not None for row in rows)
     heads = ("topology", "workload", *(("load",) if loads else ()), "policy")
-    cells = [(*row.scenario[: 3 if loads else 2], row.policy, *page.cells_of(row, names)) for row in rows]
-    tables.show((*heads, *(measures.MEASURES[name].heading for name in names)), cells, title)
+    cells = [
+        (*map(str, row.scenario[: 3 if loads else 2]), row.policy, *page.cells_of(row, names)) for row in rows
+    ]
+    return (*heads, *(measures.MEASURES[name].heading for name in names)), cells
+
+
+def _print(rows: Sequence[ComparisonRow], title: str) -> None:
+    from topoplace.experiments.report import tables
+    from topoplace.experiments.sweeps import comparison
+
+    for sentence in comparison.conclusions_of(rows):
+        print(tables.plain(sentence))
+    tables.show(*_table(rows), title)
     if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):
         print("mean over the seeds ± half of its 95 % interval")
     for note in comparison.notes_of(rows):

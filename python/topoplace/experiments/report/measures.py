@@ -47,6 +47,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "nvlink_use": Measure("NVLink use", "%", 100.0, "no tasks communicated"),
     "mean_wait": Measure("mean wait", "s"),
     **{f"wait_{name}": Measure(f"wait {name}", "s") for name in WAIT_QUANTILES},
+    "mean_turnaround": Measure("mean turnaround", "s", short="turnaround"),
     "mean_slowdown": Measure("slowdown"),
     "mean_slowdown_with_wait": Measure("slowdown incl. wait"),
     "mean_utility": Measure("utility", missing=_NO_UTILITY),

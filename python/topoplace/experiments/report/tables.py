@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from topoplace.experiments.simulate.storage.tables import replacing
 
 _GAP = "  "
 _USUAL_WIDTH = 80
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
+_LATEX: Final = {
+    **{letter: rf"\{letter}" for letter in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
+}
 Colours = Sequence[str | Sequence[str]]
 """For each row, the name of a colour (as in the package rich) or "", or a list of such names, one per cell."""
 
@@ -102,6 +111,31 @@ def _show_rich(
         table.add_row(*map(Text, row, shades))
     console.print(table)
     return True
+
+
+def write(columns: Sequence[str], rows: Iterable[Sequence[object]], folder: Path, name: str) -> list[Path]:
+    """Write a table as `name`.csv and `name`.tex (needs LaTeX's package booktabs) into a folder; return their paths."""
+    cells = [list(columns), *([_cell(value) for value in row] for row in rows)]
+    paths = [folder / f"{name}.csv", folder / f"{name}.tex"]
+    for path in paths:
+        _write(cells, path)
+    return paths
+
+
+def _write(cells: Sequence[Sequence[str]], path: Path) -> None:
+    with replacing(path) as file, file.open("w", encoding="utf-8", newline="") as text:
+        if path.suffix != ".tex":
+            csv.writer(text, lineterminator="\n").writerows(cells)
+            return
+        lines = [" & ".join(map(_in_latex, row)) + r" \\" for row in cells]
+        form = "l" + "r" * (len(cells[0]) - 1)
+        begin = [rf"\begin{{tabular}}{{{form}}}", r"\toprule", lines[0], r"\midrule"]
+        text.write("\n".join([*begin, *lines[1:], r"\bottomrule", r"\end{tabular}", ""]))
+
+
+def _in_latex(text: str) -> str:
+    """Return the text with the characters that LaTeX takes as commands replaced."""
+    return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
 def number(value: float) -> str:

@@ -167,8 +167,8 @@ class Result:
           utilization: GPU seconds that jobs held, shared GPUs by their shares, divided by all of the makespan.
           nvlink_use: see the method of this name.
         - wait_p50, p90, p99, max: quantiles of the waits, each the wait of a job, of two neighbours the longer one.
-        - mean_wait, mean_utility: means over the jobs that ran. mean_slowdown, mean_slowdown_with_wait: over those that
-          finished.
+        - mean_wait, mean_utility: means over the jobs that ran. mean_turnaround (end - submit), mean_slowdown,
+          mean_slowdown_with_wait: over those that finished.
         - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
           rejected: number of rejected jobs.
         - sensitive_run_time, of jobs that finished, and sensitive_effective_bandwidth: min, p25, p50, p75, max over
@@ -186,6 +186,7 @@ class Result:
             "nvlink_use": self.nvlink_use(),
             "mean_wait": _mean(ran["wait"]),
             **_quantiles("wait", ran["wait"], WAIT_QUANTILES, "higher"),
+            "mean_turnaround": _mean(finished["end"] - finished["submit"]),
             "mean_slowdown": _mean(finished["slowdown"]),
             "mean_slowdown_with_wait": _mean(finished["slowdown_with_wait"]),
             "mean_utility": _mean(score_of(ran, "utility")),

@@ -44,9 +44,8 @@ def plan(names: Sequence[str], *, quick: bool = False) -> Plan:
 def simulate(cell: Cell) -> Outcome:
     """Return the figures of a cell, or why the policy refuses: it cannot run the jobs, or rejects some of them.
 
-    In addition to the figures of `Result.summary`: turnaround, the mean time from submission to end in seconds;
-    sensitive_slowdown, the mean run time of sensitive jobs over that at full speed; and the mean of their effective
-    bandwidths in GB/s. The last two are NaN without sensitive jobs.
+    In addition to the figures of `Result.summary`: sensitive_slowdown, the mean run time of sensitive jobs over that at
+    full speed; and the mean of their effective bandwidths in GB/s. Both are NaN without sensitive jobs.
     """
     topology = topologies.built(cell.scenario.topology)
     workload = _workload(cell.scenario.workload, topology.num_gpus, cell.seed)
@@ -67,11 +66,10 @@ def _workload(name: str, num_gpus: int, seed: int) -> Workload:
 
 
 def _figures(result: Result) -> dict[str, float]:
-    jobs, sensitive = result.jobs, result.sensitive
+    sensitive = result.sensitive
     bandwidth = score_of(sensitive, "effective_bandwidth")
     return {
         **result.summary(),
-        "turnaround": float((jobs["end"] - jobs["submit"]).mean()),
         "sensitive_slowdown": float(sensitive["slowdown"].mean()) if len(sensitive) else np.nan,
         "sensitive_effective_bandwidth": float(bandwidth.mean()) if len(sensitive) else np.nan,
     }

@@ -15,7 +15,7 @@ REFERENCE: Final = "random-fit"
 """The policy that all others are compared with. It runs every workload and looks at no links."""
 MEASURES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "turnaround": "turnaround",
+        "mean_turnaround": "turnaround",
         "makespan": "makespan",
         "sensitive_slowdown": "slowdown of sensitive jobs",
         "sensitive_effective_bandwidth": "bandwidth of sensitive jobs",
@@ -57,7 +57,7 @@ def scores_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[Score]:
 
 
 def _turnaround(score: Score) -> float:
-    sample = score.ratios.get("turnaround")
+    sample = score.ratios.get("mean_turnaround")
     return sample.mean if sample else math.inf
 
 

@@ -1,14 +1,18 @@
-"""The cells of a sweep as a comparison: for each scenario and policy, each figure's mean over the seeds."""
+"""Simulations as a comparison: for each scenario and policy, each figure's mean over the seeds, and what follows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from topoplace.experiments.report.measures import load_remark
 from topoplace.experiments.simulate.samples import Sample
 from topoplace.experiments.sweeps.plan import Outcome, Plan, Scenario
+
+_ABOUT_EQUAL: Final = 0.01
+"""Makespans whose difference is at most this fraction count as equal."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +30,112 @@ class ComparisonRow:
     refused: str
     equal_seeds: int = 0
 
+    def mean(self, figure: str) -> float:
+        """Return the mean of a figure over the seeds; NaN if none has it."""
+        return self.samples[figure].mean if figure in self.samples else math.nan
+
 
 def rows_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[ComparisonRow]:
     """Return a row for each scenario and policy, in the order of the plan."""
     cells: dict[tuple[Scenario, str], list[Outcome]] = {}
     for cell, outcome in zip(plan.cells, outcomes, strict=True):
         cells.setdefault((cell.scenario, cell.policy), []).append(outcome)
-    return [_row(scenario, policy, found) for (scenario, policy), found in cells.items()]
+    return [row_of(scenario, policy, found) for (scenario, policy), found in cells.items()]
+
+
+def by_scenario(rows: Sequence[ComparisonRow]) -> dict[Scenario, list[ComparisonRow]]:
+    """Return the rows of each scenario."""
+    scenarios: dict[Scenario, list[ComparisonRow]] = {}
+    for row in rows:
+        scenarios.setdefault(row.scenario, []).append(row)
+    return scenarios
 
 
 def notes_of(rows: Sequence[ComparisonRow]) -> list[str]:
     """Return a sentence for each scenario in which seeds change nothing, or whose load is not reached."""
-    scenarios: dict[Scenario, list[ComparisonRow]] = {}
-    for row in rows:
-        scenarios.setdefault(row.scenario, []).append(row)
     return [
-        f"{scenario}: {note}" for scenario, group in scenarios.items() for note in _notes(scenario, group)
+        f"{scenario}: {note}"
+        for scenario, group in by_scenario(rows).items()
+        for note in _notes(scenario, group)
     ]
+
+
+def conclusions_of(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return the conclusion of each scenario that has one."""
+    found = ((scenario, conclusion(group)) for scenario, group in by_scenario(rows).items())
+    return [f"{scenario}: {sentence}" for scenario, sentence in found if sentence]
+
+
+def best_of(rows: Sequence[ComparisonRow]) -> set[int]:
+    """Return the indices of the best policies of a scenario; none without two, or if no job ran.
+
+    These reject the fewest jobs, have makespans within 1 % of the shortest, and of those the least mean wait.
+    """
+    if len(rows) < 2:
+        return set()
+    rejected, makespan, wait = (
+        [row.mean(name) for row in rows] for name in ("rejected", "makespan", "mean_wait")
+    )
+    left = [i for i in range(len(rows)) if not math.isnan(makespan[i])]
+    left = [i for i in left if rejected[i] == min(rejected)]
+    left = [i for i in left if makespan[i] <= min(makespan[j] for j in left) * (1 + _ABOUT_EQUAL)]
+    return {i for i in left if wait[i] == min(wait[j] for j in left)}
+
+
+def conclusion(
+    rows: Sequence[ComparisonRow],
+    *,
+    have_one_queue: bool = False,
+    with_one_queue: Sequence[ComparisonRow] = (),
+) -> str:
+    """Return a sentence on how much sooner jobs finish under the best policies of a scenario than under the first.
+
+    Turnarounds are compared seed by seed. It is "" if there is nothing to compare.
+
+    have_one_queue: True if all policies have the same queue, so that only placements differ. with_one_queue: rows of
+    the first and the best policies if they had one; they tell what is due to placement, and what to a policy's own
+    queue.
+    """
+    best = [rows[i] for i in sorted(best_of(rows))]
+    if not best or not all(map(_is_comparable, (*rows[:1], *best, *with_one_queue))):
+        return ""
+    if rows[0] in best:
+        return f"no policy finishes jobs sooner than {rows[0].policy}"
+    sooner = _sooner(best[0].policy, rows)
+    names = best[0].policy if len(best) == 1 else f"{best[0].policy} and {len(best) - 1} more"
+    found = f"{names}: jobs finish {_percent(sooner)} sooner than under {rows[0].policy}"
+    if len(sooner.values) > 1:
+        low, high = 100 * sooner.low, 100 * sooner.high
+        chance = ": chance may explain it" if low <= 0 <= high else ""
+        found += f" (95 % interval {low:.1f} to {high:.1f} %, {len(sooner.values)} seeds{chance})"
+    if have_one_queue:
+        return f"{found}, all of it by placement, as all policies have one queue"
+    if not with_one_queue:
+        return found
+    placement = _sooner(best[0].policy, with_one_queue)
+    queue = 1 - (1 - sooner.mean) / (1 - placement.mean)
+    return f"{found}: {_percent(placement)} by placement, and then {100 * queue:.1f} % by its own queue"
+
+
+def _is_comparable(row: ComparisonRow) -> bool:
+    return (
+        not row.refused
+        and "mean_turnaround" in row.samples
+        and min(row.samples["mean_turnaround"].values) > 0
+    )
+
+
+def _sooner(policy: str, rows: Sequence[ComparisonRow]) -> Sample:
+    """Return by which share jobs finish sooner under a policy than under the first one, for each seed."""
+    own = next(row for row in rows if row.policy == policy)
+    values = [row.samples["mean_turnaround"].values for row in (own, rows[0])]
+    seeds = max(map(len, values))  # a policy that no seed changes has one value
+    own_values, first = (one * (seeds // len(one)) for one in values)
+    return Sample.of(1 - a / b for a, b in zip(own_values, first, strict=True))
+
+
+def _percent(share: Sample) -> str:
+    return f"{100 * share.mean:.1f} %"
 
 
 def _notes(scenario: Scenario, rows: Sequence[ComparisonRow]) -> Iterator[str]:
@@ -52,7 +145,8 @@ def _notes(scenario: Scenario, rows: Sequence[ComparisonRow]) -> Iterator[str]:
     yield from load_remark(scenario.load, used)
 
 
-def _row(scenario: Scenario, policy: str, outcomes: Sequence[Outcome]) -> ComparisonRow:
+def row_of(scenario: Scenario, policy: str, outcomes: Sequence[Outcome]) -> ComparisonRow:
+    """Return the row of a policy in a scenario; outcomes: one for each seed."""
     refused = next((one for one in outcomes if isinstance(one, str)), "")
     figures = [_with_data(one) for one in outcomes if not isinstance(one, str)]
     equal = len(figures) if len(figures) > 1 and all(one == figures[0] for one in figures) else 0

@@ -11,14 +11,16 @@ from typing import Final, NamedTuple
 
 from topoplace.errors import require_package
 from topoplace.experiments.report.measures import MEASURES
+from topoplace.experiments.report.page import sorting
 from topoplace.experiments.report.tables import number
 from topoplace.experiments.simulate.samples import Sample
 from topoplace.experiments.simulate.storage.tables import replacing
-from topoplace.experiments.sweeps.comparison import ComparisonRow, notes_of
+from topoplace.experiments.sweeps.comparison import ComparisonRow, by_scenario, conclusion, notes_of
 from topoplace.experiments.sweeps.plan import Scenario
 
 COMPARED: Final = (
-    *("makespan", "utilization", "mean_wait", "wait_p99", "mean_slowdown", "mean_slowdown_with_wait"),
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "wait_p99"),
+    *("mean_slowdown", "mean_slowdown_with_wait"),
     *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50", "rejected"),
 )
 """The figures that are compared, of those in `Result.summary`."""
@@ -29,6 +31,7 @@ Panel = tuple[str, Mapping[str, Sample]]
 _STYLE: Final = """
 body { font-family: sans-serif; margin: 2em; max-width: 90em }
 table { border-collapse: collapse; font-size: 90% }
+th { cursor: pointer }
 th, td { padding: 0.2em 0.7em; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
 th:first-child, td:first-child { text-align: left }
 img { max-width: 100% }
@@ -52,9 +55,7 @@ def write_page(
 
     overview: what the page begins with; by default a picture of slowdowns by scenario.
     """
-    scenarios: dict[Scenario, list[ComparisonRow]] = {}
-    for row in rows:
-        scenarios.setdefault(row.scenario, []).append(row)
+    scenarios = by_scenario(rows)
     seeds = max((len(sample.values) for row in rows for sample in row.samples.values()), default=0)
     first = overview or Overview((), (), _slowdowns(scenarios), MEASURES[_DRAWN].heading)
     body = [
@@ -66,8 +67,11 @@ def write_page(
         *(f"<h2>{escape(str(scenario))}</h2>{_table(group)}" for scenario, group in scenarios.items()),
     ]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    script = f"<script>{sorting()}</script>"
     with replacing(path) as file:
-        page = f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>'
+        page = (
+            f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{"".join(body)}{script}</body></html>'
+        )
         file.write_text(page + "\n", encoding="utf-8")
 
 
@@ -93,18 +97,19 @@ def compared(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _table(rows: Sequence[ComparisonRow]) -> str:
-    names = compared(rows)
+    names, sentence = compared(rows), conclusion(rows)
     heads = ("policy", *(MEASURES[name].heading for name in names))
     notes = "".join(
         f"<p>{escape(row.policy)} refuses{' some seeds' if row.samples else ''}: {escape(row.refused)}</p>"
         for row in rows
         if row.refused
     )
-    return _html_table(heads, [(row.policy, *cells_of(row, names)) for row in rows]) + notes
+    lines = [(row.policy, *cells_of(row, names)) for row in rows]
+    return (f"<p>{escape(sentence)}.</p>" if sentence else "") + _html_table(heads, lines) + notes
 
 
 def _html_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    first = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    first = "".join(f'<th scope="col" tabindex="0">{escape(head)}</th>' for head in heads)
     others = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in lines)
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in (first, *others))}</table>"
 

@@ -5,7 +5,7 @@ The page has the policies side by side, what happened over time on which machine
 To change:
 
 - Values: `contents.py`; frame and headings: `page.html`; style: `page.css`; all that is drawn (charts, legend, tables):
-  `page.js`.
+  `page.js`; the order of rows: `sorting.js`, which other pages with tables have, too.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ def write_page(results: Sequence[Result], path: str | Path, *, title: str = "Pol
     Path(path).write_text(page(results, title=title), "utf-8")
 
 
+def sorting() -> str:
+    """Return the script that sorts a table when the head of a column is chosen."""
+    return (files(__name__) / "sorting.js").read_text("utf-8")
+
+
 def page(results: Sequence[Result], *, title: str = "Policies compared") -> str:
     """Return the page as text; see `write_page`."""
     here = files(__name__)
@@ -45,7 +50,7 @@ def page(results: Sequence[Result], *, title: str = "Policies compared") -> str:
         "TITLE": html.escape(title),
         "STYLE": (here / "page.css").read_text("utf-8"),
         "DATA": data,
-        "SCRIPT": (here / "page.js").read_text("utf-8"),
+        "SCRIPT": (here / "page.js").read_text("utf-8") + sorting(),
     }
     text = (here / "page.html").read_text("utf-8")
     # All at once: a job or a title may itself be called "@SCRIPT@".

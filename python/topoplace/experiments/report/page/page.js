@@ -69,7 +69,7 @@ function draw(name, attributes = {}, text = "") {
 
 function table(into, headings, rows, texts = [0]) {
   const isText = (i) => (texts.includes(i) ? { class: "text" } : {});
-  const head = make("tr", {}, ...headings.map((heading, i) => make("th", { scope: "col", ...isText(i) }, heading)));
+  const head = make("tr", {}, ...headings.map((heading, i) => make("th", { scope: "col", tabindex: 0, ...isText(i) }, heading)));
   const body = rows.map((row) =>
     make("tr", {}, ...row.map((cell, i) => (cell instanceof Node ? cell : make("td", isText(i), cell)))));
   into.replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
