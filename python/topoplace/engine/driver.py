@@ -138,6 +138,10 @@ class PolicyDriver(ABC):
         """
         return self.find(job, self.checked_view(job, cluster))
 
+    def has_room(self, job: JobGraph, cluster: Cluster) -> bool:
+        """Return True if `place` returns a placement now. It may be much faster than `place`."""
+        return self.place(job, cluster) is not None
+
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return up to `top` placements on different GPU sets: that of `place` first, then others, best first.
 

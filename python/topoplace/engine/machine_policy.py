@@ -77,6 +77,10 @@ class MachinePolicy(PolicyDriver):
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
+    splits_over_any_room: bool = True
+    """True if a job is split over any machines that have together room for it, where tasks of all have paths to each
+    other and the job limits no choice of machines."""
+
     def with_reslicing(self) -> Self:
         """Return a copy of this policy that may reslice GPUs, if a job fits nowhere else.
 
@@ -262,6 +266,40 @@ class MachinePolicy(PolicyDriver):
     def why_postponed(self, job: JobGraph, utility: float) -> Refusal:
         """Return why a job waits although there is room; utility: that of its best placement now."""
         return Refusal(f"postponed: its utility would be {utility:.3f} now, {job.min_utility:g} is asked for")
+
+    def has_room(self, job: JobGraph, cluster: Cluster) -> bool:
+        """Return True if `place` returns a placement now; for most gangs, without looking for it."""
+        view = self.checked_view(job, cluster)
+        request = view.request(job)
+        if self.least_utility(job) > -math.inf or not self._is_split_over_any_room(request, view):
+            return self.find(job, view) is not None
+        if not self.may_fit(job, cluster.num_free):
+            return False
+        if self._goes_by_machine(request) and self._machine_options(request, view).best():
+            return True
+        if job.single_machine:
+            return False
+        offers = self._offers(request, view, request.memory_limits[-1])
+        if not offers.is_simple:
+            return self.find(job, view) is not None
+        if request.is_divided:
+            from topoplace.engine.gangs.division import can_be_divided
+
+            return can_be_divided(request, offers, view)
+        return int(offers.sizes.sum()) >= request.size
+
+    def _is_split_over_any_room(self, request: JobRequest, view: ClusterView) -> bool:
+        limits = request.limits_machines or request.anti_affine or request.needs_sockets
+        if (
+            not self.splits_over_any_room
+            or self.may_reslice
+            or limits
+            or request.takes_parts
+            or not request.size
+        ):
+            return False
+        topology = view.cluster.topology
+        return view.table((MachinePolicy, "paths"), lambda: view.classes.have_all_paths(topology))
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the best placement on one machine, or else the first one on several, that has enough utility, or None.

@@ -50,10 +50,7 @@ def divided(request: JobRequest, offers: Offers, view: ClusterView) -> list[Part
         return None
     domains = DomainTree(request, offers, view)
     required = required_of(request.job)
-    try:
-        best = packed(domains, required, range(request.size), request.job.balanced)
-    except SearchTimeoutError:
-        best = None
+    best = _first(request, domains)
     if best is None:
         return None
     for wishes in _wishes(request.job):
@@ -65,6 +62,19 @@ def divided(request: JobRequest, offers: Offers, view: ClusterView) -> list[Part
         Part(*domains.place(leaf), list(tasks))
         for leaf, tasks in groupby(order.tolist(), key=lambda task: int(leaf_of[task]))
     ]
+
+
+def can_be_divided(request: JobRequest, offers: Offers, view: ClusterView) -> bool:
+    """Return True if `divided` finds a division."""
+    return len(offers) > 0 and _first(request, DomainTree(request, offers, view)) is not None
+
+
+def _first(request: JobRequest, domains: DomainTree) -> Packed | None:
+    """Return a packing with all required groups together; None if there is none, or the search ends before one."""
+    try:
+        return packed(domains, required_of(request.job), range(request.size), request.job.balanced)
+    except SearchTimeoutError:
+        return None
 
 
 def part_jobs(job: JobGraph, parts: Sequence[Part]) -> list[JobGraph]:

@@ -252,6 +252,11 @@ class MachineClasses:
             self._farthest_machine = max(filter(math.isfinite, distances), default=0.0)
         return self._farthest_machine
 
+    def have_all_paths(self, topology: Topology) -> bool:
+        """Return True if any two GPUs have a path between them; False also if that is not sure."""
+        inside = all(bool(np.isfinite(one.distance).all()) for one in self.classes)
+        return inside and (topology.num_machines == 1 or topology.network > 0)
+
     def between(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
         """Return the distance matrix of GPUs of different machines; 0 on the diagonal."""
         if not PairLinks.serves(topology, len(gpus) ** 2):

@@ -76,6 +76,7 @@ class SchedulerPolicy(MachinePolicy):
     """
 
     sees_jobs = False
+    splits_over_any_room = False
 
     @abstractmethod
     def shares(

@@ -14,6 +14,9 @@ from topoplace.experiments.simulate.disciplines.reservations import (
     Timetable,
     end_of,
     expected_start,
+    has_room,
+    spare_gpus,
+    whole_gpus,
     would_delay,
 )
 from topoplace.experiments.simulate.scheduling import age, why_not
@@ -105,10 +108,11 @@ class DisciplineQueue:
     def _decide_in_order(self, now: float, decided: Decided[JobRecord]) -> None:
         """Start jobs in order; behind the first one that waits, only those that do not delay it."""
         first: JobRecord | None = None
-        start = math.inf
+        start, spare = math.inf, math.inf
         refused: set[JobGraph] = set()
         for record in self._admitted(decided):
-            if record.job in refused:
+            outlives = end_of(now, _expected_seconds(record)) > start
+            if record.job in refused or (outlives and whole_gpus(record.job) > spare):
                 continue
             placement = self._policy.place(record.job, self._cluster)
             if placement is None:
@@ -116,14 +120,16 @@ class DisciplineQueue:
                 if first is None:
                     if self._discipline.backfill == "none":
                         return
-                    first = record
-                    start = expected_start(record.job, self._by_end(now), self._policy, self._cluster)
+                    first, running = record, self._by_end(now)
+                    start = expected_start(record.job, running, self._policy, self._cluster)
+                    spare = spare_gpus(record.job, start, running, self._cluster)
                 continue
             wanted = self._expected(record, placement, now)
             if first is None or not would_delay(
                 first.job, start, wanted, self._by_end(now), self._policy, self._cluster
             ):
                 self._start(record, wanted, decided)
+                spare -= whole_gpus(record.job) if outlives else 0
 
     def _decide_by_timetable(self, now: float, decided: Decided[JobRecord]) -> bool:
         """Reserve the earliest time for each job in order, and start those whose time is now; return True if any do."""
@@ -156,7 +162,7 @@ class DisciplineQueue:
         last = -1
         for number, record in enumerate(self._admitted(decided)):
             if record.job not in fits:
-                fits[record.job] = self._policy.place(record.job, self._cluster) is not None
+                fits[record.job] = has_room(record.job, self._policy, self._cluster)
             if fits[record.job]:
                 last = number
         return last

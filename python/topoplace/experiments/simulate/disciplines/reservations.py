@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._fewest import fewest
+from topoplace.engine.driver import PolicyDriver
 from topoplace.errors import AllocationError
 from topoplace.experiments.simulate.disciplines.busy_times import BusyTimes
 
@@ -41,6 +42,22 @@ def expected_start(job: JobGraph, running: Sequence[Reservation], policy: Policy
     return math.inf if number is None else running[number - 1].end
 
 
+def whole_gpus(job: JobGraph) -> int:
+    """Return how many whole GPUs a job needs."""
+    return 0 if job.takes_parts else job.num_tasks
+
+
+def spare_gpus(job: JobGraph, start: float, running: Sequence[Reservation], cluster: Cluster) -> float:
+    """Return how many whole GPUs jobs may take that still run at `start`, at most, without delaying a job until later.
+
+    running: the running jobs. It is infinite if the job needs parts of GPUs only, or never starts.
+    """
+    if job.takes_parts or start == math.inf:
+        return math.inf
+    ended = {gpu for one in running if one.end <= start for gpu in one.placement.gpus}
+    return cluster.num_free + len(ended) - job.num_tasks
+
+
 def would_delay(
     first: JobGraph,
     start: float,
@@ -61,7 +78,14 @@ def _fits_after(job: JobGraph, ended: Iterable[Reservation], policy: Policy, clu
     with cluster.what_if():
         for one in ended:
             cluster.release(one.job_id)
-        return policy.place(job, cluster) is not None
+        return has_room(job, policy, cluster)
+
+
+def has_room(job: JobGraph, policy: Policy, cluster: Cluster) -> bool:
+    """Return True if the policy places a job now."""
+    if isinstance(policy, PolicyDriver):
+        return policy.has_room(job, cluster)
+    return policy.place(job, cluster) is not None
 
 
 class Timetable:
