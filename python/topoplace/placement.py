@@ -17,6 +17,7 @@ from topoplace.mig.slicing import packed
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
+    from topoplace.collective.rates import Rates
     from topoplace.launch.bindings import Binding
     from topoplace.launch.environment import Environment, Servers
     from topoplace.launch.ranks import Launch
@@ -112,6 +113,8 @@ class Placement:
     """True only if the search proved that no placement is better for the policy's objective."""
     bound: float | None = field(default=None, repr=False, compare=False)
     """No placement of the job communicates in fewer seconds (see `time`) now; None if no bound is known."""
+    rates: Rates | str | None = field(default=None, repr=False, compare=False)
+    """The rates of links by which `time` is computed, as in `topoplace.collective`; None for the default ones."""
     job: JobGraph | None = field(default=None, repr=False, compare=False)
     """The placed job. The cluster stores it, so that policies can keep later jobs from disturbing this one."""
     hosts: tuple[HostShare, ...] = ()
@@ -141,6 +144,7 @@ class Placement:
         scores: Mapping[str, float] = _NO_SCORES,
         optimal: bool = False,
         bound: float | None = None,
+        rates: Rates | str | None = None,
         job: JobGraph | None = None,
         hosts: tuple[HostShare, ...] = (),
         remote: tuple[int, ...] = (),
@@ -153,7 +157,9 @@ class Placement:
         given = _checked_gpus(gpus, topology)
         if not given and hosts is _NOTHING:
             raise AllocationError(f"gpus = {given} is empty")
-        set_gpus, set_topology, set_scores, set_optimal, set_bound, set_job, *set_others = _setters[:9]
+        set_gpus, set_topology, set_scores, set_optimal, set_bound, set_rates, set_job, *set_others = (
+            _setters[:10]
+        )
         set_gpus(self, given)
         set_topology(self, topology)
         set_scores(self, scores if type(scores) is Scores else checked_scores(scores, AllocationError))
@@ -162,6 +168,7 @@ class Placement:
             _checks.instance(job, JobGraph, "job", AllocationError)
         set_job(self, job)
         set_bound(self, bound if bound is None else _checks.real(bound, "bound", AllocationError))
+        set_rates(self, rates)
         set_hosts, set_remote, set_drives = set_others
         set_hosts(self, hosts)
         set_remote(self, remote)
@@ -205,7 +212,9 @@ class Placement:
             raise AllocationError("the placement has no job, so it is not known which tasks communicate")
         from topoplace.objectives.communication import communication_time
 
-        return communication_time(self.job, self.gpus, self.topology)
+        if self.rates is None:
+            return communication_time(self.job, self.gpus, self.topology)
+        return communication_time(self.job, self.gpus, self.topology, rates=self.rates)
 
     @property
     def bindings(self) -> tuple[Binding, ...]:

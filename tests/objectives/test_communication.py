@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
@@ -214,6 +215,22 @@ def test_near_gpus_follow_each_other_in_the_best_ring(topology: tp.Topology, dat
     planned = communication_time(ring, chosen, topology).seconds
     rate = ring_bandwidth(topology, chosen)
     assert planned == pytest.approx(max(min(times), 2 * (len(chosen) - 1) / len(chosen) / rate))
+
+
+@pytest.mark.parametrize("name", ["dgx1-v100", "dgx-h100", "l40s-8"])
+def test_rings_are_planned_by_the_rates(name: str) -> None:
+    """Rings of half the rate take twice as long; sends do not."""
+    machine, preset = tp.machines.get(name), tp.collective.PRESETS["nccl-2.18"]
+    halved = replace(preset, achieved=dict.fromkeys(("NVL", "PIX", "PXB", "PHB", "SYS"), 0.5))
+    for job, times_as_long in ((tp.JobGraph.ring(4), 2), (tp.JobGraph.chain(4), 1)):
+        planned, measured = (
+            communication_time(job, range(4), machine, rates=rates).seconds for rates in (preset.name, halved)
+        )
+        assert measured == pytest.approx(times_as_long * planned)
+    ring = communication_time(tp.JobGraph.ring(4), range(4), machine, rates=halved)
+    assert ring.seconds == pytest.approx(1.5 / ring_bandwidth(machine, range(4), rates=halved))
+    with pytest.raises(ValueError, match="rates = 'nccl-1' is not one of"):
+        communication_time(tp.JobGraph.ring(4), range(4), machine, rates="nccl-1")
 
 
 def test_gpus_whose_links_make_no_ring_have_no_time() -> None:

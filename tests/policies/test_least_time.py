@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -142,36 +143,25 @@ def grouped_jobs(draw: st.DrawFn) -> tp.JobGraph:
     st.sampled_from([1, 3]),
     st.sampled_from([LinkKind.NETWORK, LinkKind.NVSWITCH]),
     st.sampled_from([switched(3), slow(3)]),
+    st.sampled_from([1.0, 0.2]),
 )
 def test_no_placement_is_faster_than_the_bound(
-    job: tp.JobGraph, free: list[int], rack: int, kind: LinkKind, machine: tp.Topology
+    job: tp.JobGraph, free: list[int], rack: int, kind: LinkKind, machine: tp.Topology, share: float
 ) -> None:
+    rates = replace(tp.collective.PRESETS["nccl-2.30"], achieved={"NVL": share, "PHB": share})
     topology = racks(machine, 3 // rack, rack, kind)
     cluster = drained(topology, [3 * m + g for m, n in enumerate(free) for g in range(n, 3)])
-    placement = tp.place(job, cluster)
+    placement = LeastTime(rates=rates).place(job, cluster)
     if placement is None or placement.bound is None:
         return
     groups = [group.tasks for group in job.groups]
     best = min(
-        tp.communication_time(job, gpus, topology).seconds
+        tp.communication_time(job, gpus, topology, rates=rates).seconds
         for gpus in permutations(cluster.free_gpus(), job.num_tasks)
         if all(len({gpus[task] // 3 for task in group}) == 1 for group in groups)
     )
     assert placement.bound <= best <= placement.time * (1 + 1e-9)
     assert not placement.optimal or placement.time <= best * (1 + 1e-8)
-
-
-@pytest.mark.parametrize("name", ["l40s-8", "dgx1-v100", "dgx-h100", "mi250x", "torus2d-16"])
-@pytest.mark.parametrize("tasks", [2, 3, 4])
-def test_rings_carry_as_much_as_those_of_the_policy_for_rings(name: str, tasks: int) -> None:
-    machine = tp.machines.get(name)
-    for busy in range(0, 5):
-        cluster = drained(machine, range(busy))
-        ours = placed(tp.JobGraph.ring(tasks), cluster)
-        theirs = tp.policies.get("collective").place(tp.JobGraph.ring(tasks), cluster)
-        assert theirs is not None
-        rates = [tp.collective.ring_bandwidth(machine, one.gpus) for one in (ours, theirs)]
-        assert rates[0] >= rates[1] * 0.98
 
 
 # ---- what users reported ---------------------------------------------------------------------------------------

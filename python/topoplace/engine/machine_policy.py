@@ -38,6 +38,7 @@ from topoplace.placement import Placement, Refusal, Scores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from topoplace.collective.rates import Rates
     from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
@@ -74,6 +75,8 @@ class MachinePolicy(PolicyDriver):
     if that does not count."""
     asks_for_regions: bool = False
     """True if `options` come from the sets of `JobRequest.regions`, and so keep a job that must be in one socket."""
+    rates: Rates | str | None = None
+    """The rates of links by which `Placement.time` is computed; None for the default ones."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
@@ -360,7 +363,13 @@ class MachinePolicy(PolicyDriver):
                 if found.utility >= least_utility:
                     scores = {**job_link_scores(job, gpus, topology), **self.scores(found.details)}
                     return placed_on(
-                        job, tuple(gpus), view.cluster, scores, bound=found.bound, optimal=found.optimal
+                        job,
+                        tuple(gpus),
+                        view.cluster,
+                        scores,
+                        bound=found.bound,
+                        optimal=found.optimal,
+                        rates=self.rates,
                     )
         return None
 
@@ -499,7 +508,7 @@ class MachinePolicy(PolicyDriver):
             own = self.scores_as(request, machine_class, option)
             scores = Scores({**request.link_scores(machine_class, option.gpus), **own})
         optimal, bound = self.proof(request, machine, option, view)
-        return placed_on(job, gpus, view.cluster, scores, optimal=optimal, bound=bound)
+        return placed_on(job, gpus, view.cluster, scores, optimal=optimal, bound=bound, rates=self.rates)
 
 
 def placed_on(
@@ -510,15 +519,13 @@ def placed_on(
     *,
     optimal: bool = False,
     bound: float | None = None,
+    rates: Rates | str | None = None,
 ) -> Placement:
     """Return the placement of a job on these GPUs, with its shares of the hosts, and slices if it takes some."""
     topology = cluster.topology
     hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
-    if job.mig is None and not cluster.sliced_gpus:
-        return Placement(
-            gpus, scores=scores, topology=topology, job=job, hosts=hosts, optimal=optimal, bound=bound
-        )
-    slices, resliced = slices_for(job, gpus, cluster)
+    is_sliced = job.mig is not None or cluster.sliced_gpus
+    slices, resliced = slices_for(job, gpus, cluster) if is_sliced else ((), ())
     return Placement(
         gpus,
         scores=scores,
@@ -529,6 +536,7 @@ def placed_on(
         resliced=resliced,
         optimal=optimal,
         bound=bound,
+        rates=rates,
     )
 
 

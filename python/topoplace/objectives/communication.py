@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from topoplace import _checks, kernels
 from topoplace.cluster.cluster import Cluster
-from topoplace.collective.bandwidth import ring_bandwidth
+from topoplace.collective.bandwidth import DEFAULT_RATES, ring_bandwidth
+from topoplace.collective.machine_graph import MAX_GPUS
+from topoplace.collective.rates import Rates, rates_of
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
 from topoplace.topology.ports import Ports, switched_levels
@@ -81,13 +83,15 @@ class _Flows:
         self.there.append(gigabytes if one_way else gigabytes / 2)
         self.back.append(np.zeros_like(gigabytes) if one_way else gigabytes / 2)
 
-    def plan(self, topology: Topology, gpus: Ints, carried: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def plan(
+        self, topology: Topology, gpus: Ints, carried: NDArray[np.float64], rates: Rates | str
+    ) -> NDArray[np.bool_]:
         """Note the slowest of the rings that are planned for each collective; return which have rings. gpus: (c, n)."""
-        rates = _ring_rates(topology, gpus)
-        for one, gigabytes, rate in zip(gpus.tolist(), carried.tolist(), rates.tolist(), strict=True):
+        gb_per_s = _ring_bandwidths(topology, gpus, rates)
+        for one, gigabytes, rate in zip(gpus.tolist(), carried.tolist(), gb_per_s.tolist(), strict=True):
             if rate and gigabytes / rate > self.rings.seconds:
                 self.rings = _Slowest(gigabytes / rate, -1, tuple(sorted(one)))
-        return rates > 0
+        return gb_per_s > 0
 
 
 def communication_time(
@@ -97,6 +101,7 @@ def communication_time(
     *,
     cluster: Cluster | None = None,
     planned: bool = True,
+    rates: Rates | str = DEFAULT_RATES,
 ) -> CommunicationTime:
     """Return how long the job communicates in a step if task i runs on `gpus[i]`.
 
@@ -106,6 +111,7 @@ def communication_time(
             cluster, the job has the topology to itself.
         planned: False leaves out the rings that the collective library plans inside a machine: then every collective
             uses the ports in the order of its tasks.
+        rates: As in `topoplace.collective`: those of links by which the library plans its rings.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -114,14 +120,15 @@ def communication_time(
     _checks.instance(topology, Topology, "topology", ValueError)
     numbers = gpu_of_each_task(job, gpus, topology)
     placed = np.array(numbers, np.int64)
+    rates_of(rates)
     if cluster is None:
-        return measured(job, placed, topology, planned=planned)
+        return measured(job, placed, topology, planned=planned, rates=rates)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
     if topology != cluster.topology:
         raise ValueError(f"cluster = {cluster!r} is not on the topology {topology.name!r}")
     running = cluster.view(RunningTraffic) if planned else RunningTraffic(cluster, planned=False)
     with running.beside(job, numbers) as others:
-        return measured(job, placed, cluster.topology, planned=planned, others=others)
+        return measured(job, placed, cluster.topology, planned=planned, others=others, rates=rates)
 
 
 def measured(
@@ -131,6 +138,7 @@ def measured(
     *,
     planned: bool = True,
     others: kernels.FlowCounts | None = None,
+    rates: Rates | str = DEFAULT_RATES,
 ) -> CommunicationTime:
     """Return what `communication_time` returns.
 
@@ -139,7 +147,7 @@ def measured(
         others: The flows of other jobs.
     """
     ports = topology.derived(Ports)
-    flows = [_flows_of(batches, placed, topology, planned) for batches in job.traffic.values()]
+    flows = [_flows_of(batches, placed, topology, planned, rates) for batches in job.traffic.values()]
     times = ports.network.phase_times(_joined(flows), others)
     seconds = [max(time.seconds, one.rings.seconds) for time, one in zip(times, flows, strict=True)]
     return CommunicationTime(
@@ -151,7 +159,13 @@ def measured(
 
 
 def _flows_of(
-    batches: Sequence[Batch], placed: Ints, topology: Topology, planned: bool, *, timed: bool = True
+    batches: Sequence[Batch],
+    placed: Ints,
+    topology: Topology,
+    planned: bool,
+    rates: Rates | str = DEFAULT_RATES,
+    *,
+    timed: bool = True,
 ) -> _Flows:
     """Return the flows of a dimension. timed: False leaves out how long planned rings take."""
     flows = _Flows()
@@ -159,12 +173,12 @@ def _flows_of(
         gpus = placed[batch.tasks]
         if planned and batch.kind in RING_KINDS:
             machines = topology.machine_of[gpus]
-            inside = (machines == machines[:, :1]).all(axis=1)
-            _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology, timed)
+            inside = (machines == machines[:, :1]).all(axis=1) & topology.derived(_are_rated)[machines[:, 0]]
+            _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology, rates, timed)
             gpus, carried = gpus[~inside], batch.carried[~inside]
             if timed:
                 switched = _are_switched(topology, machines[~inside])
-                flows.plan(topology, gpus[switched], carried[switched])
+                flows.plan(topology, gpus[switched], carried[switched], rates)
             flows.add(batch, gpus, carried)
         else:
             flows.add(batch, gpus, batch.carried)
@@ -172,29 +186,36 @@ def _flows_of(
 
 
 def _are_switched(topology: Topology, machines: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return (c,) whether the machines of each collective, (c, n), are in one NVLink domain."""
+    """Return (c,) whether the machines of each collective, (c, n), are in one NVLink domain and can be rated."""
     found = np.zeros(len(machines), bool)
     for level in switched_levels(topology):
         domains = level.codes[machines]
         found |= ((domains == domains[:, :1]) & (domains >= 0)).all(axis=1)
+    found &= topology.derived(_are_rated)[machines].all(axis=1)
     return found
 
 
-def _ring_rates(topology: Topology, gpus: Ints) -> NDArray[np.float64]:
+def _are_rated(topology: Topology) -> NDArray[np.bool_]:
+    """Return (m,) whether the library's rings on each machine are known."""
+    rated: NDArray[np.bool_] = np.bincount(topology.machine_of) <= MAX_GPUS
+    return rated
+
+
+def _ring_bandwidths(topology: Topology, gpus: Ints, rates: Rates | str) -> NDArray[np.float64]:
     """Return (c,) GB/s of the rings through each row of GPUs, (c, n): on one machine, or in one NVLink domain.
 
     Rows with the same GPUs of like machines have the same rings.
     """
     if len(gpus) < 2:
-        return np.array([ring_bandwidth(topology, one) for one in gpus.tolist()])
+        return np.array([ring_bandwidth(topology, one, rates=rates) for one in gpus.tolist()])
     gpus = np.sort(gpus, axis=1)
     machines = topology.machine_of[gpus]
     number = np.cumsum(np.diff(machines, axis=1, prepend=machines[:, :1]) != 0, axis=1)
     switched = [level.codes[machines] >= 0 for level in switched_levels(topology)]
     patterns = np.concatenate([number, topology.derived(_places)[gpus], *switched], axis=1)
     _, first, pattern = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
-    rates = np.array([ring_bandwidth(topology, one) for one in gpus[first].tolist()])
-    found: NDArray[np.float64] = rates[pattern.reshape(-1)]
+    distinct = np.array([ring_bandwidth(topology, one, rates=rates) for one in gpus[first].tolist()])
+    found: NDArray[np.float64] = distinct[pattern.reshape(-1)]
     return found
 
 
@@ -208,7 +229,13 @@ def _places(topology: Topology) -> Ints:
 
 
 def _add_planned(
-    flows: _Flows, batch: Batch, gpus: Ints, carried: NDArray[np.float64], topology: Topology, timed: bool
+    flows: _Flows,
+    batch: Batch,
+    gpus: Ints,
+    carried: NDArray[np.float64],
+    topology: Topology,
+    rates: Rates | str,
+    timed: bool,
 ) -> None:
     """Add collectives inside machines, in an order in which near GPUs follow each other.
 
@@ -218,10 +245,34 @@ def _add_planned(
     has_links: NDArray[np.bool_] = np.logical_or.reduce(ports.has_links[gpus], axis=1)
     asked = has_links | timed
     through_ports = ~has_links
-    through_ports[asked] |= ~flows.plan(topology, gpus[asked], carried[asked])
-    order = np.argsort(ports.near_order[gpus], axis=1)
-    gpus = np.take_along_axis(gpus, order, axis=1)
-    flows.add(batch, gpus[through_ports], carried[through_ports])
+    through_ports[asked] |= ~flows.plan(topology, gpus[asked], carried[asked], rates)
+    flows.add(batch, _near_order(ports, gpus[through_ports]), carried[through_ports])
+
+
+def _near_order(ports: Ports, gpus: Ints) -> Ints:
+    """Return each row of GPUs, (c, n), in an order in which near ones follow each other."""
+    return np.take_along_axis(gpus, np.argsort(ports.near_order[gpus], axis=1), axis=1)
+
+
+def port_seconds_of_rings(job: JobGraph, sets: Ints, topology: Topology) -> NDArray[np.float64]:
+    """Return (d, s) the seconds that ports take in each dimension, all of whose collectives are of all tasks.
+
+    sets: (s, n) GPUs of one machine, without direct links.
+    """
+    ports = topology.derived(Ports)
+    gpus, found = _near_order(ports, sets), list[list[float]]()
+    for batches in job.traffic.values():
+        flows = _Flows()
+        for batch in batches:
+            flows.add(batch, gpus, np.full(len(gpus), batch.carried.sum()))
+        start, end, there, back = (
+            np.concatenate([part.reshape(len(gpus), -1) for part in parts], axis=1)
+            for parts in (flows.start, flows.end, flows.there, flows.back)
+        )
+        ends = start.shape[1] * np.arange(1, len(gpus) + 1)
+        of_sets = kernels.Flows(ends.tolist(), start.ravel(), end.ravel(), there.ravel(), back.ravel())
+        found.append([time.seconds for time in ports.network.phase_times(of_sets)])
+    return np.array(found)
 
 
 def _joined(parts: Sequence[_Flows]) -> kernels.Flows:

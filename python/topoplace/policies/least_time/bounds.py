@@ -16,6 +16,7 @@ from topoplace.policies.least_time import machine_sets
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
+    from topoplace.collective.rates import Rates
     from topoplace.engine.level_chain import PlacedLevel
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
@@ -74,7 +75,12 @@ def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -
 
 
 def least_seconds(
-    job: JobGraph, units: Ints, exchanges: kernels.Exchanges, rooms: Rooms, view: ClusterView
+    job: JobGraph,
+    units: Ints,
+    exchanges: kernels.Exchanges,
+    rooms: Rooms,
+    view: ClusterView,
+    rates: Rates | str,
 ) -> float:
     """Return seconds that no placement beats.
 
@@ -84,11 +90,12 @@ def least_seconds(
     Args:
         units: (u, t) tasks that are mapped as a whole.
         exchanges: What the units exchange, a phase for each dimension.
+        rates: Those of links by which the library plans rings.
     """
     unit_of, size = unit_of_tasks(units), units.shape[1]
     found = kernels.tree_bound(rooms.tree(*units.shape), exchanges)
     crossing = [_crossing(batches, rooms) for batches in job.traffic.values()]
-    inside = [_inside(batches, unit_of, size, view) for batches in job.traffic.values()]
+    inside = [_inside(batches, unit_of, size, view, rates) for batches in job.traffic.values()]
     phases = np.maximum(np.maximum(found.phases, crossing), inside)
     least = max(float(phases.sum()), found.seconds + math.fsum(inside))
     must_be_whole = any(group.within == MACHINE for group in job.groups)
@@ -98,14 +105,14 @@ def least_seconds(
     return least * _ROUNDING
 
 
-def least_seconds_of_one(request: JobRequest, view: ClusterView, slack: float) -> float:
+def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine_sets.Timing) -> float:
     """Return seconds that no placement of a job beats that some machine, on which all GPUs are alike, has GPUs for.
 
     Either it is on one machine, or two tasks that exchange are on different ones.
     """
     topology = view.cluster.topology
     large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
-    least = min(machine_sets.of_any(one, request, slack)[0].seconds for one in large)
+    least = min(machine_sets.of_any(one, request, timing)[0].seconds for one in large)
     if view.classes.num_machines > 1:
         classes = (0, 1) if switched_levels(topology) else (0,)
         rooms = Rooms((), classes, topology.derived(Ports))
@@ -164,15 +171,17 @@ def _one_way(batch: Batch, carried: float) -> float:
     return carried if batch.kind in RING_KINDS else carried / 2
 
 
-def _inside(batches: Sequence[Batch], unit_of: Ints, size: int, view: ClusterView) -> float:
+def _inside(
+    batches: Sequence[Batch], unit_of: Ints, size: int, view: ClusterView, rates: Rates | str
+) -> float:
     """Return the least seconds of rings of which each is in one unit, on the best machine; 0 for others."""
     least = 0.0
     for batch in batches:
         if size == 1 or _owners(batch, unit_of) is None:
             return 0.0
         if batch.kind in RING_KINDS:
-            rate = machine_sets.fastest_rings(view, batch.tasks.shape[1])
-            least = max(least, float(batch.carried.max()) / rate)
+            gb_per_s = machine_sets.fastest_rings(view, batch.tasks.shape[1], rates)
+            least = max(least, float(batch.carried.max()) / gb_per_s)
     return least
 
 

@@ -24,6 +24,7 @@ from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
+    from topoplace.collective.rates import Rates
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
@@ -59,7 +60,7 @@ def mapped(
     view: ClusterView,
     offers: Offers,
     *,
-    slack: float,
+    timing: machine_sets.Timing,
     others: kernels.FlowCounts | None,
     timeout: float | None,
 ) -> Mapped | None:
@@ -68,7 +69,7 @@ def mapped(
     That is so if they are to be spread, few, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets.
 
     Args:
-        slack: The share by which times on one machine may differ and count as equal.
+        timing: How times on one machine are computed and compared.
         others: The flows of running jobs, which count on uplinks.
         timeout: Limit in seconds on the search for the machines.
     """
@@ -86,10 +87,11 @@ def mapped(
         tree = _Tree(request, machines, view, units.shape[1])
         found = _on_tree(job, tree, units, exchanges, parts, others, timeout)
         if found is not None:
-            gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, slack)
+            gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, timing)
             if not parts and not job.groups:
-                gpus = _exchanged(request, gpus, found.seconds, machines, view)
-            return Mapped(gpus, bounds.least_seconds(job, units, exchanges, tree.rooms(offers), view))
+                gpus = _exchanged(request, gpus, found.seconds, machines, view, timing.rates)
+            rooms = tree.rooms(offers)
+            return Mapped(gpus, bounds.least_seconds(job, units, exchanges, rooms, view, timing.rates))
     return None
 
 
@@ -448,27 +450,29 @@ class _Tree:
 # ---- GPUs ------------------------------------------------------------------------------------------------------
 
 
-def _gpus_of(job: JobGraph, parts: Sequence[Part], view: ClusterView, slack: float) -> list[int]:
+def _gpus_of(
+    job: JobGraph, parts: Sequence[Part], view: ClusterView, timing: machine_sets.Timing
+) -> list[int]:
     """Return the GPU of each task, on each machine by the rule for one machine."""
     gpus = [-1] * job.num_tasks
     for part, own in zip(parts, part_jobs(job, parts), strict=True):
         numbers = view.classes.gpus_of[part.machine]
-        for task, local in zip(part.tasks, local_gpus(part, own, view, slack), strict=True):
+        for task, local in zip(part.tasks, local_gpus(part, own, view, timing), strict=True):
             gpus[task] = numbers[local]
     return gpus
 
 
-def local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Sequence[int]:
+def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_sets.Timing) -> Sequence[int]:
     """Return the GPU of each task of a part, a job of its own, by the rule for one machine: their numbers there."""
     machine_class = view.classes.of(part.machine)
 
     def find() -> tuple[int, ...]:
         _, state = view.conditions(Sight(jobs=False, shares=job.takes_parts)).of_machine(part.machine)
-        options = machine_sets.ranked(view.request(job), machine_class, state, part.usable, slack)
+        options = machine_sets.ranked(view.request(job), machine_class, state, part.usable, timing)
         best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
 
-    key = (_Tree, slack, machine_class, part.usable, exact_request_key(job))
+    key = (_Tree, timing, machine_class, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id
 
 
@@ -476,14 +480,19 @@ def local_gpus(part: Part, job: JobGraph, view: ClusterView, slack: float) -> Se
 
 
 def _exchanged(
-    request: JobRequest, gpus: list[int], seconds: float, offers: Offers, view: ClusterView
+    request: JobRequest,
+    gpus: list[int],
+    seconds: float,
+    offers: Offers,
+    view: ClusterView,
+    rates: Rates | str,
 ) -> list[int]:
     """Return the GPU of each task, the best of few sets, or after exchanges of single GPUs as long as that is faster.
 
     Only of a small gang that links inside machines make slower than its mapping to the tree, which takes `seconds`.
     """
     topology, job = view.cluster.topology, request.job
-    best, time = np.array(gpus), measured(job, np.array(gpus), topology).seconds
+    best, time = np.array(gpus), measured(job, np.array(gpus), topology, rates=rates).seconds
     if time <= seconds * (1 + 1e-6) or job.anti_affinity:
         return gpus
     usable = [view.classes.gpus_of[one.machine][gpu] for one in offers for gpu in members(one.usable)]
@@ -498,7 +507,7 @@ def _exchanged(
         sets = _allowed([best, *map(np.array, others)], topology.machine_of, most)
         orders = network.best_orders(flows, sets)
         found = orders.vertices[int(np.lexsort((orders.port_seconds, orders.seconds))[0])]
-        faster = measured(job, found, topology).seconds
+        faster = measured(job, found, topology, rates=rates).seconds
         if faster >= time * (1 - 1e-6):
             return [int(gpu) for gpu in best]
         best, time = found.astype(np.int64), faster

@@ -6,20 +6,21 @@ import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
+from topoplace.collective.rates import Rates
 from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
 from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.objectives.communication import RING_KINDS, task_flows
+from topoplace.objectives.communication import RING_KINDS, measured, port_seconds_of_rings, task_flows
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
+    from topoplace.jobs.collectives import Batch
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.kernels import Orders
     from topoplace.topology.topology import Topology
 
@@ -38,6 +41,7 @@ _MOST_SETS: Final = 13_000
 _MOST_OPTIONS: Final = 16
 _MOST_ALIKE: Final = 4
 """Most options on a machine on which all GPUs are alike."""
+_ROUNDING: Final = 1 + 1e-9
 _ALL_ORDERS: Final = 4
 """Of so many tasks, `PortNetwork.best_orders` tries all orders."""
 _MOST_ORDERED: Final = 16
@@ -51,6 +55,15 @@ _NEARNESS: Final = {
     LinkKind.SELF: 0,
 }
 """How far the GPUs of a pair are by the kind of their link; 0 for NVLinks and links like them."""
+
+
+class Timing(NamedTuple):
+    """How the communication times of placements are computed and compared."""
+
+    slack: float
+    """The share by which times may differ and count as equal."""
+    rates: Rates | str
+    """The rates of links by which the library plans rings."""
 
 
 def _nearness(link: Link) -> int:
@@ -77,7 +90,7 @@ class _Machine:
 
     @cached_property
     def kept(self) -> Memo[Hashable, list[_Ranked]]:
-        """The best sets of a machine on which all GPUs are alike, by free GPUs and number of tasks."""
+        """The best sets of a machine on which all GPUs are alike, by free GPUs, number of tasks and rates."""
         return Memo()
 
     @cached_property
@@ -124,33 +137,33 @@ def ranked(
     machine_class: MachineClass,
     state: MachineState,
     free: Mask,
-    slack: float,
+    timing: Timing,
     required: Mask = 0,
 ) -> Iterator[Option]:
     """Yield the best ways to place a job on one machine, in no order; all that communicates has a path.
 
     Args:
         free: The GPUs that the job may use.
-        slack: The share by which times may differ and count as equal.
         required: The GPUs of `free` that the job gets in any case.
     """
     machine = machine_class.alone.derived(_Machine)
     if not machine.is_alike or machine_class.partitions:
         is_proven = _are_all_compared(machine, request, machine_class, free)
-        for one in _ranked(machine, request, machine_class, state, free, slack, required):
+        for one in _ranked(machine, request, machine_class, state, free, timing, required):
             if one.seconds == math.inf:  # tasks that communicate have no path
                 continue
-            yield _option(one.gpus, (grade(one.seconds, slack), *one.order), Chosen(one.seconds, is_proven))
+            graded = grade(one.seconds, timing.slack)
+            yield _option(one.gpus, (graded, *one.order), Chosen(one.seconds, is_proven))
         return
 
     def sets() -> list[_Ranked]:
-        return _ranked(machine, request, machine_class, state, free, slack, required)[:_MOST_ALIKE]
+        return _ranked(machine, request, machine_class, state, free, timing, required)[:_MOST_ALIKE]
 
     left = state.left if request.takes_parts else ()
     job = request.job
     kind = request.size, bool(job.edges), job.spread == GPU, request.in_one_socket
-    key = free, required, state.free, left, kind
-    chosen, graded = of_any(machine_class, request, slack)
+    key = free, required, state.free, left, kind, timing.rates
+    chosen, graded = of_any(machine_class, request, timing)
     for one in machine.kept.get_or_build(key, sets):
         yield _option(one.gpus, (graded, *one.order), chosen)
 
@@ -164,36 +177,39 @@ def _all_alike(topology: Topology) -> bool:
     return all(one.alone.derived(_Machine).is_alike for one in topology.derived(MachineClasses).classes)
 
 
-def of_any(machine_class: MachineClass, request: JobRequest, slack: float) -> tuple[Chosen, float]:
+def of_any(machine_class: MachineClass, request: JobRequest, timing: Timing) -> tuple[Chosen, float]:
     """Return the time of a job, and its grade, on any GPUs of a machine on which all are alike."""
 
     def find() -> tuple[Chosen, float]:
         first = np.arange(request.size, dtype=np.int32)[None, :]
-        seconds = float(_times(machine_class.alone.derived(_Machine), request, first, slack)[1][0])
-        return Chosen(seconds, is_proven=True), grade(seconds, slack)
+        machine = machine_class.alone.derived(_Machine)
+        gpus, seconds = _times(machine, request, first, timing)
+        (exact,) = _with_inner_rings(machine, request, gpus, seconds, timing).tolist()
+        return Chosen(exact, is_proven=True), grade(exact, timing.slack)
 
-    return request.table((Chosen, machine_class, slack), find)
+    return request.table((Chosen, machine_class, timing), find)
 
 
-def fastest_rings(view: ClusterView, size: int) -> float:
+def fastest_rings(view: ClusterView, size: int, rates: Rates | str) -> float:
     """Return GB/s that the rings of no `size` GPUs of a machine exceed; infinity if not all sets were compared."""
 
     def find() -> float:
         return max(
-            (_fastest_rings(one.alone.derived(_Machine), size) for one in view.classes.classes), default=0.0
+            (_fastest_rings(one.alone.derived(_Machine), size, rates) for one in view.classes.classes),
+            default=0.0,
         )
 
-    return view.table((_fastest_rings, size), lambda: [find()])[0]
+    return view.table((_fastest_rings, size, rates), lambda: [find()])[0]
 
 
-def _fastest_rings(machine: _Machine, size: int) -> float:
+def _fastest_rings(machine: _Machine, size: int, rates: Rates | str) -> float:
     n = machine.topology.num_gpus
     if size > n:
         return 0.0
     if not machine.is_rated or math.comb(n, size) > _MOST_SETS:
         return math.inf
-    rates = rated_sets(machine.topology, DEFAULT_RATES).gb_per_s(masks_of(range(n), size))
-    return float(rates.max()) if rates.all() else math.inf
+    gb_per_s = rated_sets(machine.topology, rates).gb_per_s(masks_of(range(n), size))
+    return float(gb_per_s.max()) if gb_per_s.all() else math.inf
 
 
 def _option(gpus: tuple[int, ...], order: tuple[float, ...], chosen: Chosen) -> Option:
@@ -206,20 +222,25 @@ def _ranked(
     machine_class: MachineClass,
     state: MachineState,
     free: Mask,
-    slack: float,
+    timing: Timing,
     required: Mask,
 ) -> list[_Ranked]:
     """Return the best ways, the best first; where all GPUs are alike, without their time."""
     sets = _sets(machine, request, machine_class, free, required)
     if not len(sets):
         return []
-    gpus, seconds = (sets, np.zeros(len(sets))) if machine.is_alike else _times(machine, request, sets, slack)
-    keys = _keys(machine, request, state, gpus)
-    best = np.lexsort((*gpus.T[::-1], *keys[::-1], _grades(seconds, slack)))[:_MOST_OPTIONS]
-    keys = [key[best] for key in keys]
-    lost = _lost(machine, state, gpus[best], [_grades(seconds[best], slack), *keys])
+    gpus, seconds = sets, np.zeros(len(sets))
+    if not machine.is_alike:
+        gpus, seconds = _times(machine, request, sets, timing)
+    graded, keys = _grades(seconds, timing.slack), _keys(machine, request, state, gpus)
+    best = np.lexsort((*gpus.T[::-1], *keys[::-1], graded))[:_MOST_OPTIONS]
+    gpus, keys = gpus[best], [key[best] for key in keys]
+    lost = _lost(machine, state, gpus, [graded[best], *keys], timing.rates)
     rows = np.stack([*keys, lost], 1).tolist()
-    found = zip(_in_order(machine, request, gpus[best]), rows, seconds[best].tolist(), strict=True)
+    exact = seconds[best]
+    if not machine.is_alike:
+        exact = _with_inner_rings(machine, request, gpus, exact, timing)
+    found = zip(_in_order(machine, request, gpus), rows, exact.tolist(), strict=True)
     return [_Ranked(tuple(one), tuple(order), time) for one, order, time in found]
 
 
@@ -260,16 +281,27 @@ def _are_all_compared(
 ) -> bool:
     """Return True if every set of GPUs is compared, and every order of tasks that may take another time."""
     few_sets = bool(machine_class.partitions) or _are_few(machine, request, free)
-    return few_sets and (
-        not request.job.edges or _is_one_ring(machine, request) or request.size <= _ALL_ORDERS
-    )
+    few_orders = request.size <= _ALL_ORDERS and not _has_inner_rings(machine, request)
+    return few_sets and (not request.job.edges or _is_one_ring(machine, request) or few_orders)
 
 
 def _is_one_ring(machine: _Machine, request: JobRequest) -> bool:
     """Return True if all that the tasks exchange is in rings of all of them, which the library plans."""
-    batches = [batch for batches in request.job.traffic.values() for batch in batches]
-    ring = all(batch.kind in RING_KINDS and batch.tasks.shape[1] == request.size for batch in batches)
+    ring = all(
+        batch.kind in RING_KINDS and batch.tasks.shape[1] == request.size for batch in _batches(request)
+    )
     return ring and machine.is_rated
+
+
+def _has_inner_rings(machine: _Machine, request: JobRequest) -> bool:
+    """Return True if the library plans rings for a part of what the tasks exchange."""
+    if not machine.is_rated or _is_one_ring(machine, request):
+        return False
+    return any(batch.kind in RING_KINDS for batch in _batches(request))
+
+
+def _batches(request: JobRequest) -> Iterator[Batch]:
+    return chain.from_iterable(request.job.traffic.values())
 
 
 def _members(masks: Masks, size: int) -> Ints:
@@ -292,24 +324,53 @@ def _near_sets(machine: _Machine, free: NDArray[np.int64], size: int) -> Ints:
 # ---- what counts -----------------------------------------------------------------------------------------------
 
 
-def _times(machine: _Machine, request: JobRequest, sets: Ints, slack: float) -> tuple[Ints, Reals]:
+def _times(machine: _Machine, request: JobRequest, sets: Ints, timing: Timing) -> tuple[Ints, Reals]:
     """Return (s, k) the GPU of each task, and (s,) the communication time of each set.
 
-    It is infinite for sets that take longer than `_MOST_OPTIONS` others by more than `slack`.
+    It is infinite for sets that take longer than `_MOST_OPTIONS` others by more than the slack.
     """
     job = request.job
     if not job.edges:
         return sets, np.zeros(len(sets))
     if _is_one_ring(machine, request):
-        batches = (batch for batches in job.traffic.values() for batch in batches)
-        carried = math.fsum(float(batch.carried.max()) for batch in batches)
-        rates = rated_sets(machine.topology, DEFAULT_RATES).leading(_masks(sets), _MOST_OPTIONS, 1 - slack)
-        with np.errstate(divide="ignore"):
-            seconds = np.where(rates < 0, np.inf, carried / rates)
+        rated, masks = rated_sets(machine.topology, timing.rates), _masks(sets)
+        leading = rated.leading(masks, _MOST_OPTIONS, 1 - timing.slack)
+        seconds, are_slowest = _planned(machine, job, sets, leading)
+        if not are_slowest:  # then sets with slower rings may be as fast
+            seconds, _ = _planned(machine, job, sets, rated.gb_per_s(masks))
         if np.isfinite(seconds).any():
             return sets, seconds
     found = _best_orders(machine, request, sets)
     return found.vertices, found.seconds
+
+
+def _planned(machine: _Machine, job: JobGraph, sets: Ints, gb_per_s: Reals) -> tuple[Reals, bool]:
+    """Return (s,) the communication time of planned rings, and whether they take as long as the ports, or longer.
+
+    gb_per_s: (s,) that of the rings of each set; the time is infinite where it is not positive.
+    """
+    carried = [max(float(batch.carried.max()) for batch in batches) for batches in job.traffic.values()]
+    rated = np.flatnonzero(gb_per_s > 0)
+    seconds, rings = np.full(len(sets), np.inf), np.divide.outer(carried, gb_per_s[rated])
+    by_ports = np.zeros_like(rings)
+    through_ports = ~machine.ports.has_links[sets[rated]].any(axis=1)
+    if through_ports.any():
+        some = sets[rated[through_ports]].astype(np.int64)
+        by_ports[:, through_ports] = port_seconds_of_rings(job, some, machine.topology)
+    seconds[rated] = np.maximum(rings, by_ports).sum(axis=0)
+    return seconds, bool((by_ports <= rings * _ROUNDING).all())
+
+
+def _with_inner_rings(
+    machine: _Machine, request: JobRequest, gpus: Ints, seconds: Reals, timing: Timing
+) -> Reals:
+    """Return the time of each row of GPUs, also where the library plans rings for a part of what is exchanged."""
+    if not _has_inner_rings(machine, request):
+        return seconds
+    exact = (
+        measured(request.job, one, machine.topology, rates=timing.rates) for one in gpus.astype(np.int64)
+    )
+    return np.array([time.seconds for time in exact])
 
 
 def _best_orders(machine: _Machine, request: JobRequest, sets: Ints) -> Orders:
@@ -378,11 +439,17 @@ BEFORE_DOMAINS: Final = 6
 """How many of the keys count before the domains of machines: the time, nearness, and what is left of shared GPUs."""
 
 
-def _lost(machine: _Machine, state: MachineState, gpus: Ints, keys: list[NDArray[np.floating]]) -> Reals:
+def _lost(
+    machine: _Machine,
+    state: MachineState,
+    gpus: Ints,
+    keys: list[NDArray[np.floating]],
+    rates: Rates | str,
+) -> Reals:
     """Return what rings of the free GPUs lose by each set, GB/s, among the sets that tie with the first; else 0."""
     lost = np.zeros(len(gpus))
     tied = np.logical_and.reduce([key == key[0] for key in keys])
     if machine.is_rated and tied.sum() > 1:
-        sets = rated_sets(machine.topology, DEFAULT_RATES)
+        sets = rated_sets(machine.topology, rates)
         lost[tied] = sets.lost(state.free, _masks(gpus[tied]))
     return lost

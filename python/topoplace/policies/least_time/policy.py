@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from topoplace import _checks
+from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.collective.rates import Rates, rates_of
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machines.machine_class import mask_of
@@ -55,6 +57,8 @@ class LeastTime(MachinePolicy):
     Args:
         slack: The share by which times may differ and count as equal.
         others: False decides as if no other job communicated. Scores are those of the job alone in any case.
+        rates: As in `topoplace.collective`: those of links by which the library plans rings on a machine, also measured
+            ones. `Placement.time` is by these rates.
         timeout: Limit in seconds on the search for the machines of a gang, which ends after a number of moves anyway.
             If it comes before the first mapping, the gang is split over the fewest machines.
     """
@@ -65,16 +69,26 @@ class LeastTime(MachinePolicy):
     sees_jobs = False
     before_domains = machine_sets.BEFORE_DOMAINS
 
-    def __init__(self, slack: float = 0.01, *, others: bool = True, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        slack: float = 0.01,
+        *,
+        others: bool = True,
+        rates: Rates | str = DEFAULT_RATES,
+        timeout: float | None = None,
+    ) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
         self.others = _checks.flag(others, "others", ValueError)
+        rates_of(rates)  # checks them; a name is kept, as it can be pickled
+        self.rates = rates
+        self._timing = machine_sets.Timing(self.slack, rates)
         self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
 
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[Option]:
         """Return the best sets of GPUs of a machine."""
-        return machine_sets.ranked(request, machine_class, state, free, self.slack)
+        return machine_sets.ranked(request, machine_class, state, free, self._timing)
 
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
@@ -89,31 +103,50 @@ class LeastTime(MachinePolicy):
             return None
         _, state = view.conditions(Sight(jobs=False)).of_machine(0)
         masks = mask_of(free), mask_of(required)
-        found = machine_sets.ranked(request, machine_class, state, masks[0], self.slack, masks[1])
+        found = machine_sets.ranked(request, machine_class, state, masks[0], self._timing, masks[1])
         best = min(found, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         if best is None:
             return None
         scores = {**request.link_scores(machine_class, best.gpus), **self.scores(best.details)}
-        return placed_on(job, best.gpus, cluster, scores)
+        return placed_on(job, best.gpus, cluster, scores, rates=self.rates)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of an answer of `best`, smaller is better: equal for times that count as equal."""
         return (machine_sets.grade(placement.scores["communication_time"], self.slack),)
 
     def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
-        """Return the request of a chain with the same requirements, if all GPUs of each machine are alike."""
+        """Return the request of a chain with the same requirements, if all GPUs of each machine are alike.
+
+        Machines of several classes must come in the same order for both.
+        """
         if not request.job.edges or request.takes_parts or request.asks_utility:
             return request
         if not machine_sets.are_alike(view.cluster.topology):
             return request
         key = LeastTime, "chain", request.resource_key
-        return view.table(key, lambda: view.request(_chain_like(request.job)))
+        chain = view.table(key, lambda: view.request(_chain_like(request.job)))
+        if len(view.classes.classes) == 1 or self._class_order(request, view) == self._class_order(
+            chain, view
+        ):
+            return chain
+        return request
+
+    def _class_order(self, request: JobRequest, view: ClusterView) -> list[int]:
+        """Return the place of each class of machines with room for a job, by its time there; equal ones share one."""
+
+        def find() -> list[int]:
+            large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
+            grades = [machine_sets.of_any(one, request, self._timing)[1] for one in large]
+            places: list[int] = np.unique(grades, return_inverse=True)[1].tolist()
+            return places
+
+        return request.table((LeastTime, "classes", self._timing), find)
 
     def scores_as(
         self, request: JobRequest, machine_class: MachineClass, option: Option
     ) -> Mapping[str, float]:
         """Return the communication time of a job on GPUs that are all alike."""
-        return self.scores(machine_sets.of_any(machine_class, request, self.slack)[0])
+        return self.scores(machine_sets.of_any(machine_class, request, self._timing)[0])
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
@@ -134,12 +167,12 @@ class LeastTime(MachinePolicy):
         machine, usable = next(iter(masks.items()))
         numbers = view.classes.gpus_of[machine]
         part = Part(machine, usable, list(range(request.size)))
-        return [numbers[local] for local in local_gpus(part, request.job, view, self.slack)]
+        return [numbers[local] for local in local_gpus(part, request.job, view, self._timing)]
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the time of an assignment; None if tasks that communicate have no path."""
         job, placed, topology = request.job, np.array(gpus, np.int64), view.cluster.topology
-        found = measured(job, placed, topology)
+        found = measured(job, placed, topology, rates=self._timing.rates)
         if found.seconds == np.inf:
             return None
         if request.asks_utility:
@@ -148,7 +181,7 @@ class LeastTime(MachinePolicy):
         others = self._others(view)
         seconds = found.seconds
         if others is not None:
-            seconds = measured(job, placed, topology, others=others).seconds
+            seconds = measured(job, placed, topology, others=others, rates=self._timing.rates).seconds
         return Evaluation(-seconds, machine_sets.Chosen(found.seconds))
 
     def _others(self, view: ClusterView) -> kernels.FlowCounts | None:
@@ -192,11 +225,11 @@ class LeastTime(MachinePolicy):
         def of_alike() -> tuple[bool, float] | None:
             if self.ranked_as(request, view) is request:
                 return None
-            seconds = machine_sets.of_any(machine_class, request, self.slack)[0].seconds
-            least = bounds.least_seconds_of_one(request, view, self.slack)
+            seconds = machine_sets.of_any(machine_class, request, self._timing)[0].seconds
+            least = bounds.least_seconds_of_one(request, view, self._timing)
             return seconds <= least * (1 + _ROUNDING), least
 
-        known = request.table((LeastTime, machine_class, self.slack), of_alike)
+        known = request.table((LeastTime, machine_class, self._timing), of_alike)
         if known is not None:
             return known
         optimal, _ = super().proof(request, machine, option, view)
@@ -222,7 +255,7 @@ class LeastTime(MachinePolicy):
                 request,
                 view,
                 offers,
-                slack=self.slack,
+                timing=self._timing,
                 others=self._others(view),
                 timeout=self.timeout,
             )
