@@ -1,4 +1,4 @@
-"""What collective operations carry: one score, all sets of a machine, trees, and decisions of the policy `collective`.
+"""What collective operations carry: one score, all sets of a machine, trees, and decisions of least-time by rings.
 
 `python benchmarks/bench_collective.py` prints the medians.
 """
@@ -47,7 +47,7 @@ def one_score_us(name: str) -> float:
 
 def decisions_us(name: str, size: int, *, seen: bool) -> float:
     """Return the time of a decision with 8 of 16 GPUs busy; seen: in a condition that was met before."""
-    topology, job, policy = fresh(name), tp.JobGraph.ring(size), tp.policies.get("collective")
+    topology, job, policy = fresh(name), tp.JobGraph.ring(size), tp.policies.get("least-time")
     draws = random.Random(size)
     clusters = []
     for _ in range(60):
@@ -66,7 +66,7 @@ def first_decision_us(name: str) -> float:
     """Return the time of the first decision for 8 GPUs of an idle machine of 16."""
     times: list[float] = []
     for _ in range(5):
-        topology, policy = fresh(name), tp.policies.get("collective")
+        topology, policy = fresh(name), tp.policies.get("least-time")
         cluster = tp.Cluster(topology)
         times.append(timed(partial(policy.place, tp.JobGraph.ring(8), cluster))[0])
     return 1e6 * statistics.median(times)
@@ -75,7 +75,7 @@ def first_decision_us(name: str) -> float:
 def cluster_us(machine: str) -> float:
     """Return the time of a decision on 12,500 machines, of which jobs of all sizes take and give back GPUs."""
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(machine), MACHINES))
-    policy, draws = tp.policies.get("collective"), random.Random(0)
+    policy, draws = tp.policies.get("least-time"), random.Random(0)
     jobs = [tp.JobGraph.ring(size) for size in SIZES]
     running: list[str] = []
     times: list[float] = []

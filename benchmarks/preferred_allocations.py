@@ -89,9 +89,6 @@ def compared(name: str, count: int) -> None:
     choosers: dict[str, Chooser] = {
         "go-gpuallocator's rules": PublishedRules(topology).choose,
         "mapa-preserve": in_numbers(PreferredAllocation(topology, "mapa-preserve")),
-        "mapa-preserve, rings": in_numbers(
-            PreferredAllocation(topology, tp.policies.Preserve(score="collective"))
-        ),
         "least-time": in_numbers(PreferredAllocation(topology)),
     }
     asked = list(questions(topology, count))

@@ -1,4 +1,4 @@
-"""Bars of what collective operations carry, and of the policy that asks for it."""
+"""Bars of what collective operations carry, and of least-time where direct links and PCIe decide."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def scores(yardstick: Yardstick) -> Iterator[Bar]:
 def decisions(yardstick: Yardstick) -> Iterator[Bar]:
     cases = yardstick.between(product(bench.SIXTEEN, bench.SIZES))
     slowest = max(bench.decisions_us(name, size, seen=True) for name, size in cases)
-    yield Bar("policy collective, 8 of 16 GPUs busy, a condition met before: slowest", 100, slowest, "us")
+    yield Bar("least-time, a ring, 8 of 16 GPUs busy, a condition met before: slowest", 100, slowest, "us")
 
 
 def cluster(yardstick: Yardstick) -> Iterator[Bar]:
     slowest = max(bench.cluster_us(name) for name in yardstick.between(bench.EIGHT[:2]))
-    yield Bar("policy collective, 12,500 machines of 8 GPUs: median", 30, slowest, "us")
+    yield Bar("least-time, rings, 12,500 machines of 8 GPUs: median", 30, slowest, "us")
 
 
 def trees(what: str, graph: kernels.TerminalGraph, _: Yardstick) -> Iterator[Bar]:

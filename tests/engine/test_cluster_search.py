@@ -87,7 +87,7 @@ def test_an_explanation_names_each_partition_of_each_machine_once(name: str) -> 
     assert sorted(placement.gpus for placement in explained.candidates) == [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
-@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve", "collective"])
+@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve"])
 def test_a_cluster_of_one_machine_is_searched_as_the_machine_alone(name: str) -> None:
     machine, ring = tp.machines.get("minsky"), tp.JobGraph.ring(3)
     alone, one = tp.Cluster(machine), tp.Cluster(tp.Topology.cluster(machine, count=1))
@@ -109,7 +109,7 @@ def test_gpus_of_the_smallest_memory_that_suffices_come_before_faster_links(size
     assert tp.policies.get("mapa-greedy").place(ring, cluster).gpus == (0, 1)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve", "collective"])
+@pytest.mark.parametrize("name", ["baseline", "mapa-greedy", "mapa-preserve"])
 def test_what_is_preserved_is_counted_on_all_machines(name: str) -> None:
     """Eight machines, one of them partly used: jobs of a machine, of a part, of several, and of shares."""
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=8, racks=2))

@@ -586,10 +586,10 @@ def test_time_that_ends_amid_a_decision_leaves_plan_and_policy_as_they_were() ->
     for start in range(0, 60, 4):
         cluster.allocate(f"j{start}", range(start, start + 4), CLIQUE(4))
     before = cluster.snapshot()
-    policy = tp.policies.get("collective")
+    policy = tp.policies.get("mapa-greedy")
     late = tp.make_room(RING(30), cluster, policy=policy, timeout=0.02)
     assert late.bound <= late.cost
     assert cluster.snapshot() == before
     fresh = tp.Cluster.restore(before)
     job = RING(4)
-    assert policy.place(job, cluster) == tp.policies.get("collective").place(job, fresh)
+    assert policy.place(job, cluster) == tp.policies.get("mapa-greedy").place(job, fresh)

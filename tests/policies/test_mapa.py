@@ -27,7 +27,6 @@ SHARING = [name for name in POLICIES if name != "g-queue"]
 def test_names() -> None:
     assert MAPA == ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
     assert POLICIES[4:] == (
-        "collective",
         "least-time",
         "fcfs",
         "best-fit",

@@ -9,11 +9,11 @@ import pytest
 
 import topoplace as tp
 from topoplace.engine.sharing.sharing_policy import SharingPolicy
-from topoplace.policies import InferenceEngine, NodeQueue
+from topoplace.policies import InferenceEngine, LeastTime, NodeQueue
 from topoplace.policies.drmaestro.costs import Costs
 
 LIMITS: list[tuple[Callable[..., Any], str, float, float]] = [
-    *((policy, "max_nodes", 1, (2**63 - 1) // 8) for policy in (tp.policies.Greedy, tp.policies.Collective)),
+    (tp.policies.Greedy, "max_nodes", 1, (2**63 - 1) // 8),
     (tp.policies.RandomFit, "seed", 0, 2**63 - 1),
     (tp.policies.TopoAwareP, "max_postponements", 0, 2**30),
     (tp.policies.DRMaestro, "max_postponements", 0, 2**30),
@@ -90,10 +90,11 @@ def test_defaults() -> None:
     assert repr(policy) == "DRMaestro(disaggregate=True, network_aware=False)"
     service = tp.policies.DRMaestroService()
     assert (service.network_aware, service.retry, service.engine.min_runs) == (True, False, 4)
-    for mapa in (tp.policies.Greedy(), tp.policies.Preserve(), tp.policies.Collective()):
+    for mapa in (tp.policies.Greedy(), tp.policies.Preserve()):
         assert mapa.max_nodes == 2_000_000
     preserve = tp.policies.Preserve()
-    assert (preserve.force_eq2, preserve.by_rings, preserve.min_effective_bandwidth) == (False, False, None)
+    assert (preserve.force_eq2, preserve.min_effective_bandwidth) == (False, None)
+    assert LeastTime().rates == tp.collective.DEFAULT_RATES == "nccl-2.30"
     assert tp.policies.RandomFit().seed == 0
     assert [tp.policies.get(name).typical.weights for name in ("fgd", "least-stranded")] == [
         {

@@ -21,7 +21,7 @@ def cases_of_others(shared: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("policy", ["topo-aware-p", "best-fit", "baseline", "collective", "fgd"])
+@pytest.mark.parametrize("policy", ["topo-aware-p", "best-fit", "baseline", "mapa-greedy", "fgd"])
 @pytest.mark.parametrize("file", FILES)
 def test_what_fits_is_placed_within_what_it_requires(
     cases_of_others: Path, file: str, policy: str, record_property: pytest.RecordProperty

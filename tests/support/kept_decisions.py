@@ -42,9 +42,6 @@ def _variants() -> dict[str, Callable[[], Policy]]:
         "drmaestro without retry": partial(
             get, "drmaestro", retry=False, gpu_topology=True, disaggregate=False
         ),
-        "mapa-preserve by rings": partial(
-            get, "mapa-preserve", min_effective_bandwidth=4.0, score="collective"
-        ),
         "topo-aware-p by profile": partial(
             get, "topo-aware-p", profile=_PROFILE, memory_bandwidth=50.0, max_postponements=3
         ),

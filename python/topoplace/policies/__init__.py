@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.engine.plan import QueuedJob as QueuedJob
     from topoplace.engine.policy import Policy as Policy
     from topoplace.engine.policy import SearchPolicy as SearchPolicy
-    from topoplace.policies.collective.ring import Collective as Collective
     from topoplace.policies.drmaestro.inference import InferenceEngine as InferenceEngine
     from topoplace.policies.drmaestro.policy import DRMaestro as DRMaestro
     from topoplace.policies.drmaestro.service import DRMaestroService as DRMaestroService
@@ -71,7 +70,6 @@ __all__ = [
     "DEFAULT",
     "Baseline",
     "BestFit",
-    "Collective",
     "DRMaestro",
     "DRMaestroService",
     "DotProduct",
@@ -117,7 +115,6 @@ __all__ = [
 _HOME = {
     "Baseline": "policies.mapa.baseline",
     "BestFit": "policies.sc17.best_fit",
-    "Collective": "policies.collective.ring",
     "DRMaestro": "policies.drmaestro.policy",
     "DRMaestroService": "policies.drmaestro.service",
     "DotProduct": "policies.fragmentation.vector_rules",
@@ -163,7 +160,6 @@ _POLICIES = {
     "mapa-topo-aware": "MapaTopoAware",
     "mapa-greedy": "Greedy",
     "mapa-preserve": "Preserve",
-    "collective": "Collective",
     "least-time": "LeastTime",
     "fcfs": "FirstComeFirstServed",
     "best-fit": "BestFit",

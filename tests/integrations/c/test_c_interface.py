@@ -21,7 +21,7 @@ from topoplace.integrations.c_interface import CallOutcome
 from topoplace.testing import strategies
 
 RING = '{"pattern": "ring", "num_tasks": 4, "bandwidth_sensitive": true}'
-POLICIES = ("baseline", "mapa-preserve", "topo-aware-p", "collective", "fgd", "drmaestro")
+POLICIES = ("baseline", "mapa-preserve", "topo-aware-p", "mapa-greedy", "fgd", "drmaestro")
 
 
 def header(repository: Path) -> str:

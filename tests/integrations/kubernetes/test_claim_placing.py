@@ -382,7 +382,7 @@ def test_without_the_package_that_reads_selectors_a_pod_says_what_to_install(
     assert len(given(seated(state, "c"))["r"]) == 1
 
 
-@pytest.mark.parametrize("name", ["collective", "mapa-preserve", "best-fit", "fcfs", "baseline"])
+@pytest.mark.parametrize("name", ["mapa-greedy", "mapa-preserve", "best-fit", "fcfs", "baseline"])
 def test_other_policies_choose_for_claims_as_for_pods(name: str) -> None:
     policy = tp.policies.get(name)
     state = state_of(2)
@@ -397,7 +397,7 @@ def test_other_policies_choose_for_claims_as_for_pods(name: str) -> None:
 
 def test_constraints_hold_under_other_policies_too() -> None:
     state = state_of(2)
-    for name in ("collective", "mapa-preserve", "baseline"):
+    for name in ("mapa-greedy", "mapa-preserve", "baseline"):
         add(
             state,
             name,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from topoplace import _checks, kernels
-from topoplace.collective import DEFAULT_RATES
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, preserved_bandwidth
 from topoplace.placement import Refusal
-from topoplace.policies.mapa import artifact_order, gangs, rings
+from topoplace.policies.mapa import artifact_order, gangs
 from topoplace.policies.mapa.search import MapaPolicy
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ class Preserve(MapaPolicy):
             no limit, as in the paper's text. The paper's artifact refuses predictions up to 12.335, the value of eq. 2
             without any link.
         coefficients: Theta 1 to 14 of eq. 2, such as `EffectiveBandwidth.fit(table).coefficients`.
-        score: "effective_bandwidth" is as above. With "collective", sensitive jobs of any size get the placement that
-            the policy `collective` chooses, which is not fitted, and `min_effective_bandwidth` limits the ring
-            bandwidth.
     """
 
     name = "mapa-preserve"
@@ -55,7 +51,6 @@ class Preserve(MapaPolicy):
         coefficients: Sequence[float] = MAPA_COEFFICIENTS,
         *,
         force_eq2: bool = False,
-        score: Literal["effective_bandwidth", "collective"] = "effective_bandwidth",
         tie_break: TieBreak = "lexicographic",
         timeout: float | None = None,
         max_nodes: int | None = 2_000_000,
@@ -66,14 +61,6 @@ class Preserve(MapaPolicy):
         self.min_effective_bandwidth = min_effective_bandwidth
         self.force_eq2 = _checks.flag(force_eq2, "force_eq2", ValueError)
         self.model = EffectiveBandwidth(coefficients)
-        self.score = _checks.one_of(score, "score", ("effective_bandwidth", "collective"), ValueError)
-        if self.by_rings and (force_eq2 or tie_break == "artifact"):
-            raise ValueError('score = "collective" is neither for force_eq2 nor for tie_break = "artifact"')
-
-    @property
-    def by_rings(self) -> bool:
-        """True if the ring bandwidth decides for sensitive jobs."""
-        return self.score == "collective"
 
     def search(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
@@ -84,8 +71,6 @@ class Preserve(MapaPolicy):
         """
         if not _wants_bandwidth(job):
             return self._leave_most(job, cluster, free, required, budget)
-        if self.by_rings:
-            return rings.place(rings.Search(self, job, cluster, free, required, budget, DEFAULT_RATES))
         if not self._trusts_eq2(job):
             return self.embed(job, cluster, free, required, budget, "bottleneck_sum")
         return self.embed(
@@ -95,8 +80,6 @@ class Preserve(MapaPolicy):
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of a placement, smaller is better: the negated scores that Algorithm 1 maximises."""
         names: tuple[str, ...]
-        if self.by_rings and _wants_bandwidth(job):
-            return rings.order(job, placement)
         if not _wants_bandwidth(job):
             names = ("preserved_bandwidth", "aggregated_bandwidth")
         elif self._trusts_eq2(job):
@@ -118,13 +101,7 @@ class Preserve(MapaPolicy):
         return before + key[0], *key[1:]
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
-        """Return a refusal if `placement` has less than `min_effective_bandwidth` and eq. 2 decides, else None.
-
-        With `score="collective"`, the ring bandwidth is compared.
-        """
-        if self.by_rings:
-            limit = self.min_effective_bandwidth if _wants_bandwidth(job) else None
-            return rings.reason_to_wait(job, placement, limit)
+        """Return a refusal if `placement` has less than `min_effective_bandwidth` and eq. 2 decides, else None."""
         least, best = self.min_effective_bandwidth, placement.scores["effective_bandwidth"]
         if least is None or best >= least or not _wants_bandwidth(job) or not self._trusts_eq2(job):
             return None

@@ -123,20 +123,19 @@ class MapaPolicy(SearchPolicy):
         required: GpuSet,
         budget: WorkBudget,
         objective: Objective | kernels.LinkCountScore = "sum",
-        own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement | None:
         """Return the placement with the best value of `objective`, and all its scores; None if there is none.
 
         Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`. A gang on
         several machines is divided among them (`gangs.on_machines`); only if the slowest link counts and that is not
-        proven to be best, it is searched too. own_scores: those that the policy adds, if it is not divided.
+        proven to be best, it is searched too.
         """
         gang = None
         any_set = not required or len(free) == job.num_tasks
         if any_set and not isinstance(objective, kernels.LinkCountScore) and objective != "bottleneck":
             gang = gangs.on_machines(job, cluster.topology, free, objective)
         if gang is None:
-            return self._searched(job, cluster, free, required, budget, objective, own_scores)
+            return self._searched(job, cluster, free, required, budget, objective)
         divided = self.scored(job, cluster, gang.gpus, gang.proven)
         if gang.proven or objective == "sum":
             return divided
@@ -154,7 +153,6 @@ class MapaPolicy(SearchPolicy):
         required: GpuSet,
         budget: WorkBudget,
         objective: Objective | kernels.LinkCountScore,
-        own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement | None:
         topology = cluster.topology
         chosen: Sequence[int] = range(topology.num_gpus)
@@ -178,7 +176,7 @@ class MapaPolicy(SearchPolicy):
         if found is None:
             return None
         images: list[int] = found.vertices.tolist()
-        return self.scored(job, cluster, [chosen[i] for i in images], found.optimal, own_scores)
+        return self.scored(job, cluster, [chosen[i] for i in images], found.optimal)
 
     def scored(
         self,
@@ -186,7 +184,6 @@ class MapaPolicy(SearchPolicy):
         cluster: Cluster,
         gpus: Sequence[int],
         optimal: bool,
-        own_scores: Mapping[str, float] = _NO_SCORES,
     ) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores.
 
@@ -200,7 +197,6 @@ class MapaPolicy(SearchPolicy):
             machines = set(topology.machine_of[list(gpus)].tolist())
             nearby = [gpu for gpu in free if topology.machine_of[gpu] in machines]
             scores["preserved_bandwidth"] = remaining_bandwidth(gpus, topology, nearby)
-        scores.update(own_scores)
         proven = optimal and every_gpu_set_counts(job, topology)
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=topology, job=job)
 

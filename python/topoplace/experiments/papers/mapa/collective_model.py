@@ -13,7 +13,7 @@ from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, lis
 from topoplace.experiments.papers.mapa.study import POLICIES, MapaStudy
 from topoplace.experiments.simulate import CollectiveTime
 from topoplace.experiments.simulate.processes import Runner
-from topoplace.policies import Collective, Policy, Preserve
+from topoplace.policies import LeastTime, Policy
 from topoplace.policies.mapa.artifact_order import TieBreak
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ DEFAULT_STEP = (0.1, 0.5)
 """Seconds of computing and GB of gradients of a step: those of a network of 125 million parameters of 4 bytes."""
 _POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
     **POLICIES,
-    "Preserve (rings)": lambda _: Preserve(score="collective"),
-    "Collective": lambda _: Collective(),
+    "Least-time": lambda _: LeastTime(),
 }
-COMPARED = ("Topo-aware", "Greedy", "Preserve", "Preserve (rings)", "Collective")
+COMPARED = ("Topo-aware", "Greedy", "Preserve", "Least-time")
 _QUANTILES = {"25th percentile": 0.25, "median": 0.5, "75th percentile": 0.75, "maximum": 1.0}
 
 
@@ -48,7 +47,7 @@ class SensitiveCollectives:
 
 
 class RingStudy(MapaStudy):
-    """Simulations of MAPA's job mix on its DGX-1V, with policies by rings next to the paper's.
+    """Simulations of MAPA's job mix on its DGX-1V, with least-time next to the paper's policies.
 
     step: the training step of a sensitive job, as in `CollectiveTime`; None takes eq. 2's run times.
     """
@@ -60,7 +59,7 @@ class RingStudy(MapaStudy):
 
     @property
     def policies(self) -> Mapping[str, Callable[[TieBreak], Policy]]:
-        """Return the paper's policies and those by rings, by name."""
+        """Return the paper's policies and least-time, by name."""
         return _POLICIES
 
 
