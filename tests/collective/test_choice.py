@@ -232,9 +232,26 @@ def test_wrong_free_gpus_are_named(free: list[Any], message: str) -> None:
         collective.left_bandwidth(DGX1, free)
 
 
+@pytest.mark.parametrize(
+    ("channels", "message"),
+    [
+        ({}, "channel_gb_per_s has no key 0, for GPUs of an unknown compute capability"),
+        ({90: (20.0,)}, "channel_gb_per_s has no key 0"),
+        ({0: ()}, r"channel_gb_per_s\[0\] = \[\] is not a list of descending rates"),
+        ({0: (20.0,), 80: (3.0, 20.0)}, r"channel_gb_per_s\[80\] = \[3.0, 20.0\] is not"),
+        ({0: (20.0, "x")}, r"channel_gb_per_s\[0\]\[1\] = 'x'"),
+        ({0: (20.0,), "80": (20.0,)}, "a key of channel_gb_per_s = '80'"),
+        ({0: (20.0,), -1: (20.0,)}, "a key of channel_gb_per_s = -1"),
+    ],
+)
+def test_channels_that_no_gpu_could_have_are_named(channels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(collective.PRESETS["nccl-2.30"], channel_gb_per_s=channels)
+
+
 def test_rates_are_checked_and_may_lack_a_cpu() -> None:
     with pytest.raises(ValueError, match="gb_per_s"):
-        collective.Rates("mine", {"nvlink2": -1.0})
+        collective.Rates("mine", {"nvlink2": -1.0}, 1.2, {0: (20.0,)})
     with pytest.raises(ValueError, match="intel_overhead"):
         replace(collective.PRESETS["nccl-2.30"], intel_overhead=float("nan"))
     known = collective.PRESETS["nccl-2.30"]

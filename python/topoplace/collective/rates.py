@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import pairwise
 from types import MappingProxyType
 
 from topoplace import _checks
@@ -38,17 +39,20 @@ class Rates:
     """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself.
 
     Raises:
-        ValueError: For a rate or share that is not positive and finite, an overhead below 1, or an unknown link or
-            path.
+        ValueError: For a rate or share that is not positive and finite, an overhead below 1, an unknown link or path,
+            or channels that are not descending or not for all GPUs.
     """
 
     name: str
     gb_per_s: Mapping[str, float]
     """Of one link, or of sixteen lanes of PCIe, by its key in `topoplace.links.SPEEDS`."""
-    intel_overhead: float = 1.2
+    intel_overhead: float
     """What a path through the host bridge of an Intel CPU takes of PCIe links, times its rate."""
-    channel_gb_per_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict[int, tuple[float, ...]])
-    """The rates that a channel may have, descending, by the least compute capability that they are for."""
+    channel_gb_per_s: Mapping[int, tuple[float, ...]]
+    """The rates that a channel may have, descending, by the least compute capability that they are for, times ten.
+
+    Those of 0 are for GPUs of an unknown one, too.
+    """
     achieved: Mapping[str, float] = field(default_factory=dict[str, float])
     """What rings carry, divided by their plan, by the name of the worst `PathType` of their hops; 1 if it is missing.
 
@@ -60,9 +64,10 @@ class Rates:
             _checks.one_of(name, "a key of gb_per_s", SPEEDS, ValueError)
             _checks.positive(rate, f"gb_per_s[{name!r}]", ValueError, high=1e6)
         _checks.real(self.intel_overhead, "intel_overhead", ValueError, low=1.0, high=100.0)
+        if 0 not in self.channel_gb_per_s:
+            raise ValueError("channel_gb_per_s has no key 0, for GPUs of an unknown compute capability")
         for capability, steps in self.channel_gb_per_s.items():
-            for i, rate in enumerate(steps):
-                _checks.positive(rate, f"channel_gb_per_s[{capability}][{i}]", ValueError, high=1e6)
+            _check_steps(capability, steps)
         for name, share in self.achieved.items():
             _checks.one_of(name, "a key of achieved", PathType.__members__, ValueError)
             _checks.positive(share, f"achieved[{name!r}]", ValueError, high=100.0)
@@ -87,6 +92,15 @@ class Rates:
     def channels(self, capability: int) -> tuple[float, ...]:
         """Return the rates that a channel may have among GPUs of this CUDA compute capability, times ten."""
         return self.channel_gb_per_s[max(least for least in self.channel_gb_per_s if least <= capability)]
+
+
+def _check_steps(capability: object, steps: object) -> None:
+    least = _checks.integer(capability, "a key of channel_gb_per_s", ValueError, low=0, high=10_000)
+    what = f"channel_gb_per_s[{least}]"
+    listed = _checks.ordered(steps, what, ValueError)
+    rates = [_checks.positive(rate, f"{what}[{i}]", ValueError, high=1e6) for i, rate in enumerate(listed)]
+    if not rates or any(slower >= faster for faster, slower in pairwise(rates)):
+        raise ValueError(f"{what} = {_checks.shown(rates)} is not a list of descending rates")
 
 
 SLOW_CHANNELS = (

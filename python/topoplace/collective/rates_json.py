@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -14,7 +13,6 @@ from topoplace.collective.rates import Rates
 FORMAT: Final = "topoplace.rates"
 VERSION: Final = 1
 _KEYS: Final = ("name", "gb_per_s", "intel_overhead", "channel_gb_per_s", "achieved")
-_MOST_CAPABILITY = 10_000
 
 
 def written(rates: Rates) -> str:
@@ -53,8 +51,6 @@ def of_record(record: Mapping[str, Any]) -> Rates:
     """Return the rates of a JSON object that `record_of` returned; ValueError names the fault of any other one."""
     check_keys(record, FORMAT, VERSION, _KEYS)
     steps = _object(record["channel_gb_per_s"], "channel_gb_per_s")
-    if "0" not in steps:
-        raise ValueError("channel_gb_per_s has no key '0', for GPUs of an unknown compute capability")
     return Rates(
         _checks.text(record["name"], "name", ValueError),
         MappingProxyType(_object(record["gb_per_s"], "gb_per_s")),
@@ -84,10 +80,6 @@ def _object(value: object, what: str) -> dict[str, Any]:
 
 def _channels(key: str, listed: object) -> tuple[int, tuple[float, ...]]:
     what = f"channel_gb_per_s[{key!r}]"
-    if not (key.isascii() and key.isdigit() and len(key) < 6 and int(key) <= _MOST_CAPABILITY):
+    if not (key.isascii() and key.isdigit() and len(key) < 6):
         raise ValueError(f"{what}: the key is not a compute capability times ten")
-    rates = _checks.ordered(listed, what, ValueError)
-    steps = tuple(_checks.positive(rate, f"{what}[{i}]", ValueError) for i, rate in enumerate(rates))
-    if not steps or any(slower >= faster for faster, slower in pairwise(steps)):
-        raise ValueError(f"{what} = {_checks.shown(list(steps))} is not a list of descending rates")
-    return int(key), steps
+    return int(key), tuple(_checks.ordered(listed, what, ValueError))
