@@ -261,16 +261,17 @@ def port_seconds_of_rings(job: JobGraph, sets: Ints, topology: Topology) -> NDAr
     """
     ports = topology.derived(Ports)
     gpus, found = _near_order(ports, sets), list[list[float]]()
+
+    def by_set(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+        return np.concatenate([part.reshape(len(gpus), -1) for part in parts], axis=1).astype(dtype).ravel()
+
     for batches in job.traffic.values():
         flows = _Flows()
         for batch in batches:
             flows.add(batch, gpus, np.full(len(gpus), batch.carried.sum()))
-        start, end, there, back = (
-            np.concatenate([part.reshape(len(gpus), -1) for part in parts], axis=1)
-            for parts in (flows.start, flows.end, flows.there, flows.back)
-        )
-        ends = start.shape[1] * np.arange(1, len(gpus) + 1)
-        of_sets = kernels.Flows(ends.tolist(), start.ravel(), end.ravel(), there.ravel(), back.ravel())
+        start, end = by_set(flows.start, np.int32), by_set(flows.end, np.int32)
+        ends = (len(start) // len(gpus) * np.arange(1, len(gpus) + 1)).tolist()
+        of_sets = kernels.Flows(ends, start, end, by_set(flows.there, float), by_set(flows.back, float))
         found.append([time.seconds for time in ports.network.phase_times(of_sets)])
     return np.array(found)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -13,15 +12,16 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.gangs.division import Part, divided, part_jobs
-from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
+from topoplace.engine.level_chain import PlacedLevel
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
-from topoplace.jobs.groups import MACHINE, SOCKET, Group
+from topoplace.jobs.groups import MACHINE, Group
 from topoplace.jobs.together import preferred_of, required_of
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.policies.least_time import bounds, machine_sets
-from topoplace.topology.ports import Ports, switched_levels
+from topoplace.policies.least_time.machine_tree import MachineTree, chain_of, others_on_uplinks
+from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
 _WORK: Final = 400_000
@@ -84,7 +83,7 @@ def mapped(
     some = offers if parts else _promising(request, offers, view)
     exchanges = _exchanges(job, units)
     for machines in (some, offers) if len(some) < len(offers) else (offers,):
-        tree = _Tree(request, machines, view, units.shape[1])
+        tree = MachineTree(request, machines, view, units.shape[1])
         found = _on_tree(job, tree, units, exchanges, parts, others, timeout)
         if found is not None:
             gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, timing)
@@ -97,7 +96,7 @@ def mapped(
 
 def _on_tree(
     job: JobGraph,
-    tree: _Tree,
+    tree: MachineTree,
     units: Ints,
     exchanges: kernels.Exchanges,
     parts: Sequence[Part] | None,
@@ -236,7 +235,7 @@ def _divided_beside(
     if len(idle) == len(offers) or int(idle.sizes.sum()) < job.num_tasks:
         return parts
     other = _divided(job, units, request, view, idle)
-    widths = [_widths(job, units, _chain(request, view), one) for one in (other or parts, parts)]
+    widths = [_widths(job, units, chain_of(request, view), one) for one in (other or parts, parts)]
     is_as_narrow = all(one <= before for one, before in zip(*widths, strict=True))
     return other if other is not None and is_as_narrow else parts
 
@@ -250,13 +249,13 @@ def _with_idle_uplinks(
     others: kernels.FlowCounts,
 ) -> Offers:
     """Return the offers in domains whose uplinks no other job uses, up to the outermost level of a group."""
-    levels = [level.name for level in _chain(request, view)]
+    levels = [level.name for level in chain_of(request, view)]
     named = {level for group in job.groups for level in (group.within, group.prefer)}
     inner = max((i for i, name in enumerate(levels) if name in named), default=-1) + 1
     largest = [max(_largest_flows(job, units), default=0.0)]
     gigabytes = np.zeros(view.cluster.topology.num_machines)
     for name in levels[:inner]:
-        gigabytes += _others_on_uplinks(view.cluster.topology, name, others, largest)[0]
+        gigabytes += others_on_uplinks(view.cluster.topology, name, others, largest)[0]
     return offers.at(np.flatnonzero(gigabytes[offers.machines] == 0))
 
 
@@ -292,7 +291,7 @@ def _with_whole_units(job: JobGraph, units: Ints) -> JobGraph:
     return job.with_(groups=(*job.groups, *whole))
 
 
-# ---- the tree --------------------------------------------------------------------------------------------------
+# ---- machines --------------------------------------------------------------------------------------------------
 
 
 def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers:
@@ -300,7 +299,7 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
 
     The smallest that has room for all of it comes first, else the largest.
     """
-    levels = _chain(request, view)[1:]
+    levels = chain_of(request, view)[1:]
     if not levels or int(offers.sizes.sum()) <= _MUCH_ROOM * request.size:
         return offers
     _, domain = np.unique(levels[-1].codes[offers.machines], return_inverse=True)
@@ -308,143 +307,6 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
     order = np.lexsort((np.where(rooms >= request.size, rooms, -rooms), rooms < request.size))
     enough = int(np.searchsorted(np.cumsum(rooms[order]), _MUCH_ROOM * request.size)) + 1
     return offers.at(np.flatnonzero(np.isin(domain, order[:enough])))
-
-
-def _chain(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
-    """Return the levels as a tree, from the machines up."""
-    chains = view.cluster.topology.derived(LevelChains)
-    found = chains.of(named_levels(request.job))
-    if found is None:
-        levels = chains.for_job(request.job)
-        assert levels is not None  # `engine.requirements` has refused levels that no tree can honour
-        found = levels.chain
-    return found
-
-
-def _others_on_uplinks(
-    topology: Topology, level: str, flows: kernels.FlowCounts, largest: Sequence[float]
-) -> NDArray[np.float64]:
-    """Return (phases, machines) the GB of others on the uplinks of each machine's domain, in the busier direction.
-
-    largest: the GB of the job's largest flow in each phase.
-    """
-    ports, count = topology.derived(Ports), topology.num_machines
-    if not ports.has_uplinks(level):
-        return np.zeros((len(largest), count))
-    machine, port = ports.uplinks(level).T
-    distinct, place = np.unique(port, return_inverse=True)
-    found: list[NDArray[np.float64]] = []
-    for most in largest:
-        both_ways = flows.counted(2 * distinct, most), flows.counted(2 * distinct + 1, most)
-        busier = np.maximum(*both_ways)[place]
-        found.append(np.bincount(machine, busier, minlength=count).astype(float))
-    return np.array(found, np.float64).reshape(-1, count)
-
-
-class _Tree:
-    """The domains of the offered machines as `kernels.map_to_tree` takes them."""
-
-    def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
-        levels = _chain(request, view)
-        machines = offers.machines
-        order = np.lexsort([level.codes[machines] for level in levels])
-        self._offers, self._topology, self._unit = offers.at(order), view.cluster.topology, unit
-        self._levels = levels[::-1]
-        self._machines = machines[order]
-        self._leaf_of_machine = {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
-        self._most_of_job = 1 if request.anti_affine else request.size
-        self.room = np.minimum(self._offers.sizes, self._most_of_job) // unit
-        """(l,) the most units of each machine."""
-        self._add_domains()
-
-    def _add_domains(self) -> None:
-        parent: list[Ints] = [np.array([-1])]
-        self._domains: list[tuple[str, Ints]] = []
-        """Each level, and a machine of each of its domains, in the order of the tree."""
-        above, first = np.zeros(len(self._machines), np.int64), 0
-        for level in self._levels:
-            codes = level.codes[self._machines]
-            _, firsts, domain = np.unique(
-                np.stack([above, codes]), axis=1, return_index=True, return_inverse=True
-            )
-            first += len(parent[-1])
-            parent.append(above[firsts])
-            self._domains.append((level.name, self._machines[firsts]))
-            above = first + domain.reshape(-1)
-        self._parent = np.concatenate(parent)
-
-    def ports(self, room: Ints) -> kernels.PortTree:
-        """Return the tree and its speeds."""
-        uplink = np.concatenate([np.zeros(1), *(self._uplinks(*one) for one in self._domains)])
-        own_class, own = self._own()
-        return kernels.PortTree(self._parent, room, uplink, own_class, own)
-
-    def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
-        """Return GB/s of the uplink of the domain of each machine; 0 where none is known."""
-        ports = self._topology.derived(Ports)
-        return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
-
-    def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
-        """Return (phases, domains) the GB of others that count on each uplink.
-
-        Adapters are not among them: the tree gives each GPU its share of one, whatever the others use.
-        """
-        gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
-        for level, machines in self._domains:
-            gigabytes.append(_others_on_uplinks(self._topology, level, flows, largest)[:, machines])
-        return np.concatenate(gigabytes, axis=1)
-
-    def rooms(self, offers: Offers) -> bounds.Rooms:
-        """Return how many tasks can be together on the machines of any offers."""
-        sizes = np.minimum(offers.sizes, self._most_of_job)
-        tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
-        return bounds.Rooms(tasks, self._own_classes, self._topology.derived(Ports))
-
-    @cached_property
-    def _own_classes(self) -> list[int]:
-        """The class of ports at each depth: 1 for NVLinks."""
-        switched = {level.name for level in switched_levels(self._topology)}
-        return [0, *(int(level.name in switched) for level in self._levels[:-1])]
-
-    def _own(self) -> tuple[list[int], NDArray[np.float64]]:
-        """Return the class of ports at each depth, and (classes, leaves) the GB/s of a unit."""
-        ports, classes = self._topology.derived(Ports), self._own_classes
-        speeds = [ports.adapter_speeds, ports.nvlink_speeds][: max(classes) + 1]
-        return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
-
-    def leaves_of(self, units: Ints, parts: Sequence[Part]) -> Ints:
-        """Return (u,) the leaf of each unit in a division; -1 where a unit is not whole."""
-        leaf = np.full(units.size, -1)
-        for part in parts:
-            leaf[part.tasks] = self._leaf_of_machine[part.machine]
-        rows = leaf[units]
-        return np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], -1)
-
-    def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
-        """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
-        unit_of = bounds.unit_of_tasks(units)
-        depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
-        domain_of = {level.name: level.domains[self._machines] for level in self._levels}
-        found = np.zeros(len(units), np.int64)
-        for one in chain(required_of(job), preferred_of(job)):
-            if one.level == SOCKET or (one.level == MACHINE and len(one.tasks) == units.shape[1]):
-                continue
-            inside = unit_of[list(one.tasks)]
-            if len(np.unique(domain_of[one.level][start[inside]])) == 1:
-                found[inside] = np.maximum(found[inside], depth_of[one.level])
-        return found
-
-    def parts(self, units: Ints, leaf_of: NDArray[np.int32]) -> list[Part]:
-        """Return the tasks of each machine that has some."""
-        found: list[Part] = []
-        order = np.argsort(leaf_of, kind="stable")
-        leaves, firsts = np.unique(leaf_of[order], return_index=True)
-        for leaf, inside in zip(leaves.tolist(), np.split(order, firsts[1:]), strict=True):
-            offer = self._offers[int(leaf)]
-            found.append(
-                Part(offer.machine, offer.gpus_for(offer.max_tasks), np.sort(units[inside].ravel()).tolist())
-            )
-        return found
 
 
 # ---- GPUs ------------------------------------------------------------------------------------------------------
@@ -472,7 +334,7 @@ def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_set
         best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
 
-    key = (_Tree, timing, machine_class, part.usable, exact_request_key(job))
+    key = (local_gpus, timing, machine_class, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id
 
 

@@ -125,14 +125,13 @@ class LeastTime(MachinePolicy):
             return request
         key = LeastTime, "chain", request.resource_key
         chain = view.table(key, lambda: view.request(_chain_like(request.job)))
-        if len(view.classes.classes) == 1 or self._class_order(request, view) == self._class_order(
-            chain, view
-        ):
-            return chain
-        return request
+        is_same = self._class_order(request, view) == self._class_order(chain, view)
+        return chain if is_same else request
 
     def _class_order(self, request: JobRequest, view: ClusterView) -> list[int]:
         """Return the place of each class of machines with room for a job, by its time there; equal ones share one."""
+        if len(view.classes.classes) == 1:
+            return []
 
         def find() -> list[int]:
             large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]

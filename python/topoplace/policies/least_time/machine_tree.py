@@ -1,0 +1,165 @@
+"""The machines offered to a gang as a tree of domains with the speeds of their ports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import kernels
+from topoplace.engine.gangs.division import Part
+from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
+from topoplace.jobs.groups import MACHINE, SOCKET
+from topoplace.jobs.together import preferred_of, required_of
+from topoplace.policies.least_time import bounds
+from topoplace.topology.ports import Ports, switched_levels
+
+if TYPE_CHECKING:
+    from topoplace.engine.gangs.offers import Offers
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+Ints = NDArray[np.int64]
+
+
+def chain_of(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
+    """Return the levels as a tree, from the machines up."""
+    chains = view.cluster.topology.derived(LevelChains)
+    found = chains.of(named_levels(request.job))
+    if found is None:
+        levels = chains.for_job(request.job)
+        assert levels is not None  # `engine.requirements` has refused levels that no tree can honour
+        found = levels.chain
+    return found
+
+
+def others_on_uplinks(
+    topology: Topology, level: str, flows: kernels.FlowCounts, largest: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return (phases, machines) the GB of others on the uplinks of each machine's domain, in the busier direction.
+
+    largest: the GB of the job's largest flow in each phase.
+    """
+    ports, count = topology.derived(Ports), topology.num_machines
+    if not ports.has_uplinks(level):
+        return np.zeros((len(largest), count))
+    machine, port = ports.uplinks(level).T
+    distinct, place = np.unique(port, return_inverse=True)
+    found: list[NDArray[np.float64]] = []
+    for most in largest:
+        both_ways = flows.counted(2 * distinct, most), flows.counted(2 * distinct + 1, most)
+        busier = np.maximum(*both_ways)[place]
+        found.append(np.bincount(machine, busier, minlength=count).astype(float))
+    return np.array(found, np.float64).reshape(-1, count)
+
+
+class MachineTree:
+    """The domains of the offered machines as `kernels.map_to_tree` takes them."""
+
+    def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
+        levels = chain_of(request, view)
+        machines = offers.machines
+        order = np.lexsort([level.codes[machines] for level in levels])
+        self._offers, self._topology, self._unit = offers.at(order), view.cluster.topology, unit
+        self._levels = levels[::-1]
+        self._machines = machines[order]
+        self._leaf_of_machine = {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
+        self._most_of_job = 1 if request.anti_affine else request.size
+        self.room = np.minimum(self._offers.sizes, self._most_of_job) // unit
+        """(l,) the most units of each machine."""
+        self._add_domains()
+
+    def _add_domains(self) -> None:
+        parent: list[Ints] = [np.array([-1])]
+        self._domains: list[tuple[str, Ints]] = []
+        """Each level, and a machine of each of its domains, in the order of the tree."""
+        above, first = np.zeros(len(self._machines), np.int64), 0
+        for level in self._levels:
+            codes = level.codes[self._machines]
+            _, firsts, domain = np.unique(
+                np.stack([above, codes]), axis=1, return_index=True, return_inverse=True
+            )
+            first += len(parent[-1])
+            parent.append(above[firsts])
+            self._domains.append((level.name, self._machines[firsts]))
+            above = first + domain.reshape(-1)
+        self._parent = np.concatenate(parent)
+
+    def ports(self, room: Ints) -> kernels.PortTree:
+        """Return the tree and its speeds."""
+        uplink = np.concatenate([np.zeros(1), *(self._uplinks(*one) for one in self._domains)])
+        own_class, own = self._own()
+        return kernels.PortTree(self._parent, room, uplink, own_class, own)
+
+    def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
+        """Return GB/s of the uplink of the domain of each machine; 0 where none is known."""
+        ports = self._topology.derived(Ports)
+        return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
+
+    def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
+        """Return (phases, domains) the GB of others that count on each uplink.
+
+        Adapters are not among them: the tree gives each GPU its share of one, whatever the others use.
+        """
+        gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
+        for level, machines in self._domains:
+            gigabytes.append(others_on_uplinks(self._topology, level, flows, largest)[:, machines])
+        return np.concatenate(gigabytes, axis=1)
+
+    def rooms(self, offers: Offers) -> bounds.Rooms:
+        """Return how many tasks can be together on the machines of any offers."""
+        sizes = np.minimum(offers.sizes, self._most_of_job)
+        tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
+        return bounds.Rooms(tasks, self._own_classes, self._topology.derived(Ports))
+
+    @cached_property
+    def _own_classes(self) -> list[int]:
+        """The class of ports at each depth: 1 for NVLinks."""
+        switched = {level.name for level in switched_levels(self._topology)}
+        return [0, *(int(level.name in switched) for level in self._levels[:-1])]
+
+    def _own(self) -> tuple[list[int], NDArray[np.float64]]:
+        """Return the class of ports at each depth, and (classes, leaves) the GB/s of a unit."""
+        ports, classes = self._topology.derived(Ports), self._own_classes
+        speeds = [ports.adapter_speeds, ports.nvlink_speeds][: max(classes) + 1]
+        return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
+
+    def leaves_of(self, units: Ints, parts: Sequence[Part]) -> Ints:
+        """Return (u,) the leaf of each unit in a division; -1 where a unit is not whole."""
+        leaf = np.full(units.size, -1)
+        for part in parts:
+            leaf[part.tasks] = self._leaf_of_machine[part.machine]
+        rows = leaf[units]
+        return np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], -1)
+
+    def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
+        """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
+        unit_of = bounds.unit_of_tasks(units)
+        depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
+        domain_of = {level.name: level.domains[self._machines] for level in self._levels}
+        found = np.zeros(len(units), np.int64)
+        for one in chain(required_of(job), preferred_of(job)):
+            if one.level == SOCKET or (one.level == MACHINE and len(one.tasks) == units.shape[1]):
+                continue
+            inside = unit_of[list(one.tasks)]
+            if len(np.unique(domain_of[one.level][start[inside]])) == 1:
+                found[inside] = np.maximum(found[inside], depth_of[one.level])
+        return found
+
+    def parts(self, units: Ints, leaf_of: NDArray[np.int32]) -> list[Part]:
+        """Return the tasks of each machine that has some."""
+        found: list[Part] = []
+        order = np.argsort(leaf_of, kind="stable")
+        leaves, firsts = np.unique(leaf_of[order], return_index=True)
+        for leaf, inside in zip(leaves.tolist(), np.split(order, firsts[1:]), strict=True):
+            offer = self._offers[int(leaf)]
+            found.append(
+                Part(offer.machine, offer.gpus_for(offer.max_tasks), np.sort(units[inside].ravel()).tolist())
+            )
+        return found
