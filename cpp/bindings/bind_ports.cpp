@@ -3,11 +3,13 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "convert.hpp"
 #include "register.hpp"
+#include "topoplace/max_min.hpp"
 #include "topoplace/port_network.hpp"
 
 template <>
@@ -31,7 +33,8 @@ using Times = std::vector<std::tuple<double, std::int32_t, double>>;  // seconds
 
 std::unique_ptr<PortNetwork> make_network(std::int32_t num_vertices, const Reals& gb_per_s, const Ints& entry,
                                           const Ints& segment_of, const Ints& domain, const Ints& uplink,
-                                          const Ints& links, const Array<std::uint8_t>& is_slower) {
+                                          const Ints& links, const Array<std::uint8_t>& is_slower,
+                                          const Ints& group, const Ints& lane) {
     return std::make_unique<PortNetwork>(ports::NetworkParams{.num_vertices = num_vertices,
                                                               .gb_per_s = as_span(gb_per_s),
                                                               .entry = as_span(entry),
@@ -39,7 +42,9 @@ std::unique_ptr<PortNetwork> make_network(std::int32_t num_vertices, const Reals
                                                               .domain = as_span(domain),
                                                               .uplink = as_span(uplink),
                                                               .links = as_span(links),
-                                                              .is_slower = as_span(is_slower)});
+                                                              .is_slower = as_span(is_slower),
+                                                              .group = as_span(group),
+                                                              .lane = as_span(lane)});
 }
 
 std::vector<std::int32_t> route(const PortNetwork& network, std::int32_t from, std::int32_t to) {
@@ -48,13 +53,17 @@ std::vector<std::int32_t> route(const PortNetwork& network, std::int32_t from, s
     return hops;
 }
 
+Times rows_of(const std::vector<PhaseTime>& found) {
+    Times times;
+    for (const PhaseTime& one : found) times.emplace_back(one.seconds, one.slowest, one.port_seconds);
+    return times;
+}
+
 Times times_of(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends,
                const ports::Flows& flows, const FlowCounts* others) {
     const auto found = without_gil<std::vector<PhaseTime>>(
         [&] { return ports::phase_times(network, phase_ends, flows, others); });
-    Times times;
-    for (const PhaseTime& one : found) times.emplace_back(one.seconds, one.slowest, one.port_seconds);
-    return times;
+    return rows_of(found);
 }
 
 Times phase_times(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends, const Ints& from,
@@ -68,6 +77,23 @@ Times phase_times_beside(const PortNetwork& network, const std::vector<std::int6
                          const FlowCounts& others) {
     return times_of(network, phase_ends, {as_span(from), as_span(to), as_span(there), as_span(back)},
                     &others);
+}
+
+// The phases of the first job, whether they are complete, and nodes.
+std::tuple<Times, bool, std::uint64_t> max_min_times(
+    const PortNetwork& network,
+    const std::vector<std::tuple<std::vector<std::int64_t>, Ints, Ints, Reals, Reals, Reals>>& jobs,
+    std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+    std::vector<ports::SharingJob> given;
+    for (const auto& [phase_ends, from, to, there, back, at_least] : jobs) {
+        given.push_back({.phase_ends = phase_ends,
+                         .flows = {as_span(from), as_span(to), as_span(there), as_span(back)},
+                         .at_least = as_span(at_least)});
+    }
+    const StopCondition stop = to_stop_condition(timeout, max_nodes);
+    const auto found =
+        without_gil<ports::MaxMinTimes>([&] { return ports::max_min_times(network, given, stop); });
+    return {rows_of(found.phases), found.complete, found.nodes};
 }
 
 void add(FlowCounts& counts, const Ints& from, const Ints& to, const Reals& there, const Reals& back) {
@@ -113,11 +139,13 @@ void register_ports(py::module_& module) {
     network
         .def(py::init(&make_network), py::arg("num_vertices"), py::arg("gb_per_s").noconvert(),
              py::arg("entry").noconvert(), py::arg("segment_of").noconvert(), py::arg("domain").noconvert(),
-             py::arg("uplink").noconvert(), py::arg("links").noconvert(), py::arg("is_slower").noconvert())
+             py::arg("uplink").noconvert(), py::arg("links").noconvert(), py::arg("is_slower").noconvert(),
+             py::arg("group").noconvert(), py::arg("lane").noconvert())
         .def("route", &route, py::arg("start"), py::arg("end"), "Hops, or [-1] without a path.")
         .def("best_orders", &best_orders, py::arg("phase_ends"), py::arg("start").noconvert(),
              py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert(),
              py::arg("sets").noconvert())
+        .def("max_min_times", &max_min_times, py::arg("jobs"), py::arg("timeout"), py::arg("max_nodes"))
         .def("phase_times", &phase_times, py::arg("phase_ends"), py::arg("start").noconvert(),
              py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert())
         .def("phase_times_beside", &phase_times_beside, py::arg("phase_ends"), py::arg("start").noconvert(),

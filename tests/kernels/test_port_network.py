@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from itertools import permutations
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import chain, pairwise, permutations
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
 
+import fair_sharing
 from topoplace import kernels
 
 NO_FLOWS = kernels.Flows([], *(np.empty(0),) * 4)  # type: ignore[arg-type]
@@ -27,6 +29,8 @@ class Network(NamedTuple):
     uplink: list[list[int]]
     links: list[tuple[int, int, int]]
     is_slower: list[int]
+    group: Sequence[int] = ()
+    lane: Sequence[int] = ()
 
 
 def rows(numbers: st.SearchStrategy[int], count: int, n: int) -> st.SearchStrategy[list[list[int]]]:
@@ -47,7 +51,14 @@ def networks(draw: st.DrawFn) -> Network:
         draw(rows(ports, 4, n)),
         [(u, v, draw(st.integers(0, len(speeds) - 1))) for u, v in pairs],
         [draw(st.integers(0, 1)) for _ in pairs],
+        *(draw(st.none() | st.just(())) or relays(draw, n)),
     )
+
+
+def relays(draw: st.DrawFn, n: int) -> tuple[list[int], list[int]]:
+    """Draw the groups and the lanes of vertices."""
+    group = draw(st.lists(st.integers(-1, 1), min_size=n, max_size=n))
+    return group, draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
 
 
 @st.composite
@@ -61,8 +72,42 @@ def flows(draw: st.DrawFn, ends: int) -> kernels.Flows:
     return kernels.Flows(counts, start, end, listed[:, 2], listed[:, 3])
 
 
+def meeting(network: Network, u: int, v: int) -> int | None:
+    """Return the level at which two vertices meet; None for none."""
+    for level, segment in enumerate(network.segment_of):
+        domain, entry = network.domain[level], network.entry[segment]
+        if domain[u] == domain[v] >= 0 and min(entry[u], entry[v]) >= 0:
+            return level
+    return None
+
+
+def relay(network: Network, u: int, v: int) -> int | None:
+    """Return the vertex through which u sends to v; None for none."""
+    group, lane = network.group, network.lane
+    if not group or min(group[u], group[v]) < 0 or group[u] == group[v] or lane[u] == lane[v]:
+        return None
+    last = network.segment_of[-1]
+    met = meeting(network, u, v)
+    same = [one for one in range(len(group)) if (group[one], lane[one]) == (group[u], lane[v])]
+    if not same or (met is not None and network.segment_of[met] < last):
+        return None
+    near, far = meeting(network, u, same[0]), meeting(network, same[0], v)
+    is_near = near is not None and network.segment_of[near] < last
+    return same[0] if is_near and far is not None else None
+
+
 def route(network: Network, u: int, v: int) -> list[int] | None:
     """Return the hops from u to v, sorted, by the words of the class."""
+    between = relay(network, u, v)
+    if between is None:
+        return direct_route(network, u, v)
+    first, second = direct_route(network, u, between), direct_route(network, between, v)
+    assert first is not None
+    assert second is not None
+    return sorted(first + second)
+
+
+def direct_route(network: Network, u: int, v: int) -> list[int] | None:
     hops: list[int] = []
     if u == v:
         return hops
@@ -74,33 +119,46 @@ def route(network: Network, u: int, v: int) -> list[int] | None:
         hops.append(2 * link[0] + (u > v))
         if not link[1]:
             return hops
-    for level, segment in enumerate(network.segment_of):
-        domain, entry = network.domain[level], network.entry[segment]
-        if domain[u] == domain[v] >= 0 and min(entry[u], entry[v]) >= 0:
-            hops += [2 * entry[u], 2 * entry[v] + 1]
-            for below in range(level):
-                up, down = network.uplink[below][u], network.uplink[below][v]
-                if network.segment_of[below] == segment and up != down:
-                    hops += [2 * up] if up >= 0 else []
-                    hops += [2 * down + 1] if down >= 0 else []
-            return sorted(hops)
-    return hops if link is not None else None
+    level = meeting(network, u, v)
+    if level is None:
+        return hops if link is not None else None
+    segment = network.segment_of[level]
+    entry = network.entry[segment]
+    hops += [2 * entry[u], 2 * entry[v] + 1]
+    for below in range(level):
+        up, down = network.uplink[below][u], network.uplink[below][v]
+        if network.segment_of[below] == segment and up != down:
+            hops += [2 * up] if up >= 0 else []
+            hops += [2 * down + 1] if down >= 0 else []
+    return sorted(hops)
+
+
+def ways(network: Network, given: kernels.Flows) -> list[list[tuple[list[int] | None, float]]]:
+    """Return, for each phase, the hops and the GB of each flow in each of its directions, without those of 0 GB."""
+    listed = list(zip(*map(np.ndarray.tolist, given[1:]), strict=True))  # type: ignore[arg-type]
+    found = []
+    for begin, end in pairwise([0, *given.phase_ends]):
+        found.append(
+            [
+                (route(network, *ends), gigabytes)
+                for u, v, there, back in listed[begin:end]
+                for ends, gigabytes in (((u, v), there), ((v, u), back))
+                if gigabytes
+            ]
+        )
+    return found
 
 
 def phase_times(network: Network, given: kernels.Flows) -> list[tuple[float, int, float]]:
     """Return seconds, slowest hop and port-seconds of each phase, by adding up what each hop carries."""
     uplinks = {port for row in network.uplink for port in row}
     times: list[tuple[float, int, float]] = []
-    begin = 0
-    for stop in given.phase_ends:
+    for phase in ways(network, given):
         carried: Counter[int] = Counter()
-        is_cut = False
-        for u, v, there, back in list(zip(*map(np.ndarray.tolist, given[1:]), strict=True))[begin:stop]:  # type: ignore[arg-type]
-            hops = route(network, u, v) if there or back else []
-            is_cut = is_cut or hops is None
+        for hops, gigabytes in phase:
             for hop in hops or ():
-                carried[hop] += there
-                carried[hop ^ 1] += back
+                carried[hop] += gigabytes
+        is_cut = any(hops is None for hops, _ in phase)
         seconds = {
             hop: gb / network.gb_per_s[hop // 2] if network.gb_per_s[hop // 2] else math.inf
             for hop, gb in carried.items()
@@ -110,17 +168,15 @@ def phase_times(network: Network, given: kernels.Flows) -> list[tuple[float, int
         longest = max(seconds.values(), default=0.0)
         slowest = min((hop for hop, time in seconds.items() if time == longest), default=-1)
         times.append((math.inf, -1, 0.0) if is_cut else (longest, slowest, shared))
-        begin = stop
     return times
 
 
 def crossings(network: Network, given: kernels.Flows) -> dict[int, list[float]]:
     """Return the GB of each flow on each hop; flows without a path count nowhere."""
     found: dict[int, list[float]] = defaultdict(list)
-    for u, v, there, back in zip(*map(np.ndarray.tolist, given[1:]), strict=True):  # type: ignore[arg-type]
-        for hop in route(network, u, v) or ():
-            found[hop] += [there] if there else []
-            found[hop ^ 1] += [back] if back else []
+    for hops, gigabytes in chain.from_iterable(ways(network, given)):
+        for hop in hops or ():
+            found[hop].append(gigabytes)
     return found
 
 
@@ -180,6 +236,84 @@ def test_flows_of_others_count_up_to_the_largest_of_the_phase(data: st.DataObjec
         )
         assert one.seconds == pytest.approx(math.inf if math.isinf(before.seconds) else longest)
         assert one.port_seconds == pytest.approx(before.port_seconds)
+
+
+@given(st.data())
+def test_fair_times_are_those_of_exact_fractions(data: st.DataObject) -> None:
+    network = data.draw(networks())
+    native = kernels.PortNetwork(*network)
+    jobs = [data.draw(flows(native.num_vertices)) for _ in range(data.draw(st.integers(1, 3)))]
+    seconds = st.sampled_from([0.0, 0.25, 4.0])
+    least = [[data.draw(seconds) for _ in job.phase_ends] for job in jobs]
+    phases = [
+        list(map(fair_sharing.Phase, ways(network, job), times))
+        for job, times in zip(jobs, least, strict=True)
+    ]
+    speeds = {hop: network.gb_per_s[hop // 2] for hop in range(2 * len(network.gb_per_s))}
+    expected = fair_sharing.phase_seconds(phases, speeds)
+    alone = native.phase_times(jobs[0])
+    for first in range(len(jobs)):
+        order = [first, *(i for i in range(len(jobs)) if i != first)]
+        found = native.max_min_times([jobs[i] for i in order], [least[i] for i in order])
+        assert found.complete
+        assert [one.seconds for one in found.phases] == pytest.approx(expected[first])
+        if first == 0:
+            for one, bound in zip(found.phases, alone, strict=True):
+                assert one.seconds >= bound.seconds * (1 - 1e-9)
+                assert one.port_seconds == pytest.approx(
+                    0.0 if math.isinf(one.seconds) else bound.port_seconds
+                )
+                assert (one.slowest < 0) == (one.seconds in (0.0, math.inf))
+
+
+def test_fair_times_by_hand() -> None:
+    """Vertex 2 has half the speed, and two flows come to it: 5 GB/s each, so vertex 0 has 15 left for the other one.
+
+    The 1 GB to vertex 2 and the 3 GB to vertex 1 are done after 0.2 s. Then the flow from vertex 3 has 10 GB/s.
+    """
+    network = kernels.PortNetwork([20, 20, 10, 20], [[0, 1, 2, 3]], [0], [[0] * 4], [[-1] * 4])
+    own = kernels.Flows([2], *np.array([[0, 0], [1, 2]], np.int32), np.array([3.0, 1.0]), np.zeros(2))
+    other = kernels.Flows([1], *np.array([[3], [2]], np.int32), np.array([2.0]), np.zeros(1))
+    found = network.max_min_times([own, other])
+    assert found.phases == [(pytest.approx(0.2), 0, 0.0)]
+    assert network.max_min_times([other, own]).phases == [(pytest.approx(0.3), 5, 0.0)]
+    apart = kernels.Flows([1], *np.array([[1], [3]], np.int32), np.array([9.0]), np.zeros(1))
+    assert network.max_min_times([apart, own]).phases == [(pytest.approx(0.45), 2, 0.0)]
+
+
+def test_a_limit_ends_fair_times_early() -> None:
+    network = kernels.PortNetwork([1.0, 1.0], [[0, 1]], [0], [[0, 0]], [[-1, -1]])
+    ends = np.zeros(3, np.int32), np.ones(3, np.int32)
+    three = kernels.Flows([1, 3], *ends, np.array([1.0, 2.0, 5.0]), np.zeros(3))
+    whole, part = network.max_min_times([three]), network.max_min_times([three], max_nodes=2)
+    assert whole.complete
+    assert whole.phases == [(1.0, 0, 0.0), (7.0, 0, 0.0)]
+    assert not part.complete
+    assert [one.seconds for one in part.phases] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "least", "message"),
+    [
+        ([], None, "jobs is empty"),
+        ([3], None, r"jobs\[0\] = 3"),
+        ([NO_FLOWS], [], "at_least has 0 rows for 1 jobs"),
+        ([NO_FLOWS], [[1.0]], "at_least has 1 entries, not 0"),
+        ([NO_FLOWS], [["a"]], r"at_least\[0\]"),
+    ],
+)
+def test_wrong_jobs_are_named(jobs: list[Any], least: list[list[Any]] | None, message: str) -> None:
+    network = kernels.PortNetwork(**two_ports())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        network.max_min_times(jobs, least)
+
+
+@pytest.mark.parametrize("number", [-1.0, math.nan, math.inf])
+def test_a_wrong_least_time_is_named(number: float) -> None:
+    network = kernels.PortNetwork(**two_ports())  # type: ignore[arg-type]
+    phase = kernels.Flows([0], *NO_FLOWS[1:])
+    with pytest.raises(ValueError, match=r"at_least\[0\] = .*: not a finite number of 0 or above"):
+        network.max_min_times([phase], [[number]])
 
 
 def test_only_flows_that_were_added_are_removed() -> None:

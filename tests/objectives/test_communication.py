@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, permutations
-from typing import NamedTuple
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given
 
 import topoplace as tp
+from fair_sharing import Phase, phase_seconds
 from topoplace.collective import ring_bandwidth
 from topoplace.jobs.collectives import KINDS
 from topoplace.objectives.communication import RING_KINDS, communication_time
@@ -47,37 +47,26 @@ def sent(collective: tp.Collective, gpus: list[int]) -> Iterator[tuple[int, int,
         yield from ((gpus[i], gpus[(i + 1) % n], gigabytes) for i in range(n))
 
 
-class Sent(NamedTuple):
-    """What a job sends in each dimension."""
-
-    flows: dict[str, dict[int, list[float]]]
-    """The GB of each flow, by hop."""
-    longest: dict[str, float]
-    """The seconds of the slowest rings; infinity where a flow has no path."""
-
-
-def sent_by(job: tp.JobGraph, placed: Sequence[int], topology: tp.Topology, planned: bool) -> Sent:
+def phases_of(
+    job: tp.JobGraph, placed: Sequence[int], topology: tp.Topology, planned: bool
+) -> dict[str, Phase]:
+    """Return the flows of each dimension of a job on these GPUs, and the seconds of its slowest rings."""
     ports = topology.derived(Ports)
-    flows: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    longest: dict[str, float] = defaultdict(float)
+    flows: dict[str, list[tuple[Sequence[int] | None, float]]] = defaultdict(list)
+    rings: dict[str, float] = defaultdict(float)
     for one in job.collectives:
         gpus = [placed[task] for task in one.tasks]
-        loads = flows[one.dimension]
+        passing = flows[one.dimension]
         is_inside = len({int(topology.machine_of[gpu]) for gpu in gpus}) == 1
         if planned and is_inside and one.kind in RING_KINDS:
             gpus.sort(key=ports.near_order.__getitem__)
             if rate := ring_bandwidth(topology, gpus):
                 share = one.gigabytes * SHARES[one.kind](len(gpus))
-                longest[one.dimension] = max(longest[one.dimension], share / rate)
+                rings[one.dimension] = max(rings[one.dimension], share / rate)
                 if ports.has_links[gpus].any():
                     continue
-        for u, v, gigabytes in sent(one, gpus):
-            hops = ports.network.route(u, v)
-            if hops is None:
-                longest[one.dimension] = math.inf
-            for hop in hops or ():
-                loads[hop].append(gigabytes)
-    return Sent(flows, longest)
+        passing += [(ports.network.route(u, v), gigabytes) for u, v, gigabytes in sent(one, gpus)]
+    return {dimension: Phase(passing, rings[dimension]) for dimension, passing in flows.items()}
 
 
 def expected(
@@ -91,16 +80,38 @@ def expected(
     ports = topology.derived(Ports)
     there: dict[int, list[float]] = defaultdict(list)
     for other, gpus in others:
-        for loads in sent_by(other, gpus, topology, planned).flows.values():
-            for hop, amounts in loads.items():
+        for phase in phases_of(other, gpus, topology, planned).values():
+            for hop, amounts in _by_hop(phase).items():
                 there[hop] += amounts
-    own, longest = sent_by(job, placed, topology, planned)
-    for dimension, loads in own.items():
-        for hop, amounts in loads.items():
+    longest: dict[str, float] = {}
+    for dimension, phase in phases_of(job, placed, topology, planned).items():
+        has_paths = all(hops is not None for hops, _ in phase.flows)
+        longest[dimension] = phase.at_least if has_paths else math.inf
+        for hop, amounts in _by_hop(phase).items():
             speed = float(ports.gb_per_s[hop // 2])
             gigabytes = sum(min(one, max(amounts)) for one in [*amounts, *there[hop]])
             longest[dimension] = max(longest[dimension], gigabytes / speed if speed else math.inf)
-    return dict(longest)
+    return longest
+
+
+def _by_hop(phase: Phase) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = defaultdict(list)
+    for hops, gigabytes in phase.flows:
+        for hop in hops or ():
+            found[hop].append(gigabytes)
+    return found
+
+
+def shared_fairly(
+    jobs: Sequence[tuple[tp.JobGraph, Sequence[int]]], topology: tp.Topology, planned: bool
+) -> dict[str, float]:
+    """Return the seconds of each dimension of the first job, if all jobs begin at once, by exact fractions."""
+    ports = topology.derived(Ports)
+    phases = [phases_of(job, placed, topology, planned) for job, placed in jobs]
+    speeds = {hop: float(ports.gb_per_s[hop // 2]) for hop in range(2 * len(ports.gb_per_s))}
+    seconds = phase_seconds([list(one.values()) for one in phases], speeds)[0]
+    own = phases[0]
+    return {name: max(time, own[name].at_least) for name, time in zip(own, seconds, strict=True)}
 
 
 @st.composite
@@ -161,6 +172,10 @@ def test_time_beside_running_jobs_is_that_of_the_definition(
         assert dict(found.by_dimension) == pytest.approx(by_dimension)
         alone = tp.communication_time(job, placed, topology, planned=planned)
         assert found.port_seconds == pytest.approx(alone.port_seconds)
+        fair = tp.communication_time(
+            job, placed, topology, cluster=cluster, planned=planned, max_min=True
+        ).by_dimension
+        assert dict(fair) == pytest.approx(shared_fairly([(job, placed), *beside], topology, planned))
     for own, (graph, gpus) in running.items():
         found = tp.communication_time(graph, gpus, topology, cluster=cluster, planned=planned)
         beside = [one for name, one in running.items() if name != own]

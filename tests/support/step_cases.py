@@ -1,23 +1,146 @@
-"""Cases of simulated communication (`data/steps`) as jobs and topologies, and why some cannot be said."""
+"""Cases of simulated communication (`data/steps`) as jobs and topologies, and how far the times agree."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 import topoplace as tp
+from topoplace.objectives.communication import communication_time
 from topoplace.topology.devices import Nic
 from topoplace.topology.links.link import LinkKind
 
 Case = Mapping[str, Any]
+SIMULATORS: Final = {
+    "simgrid_maxmin": "SimGrid 3.32, max-min fair",
+    "simgrid_steps": "SimGrid, rings in steps",
+    "simgrid_steps_latency": "SimGrid, rings in steps, latency",
+    "simgrid_lv08": "SimGrid, like TCP (LV08)",
+    "astra_net_fifo": "ASTRA-sim's network, chunks in FIFO order",
+    "astra_sim_ring": "ASTRA-sim, its own rings",
+    "htsim_ndp": "htsim, packets (NDP)",
+}
+"""What each is, by its name in the cases."""
 
 
-def is_of_several(case: Case) -> bool:
-    """Return True if several jobs run beside each other."""
-    return any("placement_of" not in job for job in case["jobs"][1:])
+class Row(NamedTuple):
+    """The times of one job of a case."""
+
+    family: str
+    case: str
+    job: int
+    estimate: float
+    """Of `communication_time`."""
+    fair: float
+    """Of `communication_time` with max_min."""
+    simulated: Mapping[str, float]
+    """Seconds of each simulator."""
+
+
+def rows(cases: Iterable[Case]) -> Iterator[Row]:
+    """Yield the times of each job of each case that the model can say: by ports alone, without the library's rings."""
+    for case in cases:
+        if refusal(case):
+            continue
+        topology, jobs, cluster = topology_of(case), jobs_of(case), None
+        if len(jobs) > 1:
+            cluster = tp.Cluster(topology)
+            for number, (job, placed) in enumerate(jobs):
+                cluster.allocate(str(number), placed, job)
+        for number, (job, placed) in enumerate(jobs):
+            times = [
+                communication_time(job, placed, topology, cluster=cluster, planned=False, max_min=fair)
+                for fair in (False, True)
+            ]
+            simulated = {
+                name: result["job_seconds"][number] if cluster else result["seconds"]
+                for name, result in case["results"].items()
+                if name in SIMULATORS
+            }
+            yield Row(case["family"], case["id"], number, times[0].seconds, times[1].seconds, simulated)
+
+
+class Agreement(NamedTuple):
+    """How far times agree with simulated ones."""
+
+    correlation: float
+    """Of the ranks (Spearman's); 1 for a single one."""
+    near: float
+    """The share within 1 %."""
+    fair: float
+    """The share within 5 %."""
+    lowest: float
+    highest: float
+    """Ratios less 1: the time over the simulated one."""
+
+    @classmethod
+    def of(cls, times: Sequence[float], simulated: Sequence[float]) -> Agreement:
+        """Compare times with simulated ones, in the same order."""
+        errors = np.array(times) / np.array(simulated) - 1
+        ranks = np.stack([_ranks(times), _ranks(simulated)])
+        correlation = float(np.corrcoef(ranks)[0, 1]) if np.ptp(ranks, axis=1).all() else 1.0
+        near, fair = (float((np.abs(errors) <= limit).mean()) for limit in (0.01, 0.05))
+        return cls(correlation, near, fair, float(errors.min()), float(errors.max()))
+
+
+def _ranks(times: Sequence[float]) -> NDArray[np.float64]:
+    """Return the rank of each time; times that are equal to 7 digits share the mean of theirs."""
+    rounded = [float(f"{time:.7g}") for time in times]
+    _, place, counts = np.unique(rounded, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    mean: NDArray[np.float64] = (ends - counts + ends - 1) / 2
+    return mean[place]
+
+
+def by_family(found: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of the page: each family's agreement with max-min fair sharing."""
+    families = {row.family: [one for one in found if one.family == row.family] for row in found}
+    columns = ("estimate: correlation", "within 1 %", "within 5 %", "error")
+    yield f"| family | jobs | {' | '.join(columns)} | `max_min`: correlation | within 1 % | error |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name, members in (*families.items(), ("all", found)):
+        simulated = [row.simulated["simgrid_maxmin"] for row in members]
+        rough = Agreement.of([row.estimate for row in members], simulated)
+        exact = Agreement.of([row.fair for row in members], simulated)
+        cells = (
+            *(name, len(members)),
+            *(f"{rough.correlation:.4f}", _share(rough.near), _share(rough.fair), _errors(rough)),
+            *(f"{exact.correlation:.4f}", _share(exact.near), _errors(exact)),
+        )
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def by_simulator(found: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of the page: the agreement of `max_min` with each simulator."""
+    yield "| simulator | jobs | correlation | within 5 % | median error | errors |"
+    yield "|---|---|---|---|---|---|"
+    for key, name in SIMULATORS.items():
+        members = [row for row in found if key in row.simulated]
+        times, simulated = [row.fair for row in members], [row.simulated[key] for row in members]
+        one = Agreement.of(times, simulated)
+        median = float(np.median(np.array(times) / np.array(simulated) - 1))
+        cells = (name, len(members), f"{one.correlation:.4f}", _share(one.fair), _error(median), _errors(one))
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def _errors(one: Agreement) -> str:
+    low, high = _error(one.lowest), _error(one.highest)
+    return low if low == high else f"{low} to {high}"
+
+
+def _error(ratio: float) -> str:
+    text = f"{100 * ratio:+.1f} %"
+    return "0 %" if float(text.split()[0]) == 0 else text
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %".replace("100.0", "100")
 
 
 def refusal(case: Case) -> str | None:
@@ -25,24 +148,23 @@ def refusal(case: Case) -> str | None:
     jobs = case["jobs"]
     if case["fabric"].get("spines"):
         return "static hashing"
-    if case["fabric"].get("cross_rail") == "pxn":
-        return "PXN"
     if any("dst_weights" in phase for job in jobs for phase in job["phases"]):
         return "unequal parts in an all-to-all"
-    if case["family"] == "job_free":
-        return "groups that do not wait for their phase"
     return None
 
 
 def jobs_of(case: Case) -> list[tuple[tp.JobGraph, list[int]]]:
     """Return the graph and the GPUs of each job: a dimension for each phase."""
-    return [(job_of({"jobs": [job]}), job["placement"]) for job in case["jobs"]]
+    entries = case["jobs"]
+    if any("placement_of" in entry for entry in entries):  # operations of one job, which run at once
+        return [(job_of(entries), entries[0]["placement"])]
+    return [(job_of([entry]), entry["placement"]) for entry in entries]
 
 
-def job_of(case: Case) -> tp.JobGraph:
-    """Return the only job: a dimension for each phase; operations that run at once are one phase."""
-    first, *others = case["jobs"]
-    phases = [first["phases"], *(job["phases"] for job in others)]
+def job_of(entries: Sequence[Mapping[str, Any]]) -> tp.JobGraph:
+    """Return one job of these entries: a dimension for each phase; those of all entries run at once."""
+    first, *others = entries
+    phases = [first["phases"], *(entry["phases"] for entry in others)]
     collectives = [
         one
         for entry in phases
@@ -118,7 +240,8 @@ def _levels(fabric: Mapping[str, Any]) -> Sequence[tp.Level]:
     if fabric["kind"] == "leafspine":
         return (level("leaf", fabric["machines_per_leaf"]), level("spine", count, fabric["oversub"]))
     if fabric["kind"] == "rail":
-        return (level("pod", fabric["machines_per_pod"], rail=True), level("spine", count, fabric["oversub"]))
+        pod = level("pod", fabric["machines_per_pod"], rail=True, pxn=fabric["cross_rail"] == "pxn")
+        return (pod, level("spine", count, fabric["oversub"]))
     rack = fabric["trays_per_rack"]
     return (
         level("rack", rack, gb_per_s=fabric["nvlink"], kind=LinkKind.NVSWITCH),

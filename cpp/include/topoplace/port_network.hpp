@@ -3,13 +3,15 @@
 // A port has a speed in each of its two directions. Two vertices with a link of their own use it. Others meet
 // at the first level at which they share a domain: their traffic leaves each of them by its entry into the
 // segment of that level, and climbs the uplinks of the segment's levels below. A segment is a network apart
-// from the others, such as switches inside a machine, or the network between machines.
+// from the others, such as switches inside a machine, or the network between machines. A vertex may have a
+// relay: in a network of lanes, what it sends to another lane goes through its neighbour on that lane first.
 //
 // Flows of a phase run at once, so its time is that of the port which takes longest: bytes / speed, in the
 // busier direction. Where other jobs send through the same ports, each of their flows counts too, up to the
 // GB of the largest flow of the phase there: a small flow does not wait for the rest of a big one.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,6 +32,11 @@ struct NetworkParams {
     std::span<const std::int32_t> uplink{};      // (levels, n) port of the vertex's domain there; or kNone
     std::span<const std::int32_t> links{};       // (links, 3) two vertices in ascending order, port; sorted
     std::span<const std::uint8_t> is_slower{};   // of each link: 1 if it is a part of the usual path
+    // (n) each, or empty without relays. What a vertex of a group sends through the last segment to another
+    // group's vertex on another lane first goes through an earlier segment to the lowest vertex of its own
+    // group on that lane, if it has one there.
+    std::span<const std::int32_t> group{};  // or kNone
+    std::span<const std::int32_t> lane{};
 };
 
 // Flow i is from `from[i]` to `to[i]`, `there[i]` GB, and the other way `back[i]` GB. A flow of 0 GB needs no
@@ -63,7 +70,20 @@ class PortNetwork {
     // Appends the hops of traffic from one vertex to another; false where there is no path.
     bool route(std::int32_t from, std::int32_t to, std::vector<Hop>& hops) const;
 
+    // Whether the way back may pass other ports.
+    bool has_relays() const { return !relays_.empty(); }
+
   private:
+    struct Relay {
+        std::int32_t group = 0, lane = 0, vertex = 0;
+
+        friend auto operator<=>(const Relay&, const Relay&) = default;
+    };
+
+    void add_relays(const NetworkParams& params);
+    std::int32_t relay_between(std::int32_t from, std::int32_t to) const;
+    bool is_before_last(std::size_t level) const;
+    bool direct_route(std::int32_t from, std::int32_t to, std::vector<Hop>& hops) const;
     std::size_t at(std::size_t row, std::int32_t vertex) const {
         return row * static_cast<std::size_t>(num_vertices_) + static_cast<std::size_t>(vertex);
     }
@@ -79,6 +99,8 @@ class PortNetwork {
     std::vector<std::int32_t> first_link_;  // of each vertex, as the lower end
     std::vector<std::int32_t> link_end_, link_port_;
     std::vector<std::uint8_t> is_slower_;
+    std::vector<std::int32_t> group_, lane_;
+    std::vector<Relay> relays_;  // of all vertices with a group, sorted
 };
 
 // For each set of `size` vertices, one row of `sets`: an order in which task i is on the i-th vertex, and how

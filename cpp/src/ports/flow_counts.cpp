@@ -22,12 +22,8 @@ void FlowCounts::change(const Flows& flows, std::int64_t sign) {
     check_flows(flows, network_.num_vertices());
     std::vector<Hop> hops;
     for (std::size_t i = 0; i < flows.from.size(); ++i) {
-        hops.clear();
-        if (!network_.route(flows.from[i], flows.to[i], hops)) continue;
-        for (const Hop hop : hops) {
-            put(hop, flows.there[i], sign);
-            put(hop ^ 1, flows.back[i], sign);
-        }
+        put_both_ways(network_, flows.from[i], flows.to[i], flows.there[i], flows.back[i], hops,
+                      [&](Hop hop, double gigabytes) { put(hop, gigabytes, sign); });
     }
 }
 

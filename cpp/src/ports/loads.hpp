@@ -16,6 +16,28 @@ namespace topoplace::ports {
 void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count);
 void check_flows(const Flows& flows, std::int32_t count);
 
+// Calls put(hop, GB) for all that a flow passes, both ways; false where one of them has no path.
+template <class Put>
+bool put_both_ways(const PortNetwork& network, std::int32_t from, std::int32_t to, double there, double back,
+                   std::vector<Hop>& hops, const Put& put) {
+    if (there <= 0.0 && back <= 0.0) return true;
+    hops.clear();
+    if (!network.has_relays()) {
+        if (!network.route(from, to, hops)) return false;
+        for (const Hop hop : hops) {
+            put(hop, there);
+            put(hop ^ 1, back);
+        }
+        return true;
+    }
+    bool has_path = there <= 0.0 || network.route(from, to, hops);
+    for (const Hop hop : hops) put(hop, there);
+    hops.clear();
+    has_path = (back <= 0.0 || network.route(to, from, hops)) && has_path;
+    for (const Hop hop : hops) put(hop, back);
+    return has_path;
+}
+
 class Loads {
   public:
     struct Time {
@@ -29,13 +51,8 @@ class Loads {
     }
 
     void add(std::int32_t from, std::int32_t to, double there, double back) {
-        if (there <= 0.0 && back <= 0.0) return;
-        hops_.clear();
-        has_path_ = network_.route(from, to, hops_) && has_path_;
-        for (const Hop hop : hops_) {
-            put(hop, there);
-            put(hop ^ 1, back);
-        }
+        const auto put_one = [this](Hop hop, double gigabytes) { put(hop, gigabytes); };
+        has_path_ = put_both_ways(network_, from, to, there, back, hops_, put_one) && has_path_;
     }
 
     // The time of what was added since the last call.

@@ -55,6 +55,12 @@ void check(const NetworkParams& params) {
     check_range("entry", params.entry, kNone, ports);
     check_range("uplink", params.uplink, kNone, ports);
     check_range("domain", params.domain, kNone, static_cast<std::size_t>(INT32_MAX));
+    if (!params.group.empty() || !params.lane.empty()) {
+        check_size("group", params.group.size(), n);
+        check_size("lane", params.lane.size(), n);
+        check_range("group", params.group, kNone, static_cast<std::size_t>(INT32_MAX));
+        check_range("lane", params.lane, kNone, static_cast<std::size_t>(INT32_MAX));
+    }
     for (std::size_t i = 0; i < params.links.size(); ++i) {
         const std::int32_t value = params.links[i];
         if (value >= 0 && static_cast<std::size_t>(value) < (i % 3 == 2 ? ports : n)) continue;
@@ -94,6 +100,17 @@ PortNetwork::PortNetwork(const NetworkParams& params) : num_vertices_(params.num
         link_port_.push_back(params.links[i + 2]);
     }
     for (std::size_t i = 1; i < first_link_.size(); ++i) first_link_[i] += first_link_[i - 1];
+    add_relays(params);
+}
+
+void PortNetwork::add_relays(const NetworkParams& params) {
+    group_ = copy_of(params.group);
+    lane_ = copy_of(params.lane);
+    for (std::int32_t vertex = 0; vertex < num_vertices_ && !group_.empty(); ++vertex) {
+        const auto place = static_cast<std::size_t>(vertex);
+        if (group_[place] != kNone) relays_.push_back({group_[place], lane_[place], vertex});
+    }
+    std::ranges::sort(relays_);
 }
 
 std::size_t PortNetwork::link_between(std::int32_t from, std::int32_t to) const {
@@ -128,7 +145,31 @@ void PortNetwork::climb(std::size_t level, std::int32_t vertex, std::int32_t oth
     }
 }
 
+// The vertex through which one vertex sends to another; kNone for none.
+std::int32_t PortNetwork::relay_between(std::int32_t from, std::int32_t to) const {
+    const auto here = static_cast<std::size_t>(from), there = static_cast<std::size_t>(to);
+    const bool is_crossing = group_[here] != kNone && group_[there] != kNone &&
+                             group_[here] != group_[there] && lane_[here] != lane_[there];
+    if (!is_crossing || is_before_last(meeting(from, to))) return kNone;
+    const Relay wanted{group_[here], lane_[there], 0};
+    const auto found = std::ranges::lower_bound(relays_, wanted);
+    if (found == relays_.end() || found->group != wanted.group || found->lane != wanted.lane) return kNone;
+    const bool is_near = is_before_last(meeting(from, found->vertex));
+    return is_near && meeting(found->vertex, to) < segment_of_.size() ? found->vertex : kNone;
+}
+
+// Whether a level is of a segment before the last.
+bool PortNetwork::is_before_last(std::size_t level) const {
+    return level < segment_of_.size() && segment_of_[level] < segment_of_.back();
+}
+
 bool PortNetwork::route(std::int32_t from, std::int32_t to, std::vector<Hop>& hops) const {
+    const std::int32_t relay = relays_.empty() ? kNone : relay_between(from, to);
+    if (relay == kNone) return direct_route(from, to, hops);
+    return direct_route(from, relay, hops) && direct_route(relay, to, hops);
+}
+
+bool PortNetwork::direct_route(std::int32_t from, std::int32_t to, std::vector<Hop>& hops) const {
     if (from == to) return true;
     const std::size_t link = link_between(from, to);
     const bool has_link = link < link_end_.size();

@@ -68,6 +68,7 @@ from topoplace.kernels.work_budget import WorkBudget
 if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interpreter
     from topoplace.kernels.port_network import FlowCounts as FlowCounts
     from topoplace.kernels.port_network import Flows as Flows
+    from topoplace.kernels.port_network import MaxMinTimes as MaxMinTimes
     from topoplace.kernels.port_network import Orders as Orders
     from topoplace.kernels.port_network import PhaseTime as PhaseTime
     from topoplace.kernels.port_network import PortNetwork as PortNetwork
@@ -98,6 +99,7 @@ __all__ = [
     "LeastFlow",
     "LinkCountScore",
     "Mapping",
+    "MaxMinTimes",
     "Orders",
     "PackedTree",
     "PhaseTime",
@@ -145,7 +147,9 @@ __all__ = [
 ]
 
 _LATER = {
-    **dict.fromkeys(("FlowCounts", "Flows", "Orders", "PhaseTime", "PortNetwork"), "port_network"),
+    **dict.fromkeys(
+        ("FlowCounts", "Flows", "MaxMinTimes", "Orders", "PhaseTime", "PortNetwork"), "port_network"
+    ),
     **dict.fromkeys(
         (
             "Exchanges",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
-from topoplace.kernels.arguments import integers, reals
+from topoplace.kernels.arguments import integers, node_limit, reals, seconds
 
 Ints = NDArray[np.int32]
 Reals = NDArray[np.float64]
@@ -41,6 +41,17 @@ class Flows(NamedTuple):
     """(f,) the GB in the other direction."""
 
 
+class MaxMinTimes(NamedTuple):
+    """How long the phases of a job take beside other jobs."""
+
+    phases: list[PhaseTime]
+    """Each from its beginning until its last flow ends; the slowest hop is what holds up that flow."""
+    complete: bool
+    """False if a limit ended the search; phases that had not ended have their seconds so far."""
+    nodes: int
+    """The work: one node for each moment at which rates change, and more for many flows."""
+
+
 class Orders(NamedTuple):
     """How tasks are put on sets of vertices."""
 
@@ -59,6 +70,9 @@ class PortNetwork:
     traffic passes the port by which each enters the segment of that level, and the uplinks of their domains at the
     segment's levels below. Levels of one segment follow each other.
 
+    With groups and lanes, vertices have relays: what goes through the last segment to a vertex of another group and
+    lane first goes through an earlier segment to the lowest vertex of the sender's group on that lane, if it has one.
+
     Args:
         gb_per_s: (p,) GB/s of each port in one direction; through a port of 0 nothing passes.
         entry: (s, n) the port by which each vertex enters each segment; -1 for none.
@@ -67,6 +81,8 @@ class PortNetwork:
         uplink: (l, n) the port through which the traffic of that domain leaves it; -1 for none.
         links: (k, 3) two vertices, the lower first, and the port between them; sorted by vertices.
         is_slower: (k,) whether traffic passes the link in addition to the usual route.
+        group: (n,) the group of each vertex; -1 for none. Empty without relays.
+        lane: (n,) the lane of each vertex. Empty without relays.
 
     Raises:
         ValueError: Names an argument of the wrong shape, or a number that is out of range.
@@ -81,6 +97,8 @@ class PortNetwork:
         uplink: ArrayLike,
         links: ArrayLike = (),
         is_slower: ArrayLike = (),
+        group: ArrayLike = (),
+        lane: ArrayLike = (),
     ) -> None:
         entries = integers(entry, "entry", ndim=2)
         n = entries.shape[1]
@@ -94,6 +112,7 @@ class PortNetwork:
             _rows(uplink, "uplink", n).reshape(-1),
             _rows(links, "links", 3).reshape(-1) if np.size(links) else np.empty(0, np.int32),
             _flags(is_slower, "is_slower"),
+            *(integers(one, name) for one, name in ((group, "group"), (lane, "lane"))),
         )
 
     def route(self, start: int, end: int) -> tuple[int, ...] | None:
@@ -125,6 +144,38 @@ class PortNetwork:
                 raise ValueError("others are flows of another network")
             found = self.native.phase_times_beside(*_checked(flows), others.native)
         return [PhaseTime(*one) for one in found]
+
+    def max_min_times(
+        self,
+        jobs: Sequence[Flows],
+        at_least: Sequence[ArrayLike] | None = None,
+        *,
+        timeout: float | None = None,
+        max_nodes: int | None = None,
+    ) -> MaxMinTimes:
+        """Return how long the phases of the first job take if all flows have max-min fair rates at every moment.
+
+        All jobs begin at one moment. Each runs its phases one after the other: a phase begins when the flows of the one
+        before have ended. A flow without a path takes for ever, and its job goes on without it. Jobs that share no port
+        with the first one, nor with one that does, and so on, take no time.
+
+        Args:
+            jobs: The flows of each job.
+            at_least: For each job, (phases,) seconds that its phases last at least.
+
+        Raises:
+            ValueError: Without a job, for flows as in `phase_times`, or for `at_least` of another shape, or with a
+                number that is negative or not finite.
+        """
+        least = [()] * len(jobs) if at_least is None else at_least
+        if len(least) != len(jobs):
+            raise ValueError(f"at_least has {len(least)} rows for {len(jobs)} jobs")
+        given = [
+            (*_checked(flows, f"jobs[{i}]"), reals(one, f"at_least[{i}]"))
+            for i, (flows, one) in enumerate(zip(jobs, least, strict=True))
+        ]
+        phases, complete, nodes = self.native.max_min_times(given, seconds(timeout), node_limit(max_nodes))
+        return MaxMinTimes([PhaseTime(*one) for one in phases], complete, nodes)
 
     def best_orders(self, flows: Flows, sets: ArrayLike) -> Orders:
         """Return an order of the vertices of each set in which the flows between tasks take little time.
@@ -197,8 +248,8 @@ def _flags(values: ArrayLike, name: str) -> NDArray[np.uint8]:
     return flags.astype(np.uint8)
 
 
-def _checked(flows: Flows) -> tuple[list[int], Ints, Ints, Reals, Reals]:
-    _checks.instance(flows, Flows, "flows", ValueError)
+def _checked(flows: Flows, name: str = "flows") -> tuple[list[int], Ints, Ints, Reals, Reals]:
+    _checks.instance(flows, Flows, name, ValueError)
     phase_ends, start, end, there, back = flows
     return (
         integers(phase_ends, "phase_ends").tolist(),

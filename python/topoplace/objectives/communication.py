@@ -6,7 +6,8 @@ domain, its GB over the bandwidth of the rings that the collective library plans
 its dimensions.
 
 Where running jobs use the same ports, each of their flows counts there up to the GB of the job's own largest flow: a
-small flow does not wait for the rest of a big one.
+small flow does not wait for the rest of a big one. That is a fast estimate. `max_min=True` follows the flows of all
+these jobs from moment to moment instead.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def communication_time(
     cluster: Cluster | None = None,
     planned: bool = True,
     rates: Rates | str = DEFAULT_RATES,
+    max_min: bool = False,
 ) -> CommunicationTime:
     """Return how long the job communicates in a step if task i runs on `gpus[i]`.
 
@@ -112,6 +114,9 @@ def communication_time(
         planned: False leaves out the rings that the collective library plans inside a machine: then every collective
             uses the ports in the order of its tasks.
         rates: As in `topoplace.collective`: those of links by which the library plans its rings.
+        max_min: True lets all these jobs begin a step at one moment, and follows their flows through it. Each job runs
+            its dimensions one after the other, and flows share each port max-min fairly: none can have more without
+            taking from one that has no more. This is what network simulators do; it takes longer to compute.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -121,14 +126,18 @@ def communication_time(
     numbers = gpu_of_each_task(job, gpus, topology)
     placed = np.array(numbers, np.int64)
     rates_of(rates)
+    if cluster is not None:
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        if topology != cluster.topology:
+            raise ValueError(f"cluster = {cluster!r} is not on the topology {topology.name!r}")
+    if _checks.flag(max_min, "max_min", ValueError):
+        others = [] if cluster is None else list(_running_beside(cluster, job, tuple(numbers)))
+        return _shared_fairly([(job, placed), *others], topology, planned, rates)
     if cluster is None:
         return measured(job, placed, topology, planned=planned, rates=rates)
-    _checks.instance(cluster, Cluster, "cluster", ValueError)
-    if topology != cluster.topology:
-        raise ValueError(f"cluster = {cluster!r} is not on the topology {topology.name!r}")
     running = cluster.view(RunningTraffic) if planned else RunningTraffic(cluster, planned=False)
-    with running.beside(job, numbers) as others:
-        return measured(job, placed, cluster.topology, planned=planned, others=others, rates=rates)
+    with running.beside(job, numbers) as counts:
+        return measured(job, placed, cluster.topology, planned=planned, others=counts, rates=rates)
 
 
 def measured(
@@ -148,7 +157,42 @@ def measured(
     """
     ports = topology.derived(Ports)
     flows = [_flows_of(batches, placed, topology, planned, rates) for batches in job.traffic.values()]
-    times = ports.network.phase_times(_joined(flows), others)
+    return _summed(job, ports, flows, ports.network.phase_times(_joined(flows), others))
+
+
+def _shared_fairly(
+    jobs: Sequence[tuple[JobGraph, Ints]], topology: Topology, planned: bool, rates: Rates | str
+) -> CommunicationTime:
+    """Return the time of the first of these jobs, each on its GPUs, if all begin a step at one moment."""
+    ports = topology.derived(Ports)
+    flows = [
+        [_flows_of(batches, placed, topology, planned, rates) for batches in job.traffic.values()]
+        for job, placed in jobs
+    ]
+    rings = [[one.rings.seconds for one in of_job] for of_job in flows]
+    found = ports.network.max_min_times([_joined(of_job) for of_job in flows], rings)
+    return _summed(jobs[0][0], ports, flows[0], found.phases)
+
+
+def _running_beside(
+    cluster: Cluster, job: JobGraph, gpus: tuple[int, ...]
+) -> Iterator[tuple[JobGraph, Ints]]:
+    """Yield the running jobs whose graphs are known, with their GPUs, except one of this graph on these GPUs."""
+    is_found = False
+    for job_id, graph in cluster.jobs.items():
+        placed = cluster.native.gpus_of(job_id)
+        if not placed or not graph.traffic:
+            continue
+        if not is_found and (graph, placed) == (job, gpus):
+            is_found = True
+            continue
+        yield graph, np.array(placed, np.int64)
+
+
+def _summed(
+    job: JobGraph, ports: Ports, flows: Sequence[_Flows], times: Sequence[PhaseTime]
+) -> CommunicationTime:
+    """Return the time of a job from those of its flows in each dimension."""
     seconds = [max(time.seconds, one.rings.seconds) for time, one in zip(times, flows, strict=True)]
     return CommunicationTime(
         math.fsum(seconds),

@@ -71,7 +71,8 @@ def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
             tuple(draw(st.lists(st.sampled_from([None, "a", "b"]), min_size=count, max_size=count))),
             draw(st.sampled_from([None, 25.0, 50.0])),
             draw(st.sampled_from([1.0, 2.0])),
-            rail=draw(st.booleans()),
+            rail=(rail := draw(st.booleans())),
+            pxn=rail and draw(st.booleans()),
         )
         for name in draw(st.sampled_from([(), ("rack",), ("rack", "spine")]))
     ]

@@ -110,7 +110,7 @@ def _settings(topology: Topology) -> Facts:
     }
     levels = topology.levels
     for level, link in zip(levels, topology.pairs.of_levels, strict=True):
-        text = f"{shown(link)}{', of GPUs on one rail' if level.rail else ''}"
+        text = f"{shown(link)}{', of GPUs on one rail' if level.rail else ''}{', PXN' if level.pxn else ''}"
         facts[f"level {level.name}"] = (text, link.gb_per_s / 2 if level.rail else link.gb_per_s)
     return facts | ({"order of levels": (", ".join(level.name for level in levels), 0.0)} if levels else {})
 

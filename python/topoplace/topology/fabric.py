@@ -46,6 +46,9 @@ class Level:
     """NETWORK, or NVSWITCH for a domain of machines that share NVSwitches."""
     rail: bool = False
     """True if a domain is a set of separate rails: GPUs of one rail meet here, others one level up."""
+    pxn: bool = False
+    """True on a level of rails if the collective library uses PXN: what goes to another rail of another machine first
+    goes over NVSwitches to the GPU of the sender's machine on that rail. It counts in `communication_time` alone."""
 
     def __post_init__(self) -> None:
         where = f"level {_checks.shown(self.name)}"
@@ -78,6 +81,8 @@ class Level:
         if self.kind not in (LinkKind.NETWORK, LinkKind.NVSWITCH):
             raise TopologyError(f"{where}: kind = {_checks.shown(self.kind)} is neither NETWORK nor NVSWITCH")
         _checks.flag(self.rail, f"{where}: rail", TopologyError)
+        if _checks.flag(self.pxn, f"{where}: pxn", TopologyError) and not self.rail:
+            raise TopologyError(f"{where}: pxn = True, but rail = False; PXN is for levels of rails")
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
@@ -90,6 +95,7 @@ class Level:
 
     def __repr__(self) -> str:
         shown = [f"{key}={getattr(self, key)!r}" for key in ("gb_per_s", "oversubscription", "rail")]
+        shown += ["pxn=True"] if self.pxn else []
         return f"Level({self.name!r}, {len(set(self.domains) - {None})} domains, {', '.join(shown)}, {self.kind})"
 
 

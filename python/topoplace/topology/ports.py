@@ -3,8 +3,9 @@
 Inside a machine, a GPU's NVLinks into switches are one port, a direct link is a port of its own, and the paths over
 PCIe are the tree that their classes imply: a GPU's PCIe link, the uplinks of PCIe switches and of host bridges, and the
 links between sockets. Between machines, traffic leaves a GPU by its nearest network adapter and its domains by their
-uplinks; inside an NVLink domain it takes the NVLinks. The speed of an uplink is that of all adapters below it over the
-oversubscription of the level above.
+uplinks; inside an NVLink domain it takes the NVLinks. With PXN, what goes to another rail first goes over NVLink to the
+GPU of its machine on that rail. The speed of an uplink is that of all adapters below it over the
+oversubscription of the level above. Each counts as the fastest one below: a slow adapter changes no switch.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ class Ports:
         """(p,) GB/s of each port in one direction."""
         self.near_order = self._tiles.near_order
         """(n,) the place of each GPU on its machine if near ones follow each other."""
+        group, lane = fabric.relays() if any(level.pxn for level in topology.levels) else ((), ())
         ends, slower = self._tiles.links
         self.has_links = np.zeros(topology.num_gpus, bool)
         """(n,) whether a GPU has a direct link."""
@@ -107,6 +109,8 @@ class Ports:
             np.array([level.uplink for level in levels]),
             ends,
             slower,
+            group,
+            lane,
         )
 
     def has_uplinks(self, level: str) -> bool:
@@ -468,24 +472,46 @@ class _FabricPorts:
                 f"uplink of {level.name} {name_of[code]}" for code in range(len(name_of.keys() - {_NONE}))
             ]
             return codes.astype(np.int32), names
-        rails = [
-            [local if gpu.rail is None else gpu.rail for local, gpu in enumerate(template.gpus)]
-            for template in self._topology.templates
-        ]
-        rail = np.concatenate([rails[template] for template in self._topology.template_of])
-        keys, number = np.unique(np.stack([codes, rail], 1), axis=0, return_inverse=True)
+        keys, number = np.unique(np.stack([codes, self._rails], 1), axis=0, return_inverse=True)
         names = [f"uplink of rail {one} of {level.name} {name_of[code]}" for code, one in keys.tolist()]
         return np.where(codes < 0, _NONE, number.reshape(-1)).astype(np.int32), names
 
+    @cached_property
+    def _rails(self) -> NDArray[np.int64]:
+        """(n,) the rail of each GPU; its number on its machine where none is stated."""
+        rails = [
+            np.array(
+                [local if gpu.rail is None else gpu.rail for local, gpu in enumerate(template.gpus)], np.int64
+            )
+            for template in self._topology.templates
+        ]
+        return np.concatenate([rails[template] for template in self._topology.template_of])
+
+    def relays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (n,) the lowest GPU on the NVSwitches of each GPU that has PXN, -1 for others, and (n,) all rails."""
+        has_pxn = np.zeros(self._topology.num_machines, bool)
+        for level in self._topology.levels:
+            if level.pxn:
+                has_pxn |= level.codes >= 0
+        switches = self._tiles.levels[0].domain.astype(np.int64)
+        return np.where(has_pxn[self._topology.machine_of], switches, _NONE), self._rails
+
     def _uplinks(self, domain: Ints, names: Sequence[str], above: _Above) -> Ints:
-        """Add a port for each domain: all adapters in it, as far as the level above carries them; (n,) the ports."""
+        """Add a port for each domain: all adapters in it, as far as the level above carries them; (n,) the ports.
+
+        A switch has equal ports, so each adapter counts as the fastest one of the domain.
+        """
         inside = domain >= 0
         adapters = self._tiles.entries[_ADAPTERS]
         pairs, first_gpu = np.unique(
             np.stack([domain[inside], adapters[inside]], 1), axis=0, return_index=True
         )
         machine = self._topology.machine_of[np.flatnonzero(inside)[first_gpu]]
-        speeds = np.minimum(self._tiles.gb_per_s[pairs[:, 1]], above.limit[machine]) * above.share[machine]
+        fastest = np.zeros(len(names))
+        np.maximum.at(
+            fastest, pairs[:, 0], np.minimum(self._tiles.gb_per_s[pairs[:, 1]], above.limit[machine])
+        )
+        speeds = fastest[pairs[:, 0]] * above.share[machine]
         first = len(self._tiles.gb_per_s) + len(self.gb_per_s)
         self.gb_per_s += np.bincount(pairs[:, 0], speeds, minlength=len(names)).tolist()
         self.ports += map(Port, names)

@@ -32,6 +32,7 @@ _CLUSTER_EXTRA_KEYS = ("notes", "distances", "uuids")
 _SPEED_KEY = "gbps"
 """The key for `gb_per_s` in both versions of the format, which are older than the field's name."""
 _LEVEL_KEYS = ("name", _SPEED_KEY, "oversubscription", "kind", "rail", "domains", "domain_of")
+_EXTRA_LEVEL_KEYS = ("pxn",)
 _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 _EXTRA_WEIGHTS = ("pcie_bridges", "host_bridges")
 
@@ -110,6 +111,7 @@ def _level(level: Level) -> dict[str, Any]:
     values = {_SPEED_KEY: level.gb_per_s} | {
         key: getattr(level, key) for key in ("name", "oversubscription", "rail")
     }
+    values |= {key: True for key in _EXTRA_LEVEL_KEYS if getattr(level, key)}
     places = [number.get(domain) for domain in level.domains]
     return values | {"kind": level.kind.value, "domains": names, "domain_of": places}
 
@@ -247,7 +249,7 @@ def _numbers(value: object, what: str, count: int) -> list[int]:
 
 
 def _read_level(value: object, what: str) -> Level:
-    record = _record(value, what, _LEVEL_KEYS, ())
+    record = _record(value, what, _LEVEL_KEYS, _EXTRA_LEVEL_KEYS)
     names = _checks.sequence(record.pop("domains"), f"{what}.domains", TopologyError)
     numbers = _checks.sequence(record.pop("domain_of"), f"{what}.domain_of", TopologyError)
     high = min(len(names), MAX_MACHINES) - 1

@@ -71,6 +71,7 @@ def _network(fabric: Fabric) -> dict[str, Any]:
             "gb_per_s": level.gb_per_s,
             "oversubscription": level.oversubscription,
             "rail": level.rail,
+            "pxn": level.pxn,
             "domains": level.domains,
         }
         for level in fabric.levels
