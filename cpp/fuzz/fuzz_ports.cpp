@@ -6,6 +6,7 @@
 
 #include "fuzz.hpp"
 #include "oracles/port_cases.hpp"
+#include "topoplace/max_min.hpp"
 #include "topoplace/port_network.hpp"
 
 namespace {
@@ -41,6 +42,10 @@ Case read_case(fuzz::Bytes& bytes) {
             c.is_slower.push_back(static_cast<std::uint8_t>(bytes.below(2)));
         }
     }
+    for (std::int32_t u = 0, some = bytes.below(2); u < c.n && some > 0; ++u) {
+        c.group.push_back(bytes.below(3) - 1);
+        c.lane.push_back(bytes.below(2));
+    }
     for (std::int32_t phases = bytes.below(3); phases > 0; --phases) {
         for (std::int32_t flows = bytes.below(4); flows > 0; --flows) {
             c.from.push_back(bytes.below(c.n));
@@ -61,14 +66,12 @@ double seconds_of(const Case& c, const ports::PortNetwork& network, const Ints& 
         std::vector<double> gigabytes(2 * c.speeds.size(), 0.0);
         double longest = 0.0;
         for (; i < static_cast<std::size_t>(end); ++i) {
-            std::vector<ports::Hop> hops;
-            const bool has_path =
-                network.route(vertices[std::size_t(c.from[i])], vertices[std::size_t(c.to[i])], hops);
-            if (!has_path && c.there[i] + c.back[i] > 0.0) longest = HUGE_VAL;
-            for (const ports::Hop hop : hops) {
-                gigabytes[std::size_t(hop)] += c.there[i];
-                gigabytes[std::size_t(hop ^ 1)] += c.back[i];
-            }
+            const std::int32_t from = vertices[std::size_t(c.from[i])], to = vertices[std::size_t(c.to[i])];
+            std::vector<ports::Hop> there, back;
+            if (!network.route(from, to, there) && c.there[i] > 0.0) longest = HUGE_VAL;
+            if (!network.route(to, from, back) && c.back[i] > 0.0) longest = HUGE_VAL;
+            for (const ports::Hop hop : there) gigabytes[std::size_t(hop)] += c.there[i];
+            for (const ports::Hop hop : back) gigabytes[std::size_t(hop)] += c.back[i];
         }
         for (std::size_t hop = 0; hop < gigabytes.size(); ++hop) {
             if (gigabytes[hop] > 0.0) longest = std::max(longest, gigabytes[hop] / c.speeds[hop / 2]);
@@ -76,6 +79,23 @@ double seconds_of(const Case& c, const ports::PortNetwork& network, const Ints& 
         sum += longest;
     }
     return sum;
+}
+
+// Fair shares take at least as long as the busiest hop, and no longer than all flows one after the other.
+void check_fair_shares(const Case& c, const ports::PortNetwork& network, double bound) {
+    const ports::SharingJob job{c.ends, c.flows()};
+    const auto alone = ports::max_min_times(network, std::vector{job});
+    REQUIRE(alone.complete && alone.phases.size() == c.ends.size());
+    double sum = 0.0, slowest = HUGE_VAL, gigabytes = 0.0;
+    for (const auto& phase : alone.phases) sum += phase.seconds;
+    for (const double speed : c.speeds) slowest = speed > 0.0 ? std::min(slowest, speed) : slowest;
+    for (std::size_t i = 0; i < c.there.size(); ++i) gigabytes += c.there[i] + c.back[i];
+    REQUIRE(sum >= bound * (1 - 1e-9));
+    REQUIRE(std::isinf(bound) || sum <= 20 * gigabytes / slowest);  // a route may pass a hop several times
+    const auto beside = ports::max_min_times(network, std::vector{job, job});
+    for (std::size_t i = 0; i < c.ends.size(); ++i) {
+        REQUIRE(std::isinf(alone.phases[i].seconds) == std::isinf(beside.phases[i].seconds));
+    }
 }
 
 bool are_equal(double one, double other) {
@@ -94,6 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     double sum = 0.0;
     for (const auto& time : ports::phase_times(network, c.ends, c.flows())) sum += time.seconds;
     REQUIRE(are_equal(sum, given));
+    check_fair_shares(c, network, given);
     const auto found = ports::best_orders(network, c.ends, c.flows(), c.n, vertices);
     REQUIRE(are_equal(found[0].seconds, seconds_of(c, network, found[0].vertices)));
     double best = given;

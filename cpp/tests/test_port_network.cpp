@@ -10,6 +10,7 @@
 
 #include "check.hpp"
 #include "oracles/port_cases.hpp"
+#include "topoplace/max_min.hpp"
 #include "topoplace/port_network.hpp"
 #include "topoplace/random.hpp"
 
@@ -51,6 +52,11 @@ Network random_network(topoplace::Random& random) {
             made.is_slower.push_back(random.below(2) == 0 ? 1 : 0);
         }
     }
+    if (random.below(2) == 0) return made;
+    for (std::int32_t u = 0; u < made.n; ++u) {
+        made.group.push_back(random.below(3) - 1);
+        made.lane.push_back(random.below(3));
+    }
     return made;
 }
 
@@ -88,8 +94,15 @@ bool meet_at(const Network& c, std::size_t level, std::size_t u, std::size_t v) 
     return share && c.entry[segment + u] >= 0 && c.entry[segment + v] >= 0;
 }
 
-// The hops from one vertex to another, ascending; {-1} without a path.
-Ints expected_route(const Network& c, std::int32_t from, std::int32_t to) {
+std::size_t meeting(const Network& c, std::int32_t from, std::int32_t to) {
+    std::size_t level = 0;
+    while (level < 4 && !meet_at(c, level, std::size_t(from), std::size_t(to))) ++level;
+    return level;
+}
+
+// The hops from one vertex to another by a link of their own or where they meet, ascending; {-1} without a
+// path.
+Ints direct_route(const Network& c, std::int32_t from, std::int32_t to) {
     Ints hops;
     if (from == to) return hops;
     for (std::size_t i = 0; i < c.is_slower.size(); ++i) {
@@ -97,12 +110,40 @@ Ints expected_route(const Network& c, std::int32_t from, std::int32_t to) {
         hops.push_back(2 * c.links[3 * i + 2] + (from < to ? 0 : 1));
         if (c.is_slower[i] == 0) return hops;
     }
-    std::size_t level = 0;
-    while (level < 4 && !meet_at(c, level, std::size_t(from), std::size_t(to))) ++level;
+    const std::size_t level = meeting(c, from, to);
     if (level < 4) append_climb(c, level, std::size_t(from), std::size_t(to), hops);
     std::ranges::sort(hops);
     return hops.empty() ? Ints{-1} : hops;
 }
+
+// The vertex that relays between two others in the network of levels 2 and 3; -1 for none.
+std::int32_t relay_between(const Network& c, std::int32_t from, std::int32_t to) {
+    if (c.group.empty()) return -1;
+    const auto u = std::size_t(from), v = std::size_t(to);
+    const bool apart = c.group[u] >= 0 && c.group[v] >= 0 && c.group[u] != c.group[v];
+    if (!apart || c.lane[u] == c.lane[v] || meeting(c, from, to) < 2) return -1;
+    for (std::int32_t one = 0; one < c.n; ++one) {
+        if (c.group[std::size_t(one)] != c.group[u] || c.lane[std::size_t(one)] != c.lane[v]) continue;
+        return meeting(c, from, one) < 2 && meeting(c, one, to) < 4 ? one : -1;
+    }
+    return -1;
+}
+
+// As direct_route(), through the vertex that relays, if there is one.
+Ints expected_route(const Network& c, std::int32_t from, std::int32_t to) {
+    const std::int32_t relay = relay_between(c, from, to);
+    if (relay < 0) return direct_route(c, from, to);
+    Ints hops = direct_route(c, from, relay);
+    const Ints rest = direct_route(c, relay, to);
+    hops.insert(hops.end(), rest.begin(), rest.end());
+    std::ranges::sort(hops);
+    return hops;
+}
+
+struct Way {
+    std::int32_t from, to;
+    double gigabytes;
+};
 
 // Each crossing of a hop by a flow: its GB.
 using Crossings = std::map<Hop, std::vector<double>>;
@@ -110,10 +151,11 @@ using Crossings = std::map<Hop, std::vector<double>>;
 Crossings crossings_of(const Network& c, const Traffic& t) {
     Crossings found;
     for (std::size_t i = 0; i < t.from.size(); ++i) {
-        for (const Hop hop : expected_route(c, t.from[i], t.to[i])) {
-            if (hop < 0) continue;
-            if (t.there[i] > 0.0) found[hop].push_back(t.there[i]);
-            if (t.back[i] > 0.0) found[hop ^ 1].push_back(t.back[i]);
+        for (const auto& [from, to, gigabytes] :
+             {Way{t.from[i], t.to[i], t.there[i]}, Way{t.to[i], t.from[i], t.back[i]}}) {
+            for (const Hop hop : expected_route(c, from, to)) {
+                if (hop >= 0 && gigabytes > 0.0) found[hop].push_back(gigabytes);
+            }
         }
     }
     return found;
@@ -131,13 +173,14 @@ ports::PhaseTime expected_time(const Network& c, const Traffic& t, std::size_t b
     std::map<Hop, double> gigabytes, largest;
     ports::PhaseTime time;
     for (std::size_t i = begin; i < end; ++i) {
-        if (t.there[i] + t.back[i] <= 0.0) continue;
-        for (const Hop hop : expected_route(c, t.from[i], t.to[i])) {
-            if (hop < 0) return {.seconds = std::numeric_limits<double>::infinity()};
-            gigabytes[hop] += t.there[i];
-            gigabytes[hop ^ 1] += t.back[i];
-            largest[hop] = std::max(largest[hop], t.there[i]);
-            largest[hop ^ 1] = std::max(largest[hop ^ 1], t.back[i]);
+        for (const auto& [from, to, sent] :
+             {Way{t.from[i], t.to[i], t.there[i]}, Way{t.to[i], t.from[i], t.back[i]}}) {
+            if (sent <= 0.0) continue;
+            for (const Hop hop : expected_route(c, from, to)) {
+                if (hop < 0) return {.seconds = std::numeric_limits<double>::infinity()};
+                gigabytes[hop] += sent;
+                largest[hop] = std::max(largest[hop], sent);
+            }
         }
     }
     for (const auto& [hop, sum] : gigabytes) {
@@ -242,6 +285,50 @@ TEST(flows_of_others_count_up_to_the_largest_own_one) {
         }
     }
     CHECK(slower > check::rounds(2000) / 10);
+}
+
+TEST(fair_shares_of_equal_flows_take_as_long_as_the_busiest_hop) {
+    topoplace::Random random(22);
+    std::int32_t some = 0;
+    for (std::int32_t i = 0; i < check::rounds(2000); ++i) {
+        const Network c = random_network(random);
+        const ports::PortNetwork network(c.params());
+        Traffic t = random_traffic(random, c.n);
+        for (double& gigabytes : t.there) gigabytes = std::min(gigabytes, 1.0);
+        for (double& gigabytes : t.back) gigabytes = std::min(gigabytes, 1.0);
+        const auto found = ports::max_min_times(network, std::vector{ports::SharingJob{t.ends, t.flows()}});
+        const auto bound = ports::phase_times(network, t.ends, t.flows());
+        CHECK(found.complete && found.phases.size() == bound.size());
+        for (std::size_t phase = 0; phase < bound.size(); ++phase) {
+            CHECK(are_near(found.phases[phase].seconds, bound[phase].seconds));
+            some += bound[phase].seconds > 0.0 ? 1 : 0;
+        }
+    }
+    CHECK(some > check::rounds(2000) / 2);
+}
+
+// Of two flows of 3 and 1 GB through one port of 2 GB/s, each has half, then the first has all.
+TEST(fair_shares_go_from_moment_to_moment) {
+    const Network c{2, {2, 8}, {0, 1}, {0}, {0, 0}, {-1, -1}, {}, {}};
+    const ports::PortNetwork network(c.params());
+    const Traffic big{{1}, {0}, {1}, {3}, {0}}, two{{1, 2}, {0, 0}, {1, 1}, {1, 4}, {0, 0}};
+    const ports::SharingJob first{big.ends, big.flows()}, other{two.ends, two.flows()};
+    const std::vector<double> least{5.0};
+    const ports::SharingJob late{big.ends, big.flows(), least};
+    const auto beside = ports::max_min_times(network, std::vector{first, other});
+    // 1 of 3 GB in the first second; the other 2 beside the 4 of the next phase take 2 more
+    CHECK(beside.complete && beside.nodes == 2);
+    CHECK(are_near(beside.phases[0].seconds, 3.0) && beside.phases[0].slowest == 0);
+    const auto phases = ports::max_min_times(network, std::vector{other, late}).phases;
+    CHECK(are_near(phases[0].seconds, 1.0) && are_near(phases[1].seconds, 3.0));
+    topoplace::StopCondition stop;
+    stop.max_nodes = 1;
+    const auto stopped = ports::max_min_times(network, std::vector{first, other}, stop);
+    CHECK(!stopped.complete && stopped.phases[0].seconds == 0.0);
+    refuses([&] { ports::max_min_times(network, {}); }, "jobs is empty");
+    refuses(
+        [&] { ports::max_min_times(network, std::vector{ports::SharingJob{two.ends, two.flows(), least}}); },
+        "at_least has 1 entries, not 2");
 }
 
 TEST(only_flows_that_were_added_are_removed) {

@@ -183,6 +183,8 @@ def test_what_cannot_be_joined_is_refused(arguments: tuple, options: dict, messa
         (lambda: Level("rack", ("a",), gb_per_s=0.0), "gb_per_s = 0.0 is not above 0"),
         (lambda: Level("rack", ("a",), oversubscription=0.5), "oversubscription = 0.5 is not in 1"),
         (lambda: Level("rack", ("a",), kind=LinkKind.PCIE), "neither NETWORK nor NVSWITCH"),
+        (lambda: Level("pod", ("a",), pxn=True), "level 'pod': pxn = True, but rail = False"),
+        (lambda: Level("pod", ("a",), rail=True, pxn=1), "level 'pod': pxn = 1 is not True or False"),
         (lambda: Fabric(("a",), (Level("rack", ("a", "b")),)), "2 entries for 1 machines"),
         (lambda: Fabric(("a",)).with_level("x"), "level = 'x' is none of no levels"),
         (lambda: Fabric(("a",), ("rack",)), r"levels\[0\] = 'rack' is not a Level"),  # type: ignore[arg-type]

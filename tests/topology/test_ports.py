@@ -152,6 +152,32 @@ def test_rails_are_apart() -> None:
     assert speeds(topology)["uplink of rail 1 of pod p1"] == 2 * 50 / 2
 
 
+def test_pxn_relays_over_nvswitches_to_the_right_rail() -> None:
+    pods = level("pod", "0011", rail=True, pxn=True)
+    topology = joined(box(nvlink=450.0), 4, pods, level("spine", "0000", 50.0, 2.0))
+    relayed = ["NVLinks of GPU 0", "adapter mlx5_1 of GPU 1", "NVLinks of GPU 1", "adapter mlx5_1 of GPU 3"]
+    assert sorted(names(topology, 0, 3)) == sorted(relayed)
+    assert "adapter mlx5_0 of GPU 2" in names(topology, 3, 0)  # the way back is by another relay
+    assert names(topology, 0, 2) == ["adapter mlx5_0 of GPU 0", "adapter mlx5_0 of GPU 2"]
+    assert names(topology, 0, 1) == ["NVLinks of GPU 0", "NVLinks of GPU 1"]
+    far = [name for name in names(topology, 0, 5) if name.startswith("uplink")]
+    assert far == ["uplink of rail 1 of pod p0", "uplink of rail 1 of pod p1"]
+
+
+def test_pxn_needs_nvswitches_and_a_gpu_on_the_rail() -> None:
+    pods = level("pod", "00", rail=True, pxn=True)
+    for machines in (box(), [box(nvlink=450.0, gpus=1, nics=1), box(nvlink=450.0)]):
+        topology = joined(machines, 2, pods, level("spine", "00"))
+        assert names(topology, 0, topology.num_gpus - 1)[0] == "adapter mlx5_0 of GPU 0"
+
+
+def test_a_slow_adapter_makes_no_uplink_slower() -> None:
+    machines = [box(gb_per_s=25.0), box(), box(gb_per_s=25.0), box(gb_per_s=25.0)]
+    topology = joined(machines, 4, level("leaf", "0011"), level("spine", "0000", 50.0, 4.0))
+    assert speeds(topology)["uplink of leaf l0"] == 4 * 50 / 4
+    assert speeds(topology)["uplink of leaf l1"] == 4 * 25 / 4
+
+
 def test_nvlink_domains_of_several_machines() -> None:
     rack = level("rack", "0011", None, kind=LinkKind.NVSWITCH)
     topology = joined(box(nvlink=900.0), 4, rack, level("spine", "0000"))

@@ -14,6 +14,7 @@ struct NetworkCase {
     std::vector<double> speeds{};
     std::vector<std::int32_t> entry{}, segment_of{}, domain{}, uplink{}, links{};
     std::vector<std::uint8_t> is_slower{};
+    std::vector<std::int32_t> group{}, lane{};
 
     topoplace::ports::NetworkParams params() const {
         return {.num_vertices = n,
@@ -23,7 +24,9 @@ struct NetworkCase {
                 .domain = domain,
                 .uplink = uplink,
                 .links = links,
-                .is_slower = is_slower};
+                .is_slower = is_slower,
+                .group = group,
+                .lane = lane};
     }
 };
 
