@@ -22,7 +22,9 @@ KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"
 def collectives(draw: st.DrawFn, num_tasks: int = 9) -> tp.Collective:
     tasks = draw(st.permutations(range(num_tasks)))[: draw(st.integers(2, num_tasks))]
     gigabytes = draw(st.floats(1e-3, 1e3))
-    return Collective(draw(st.sampled_from(KINDS)), tuple(tasks), gigabytes, draw(st.sampled_from("abc")))
+    kind, dimension = draw(st.sampled_from(KINDS)), draw(st.sampled_from("abc"))
+    shares = [draw(st.sampled_from([0.5, 1.0, 4.0])) for _ in tasks if kind == "all_to_all"]
+    return Collective(kind, tuple(tasks), gigabytes, dimension, draw(st.sampled_from([(), tuple(shares)])))
 
 
 def sent(one: tp.Collective) -> dict[tuple[int, int], float]:
@@ -34,10 +36,11 @@ def sent(one: tp.Collective) -> dict[tuple[int, int], float]:
             for i in range(n):  # each task passes one chunk on
                 flows[tasks[i], tasks[(i + 1) % n]] += amount / n
     elif one.kind == "all_to_all":
+        shares = one.shares or [1.0] * n
         for a in tasks:
-            for b in tasks:
+            for b, share in zip(tasks, shares, strict=True):
                 if a != b:
-                    flows[a, b] += amount / n
+                    flows[a, b] += amount * share / sum(shares)
     elif one.kind == "broadcast":
         for i in range(n - 1):
             flows[tasks[i], tasks[i + 1]] += amount
@@ -246,3 +249,34 @@ def test_any_json_of_collectives_is_read_or_refused(value: Any) -> None:
     except tp.JobGraphError:
         return
     assert JobGraph.from_json(job.to_json()) == job
+
+
+def test_equal_shares_are_none() -> None:
+    assert Collective("all_to_all", (0, 1), 2.0, shares=(3, 3)) == Collective("all_to_all", (0, 1), 2.0)
+    uneven = Collective("all_to_all", (2, 0, 1), 6.0, shares=[1, 2, 0])  # type: ignore[arg-type]
+    job = JobGraph.from_collectives(3, [uneven])
+    assert job.edges == ((0, 1, 4.0), (0, 2, 6.0), (1, 2, 2.0))
+    assert uneven.shares == (1.0, 2.0, 0.0)
+    assert JobGraph.from_json(job.to_json()) == job
+    assert "shares" not in JobGraph.clique(3).with_(name="mine").to_json()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shares", "message"),
+    [
+        (
+            "all_reduce",
+            (1, 2),
+            r"shares = \(1.0, 2.0\): the tasks of an all_to_all have some, not of all_reduce",
+        ),
+        ("all_to_all", (1, 2, 3), "shares has 3 numbers for 2 tasks"),
+        ("all_to_all", (0, 0), r"shares = \(0.0, 0.0\): all are 0"),
+        ("all_to_all", (1, -1), r"shares\[1\] = -1"),
+        ("all_to_all", (1, float("nan")), r"shares\[1\] = nan is not a finite number"),
+        ("all_to_all", ("a", 1), r"shares\[0\] = 'a' is not a number"),
+        ("all_to_all", {1, 2}, "shares"),
+    ],
+)
+def test_wrong_shares_are_named(kind: str, shares: tuple[float, ...], message: str) -> None:
+    with pytest.raises(tp.JobGraphError, match=message):
+        Collective(kind, (0, 1), 1.0, shares=shares)

@@ -37,7 +37,10 @@ def sent(collective: tp.Collective, gpus: list[int]) -> Iterator[tuple[int, int,
     n = len(gpus)
     gigabytes = collective.gigabytes * SHARES[collective.kind](n)
     if collective.kind == "all_to_all":
-        yield from ((u, v, gigabytes) for u, v in permutations(gpus, 2))
+        total = sum(collective.shares)
+        parts = [collective.gigabytes * one / total for one in collective.shares] or [gigabytes] * n
+        part_of = dict(zip(gpus, parts, strict=True))
+        yield from ((u, v, part_of[v]) for u, v in permutations(gpus, 2) if part_of[v])
     elif collective.kind == "send":
         for u, v in pairwise(gpus):
             yield from ((u, v, gigabytes), (v, u, gigabytes))
@@ -117,18 +120,14 @@ def shared_fairly(
 @st.composite
 def collective_jobs(draw: st.DrawFn, most: int) -> tp.JobGraph:
     n = draw(st.integers(2, most))
-    return tp.JobGraph.from_collectives(
-        n,
-        [
-            tp.Collective(
-                draw(st.sampled_from(KINDS)),
-                tuple(draw(st.permutations(range(n)))[: draw(st.integers(2, n))]),
-                draw(st.sampled_from([0.5, 1.0, 3.0])),
-                draw(st.sampled_from(["tensor", "data"])),
-            )
-            for _ in range(draw(st.integers(1, 5)))
-        ],
-    )
+    found: list[tp.Collective] = []
+    for _ in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(KINDS))
+        tasks = tuple(draw(st.permutations(range(n)))[: draw(st.integers(2, n))])
+        amount, dimension = draw(st.sampled_from([0.5, 1.0, 3.0])), draw(st.sampled_from(["tensor", "data"]))
+        shares = [draw(st.sampled_from([0.0, 1.0, 5.0])) for _ in tasks if kind == "all_to_all"]
+        found.append(tp.Collective(kind, tasks, amount, dimension, tuple(shares) if any(shares) else ()))
+    return tp.JobGraph.from_collectives(n, found)
 
 
 @given(topologies() | cluster_topologies(), st.booleans(), st.data())

@@ -14,12 +14,9 @@ import topoplace as tp
 from step_cases import Agreement, Row
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "network-simulation.md"
-REFUSED: Final = {
-    "ecmp": {"static hashing": 16},
-    "uneven": {"unequal parts in an all-to-all": 7},
-}
+REFUSED: Final = {"ecmp": {"static hashing": 16}}
 """Cases that the model cannot say, by family and reason."""
-COMPARED: Final = 443
+COMPARED: Final = 450
 WITHOUT_BARRIER: Final = "job_free"
 """The family whose groups of tasks do not wait for the others of their phase; the model lets them wait."""
 
@@ -105,6 +102,16 @@ def entry(op: str, gigabytes: float, *groups: list[int]) -> dict[str, object]:
     [
         # 3 tasks of one leaf: each sends 2 x 2 GB through its adapter
         (leaves(4, 4, 1), [], entry("alltoall", 6.0, [0, 8, 16]), 4 / 40),
+        # two of three tasks send 8 of 12 GB to the third
+        (
+            leaves(4, 4, 1),
+            [],
+            {
+                "placement": [0, 8, 16],
+                "phases": [{"op": "alltoall", "gb": 12.0, "groups": [[0, 1, 2]], "dst_weights": [[1, 1, 4]]}],
+            },
+            16 / 40,
+        ),
         # a ring of 2 carries 3 GB each way, and one adapter has 10 GB/s
         (leaves(4, 4, 1), [[8, "adapter", 0.25]], entry("ring_allreduce", 3.0, [0, 8]), 3 / 10),
         # a ring of 4 on a machine carries 6 GB from each, and the NVLinks of GPU 2 have half their speed

@@ -145,11 +145,8 @@ def _share(share: float) -> str:
 
 def refusal(case: Case) -> str | None:
     """Return why the model cannot say a case; None if it can."""
-    jobs = case["jobs"]
     if case["fabric"].get("spines"):
         return "static hashing"
-    if any("dst_weights" in phase for job in jobs for phase in job["phases"]):
-        return "unequal parts in an all-to-all"
     return None
 
 
@@ -181,9 +178,10 @@ def _collectives(phase: Mapping[str, Any], dimension: str) -> list[tp.Collective
         "sendrecv": ("send", 2.0),  # a case counts what goes each way, a job both directions
     }[phase["op"]]
     amounts = phase.get("gb_groups") or [phase["gb"]] * len(phase["groups"])
+    shares = phase.get("dst_weights") or [()] * len(amounts)
     return [
-        tp.Collective(kind, tuple(group), factor * gigabytes, dimension)
-        for group, gigabytes in zip(phase["groups"], amounts, strict=True)
+        tp.Collective(kind, tuple(group), factor * gigabytes, dimension, tuple(weights))
+        for group, gigabytes, weights in zip(phase["groups"], amounts, shares, strict=True)
         if len(group) > 1
     ]
 

@@ -46,6 +46,8 @@ class Collective:
     | `broadcast` | what the first task gives to all others | chain: b |
     | `send` | what two tasks in sequence exchange, half of it each way | chain: b |
 
+    With `shares`, a task gives b * shares[j] / sum(shares) to task j of an all_to_all, in place of b / n.
+
     In a ring, each task communicates with the next one, and the last with the first; so two tasks have both halves of
     it between them, twice as much. A chain has no way back.
 
@@ -61,6 +63,8 @@ class Collective:
     """GB in each step of the job, above 0; several operations of one kind in a step count as one."""
     dimension: str = "all"
     """The dimension of parallelism, such as "tensor", whose collectives all run at the same time."""
+    shares: tuple[float, ...] = ()
+    """For an all_to_all whose tasks get unequal parts, such as popular experts: each one's weight; () if equal."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -69,6 +73,24 @@ class Collective:
         most = MAX_GIGABYTES
         keep(self, "gigabytes", _checks.positive(self.gigabytes, "gigabytes", JobGraphError, high=most))
         _checks.text(self.dimension, "dimension", JobGraphError)
+        keep(self, "shares", _checked_shares(self.shares, self.kind, len(self.tasks)))
+
+
+def _checked_shares(shares: Iterable[Any], kind: str, n: int) -> tuple[float, ...]:
+    """Return the shares of n tasks, () if they are equal."""
+    given = tuple(
+        _checks.real(share, f"shares[{i}]", JobGraphError, high=MAX_GIGABYTES)
+        for i, share in enumerate(_checks.ordered(shares, "shares", JobGraphError))
+    )
+    if given and kind != "all_to_all":
+        raise JobGraphError(
+            f"shares = {_checks.shown(given)}: the tasks of an all_to_all have some, not of {kind}"
+        )
+    if given and len(given) != n:
+        raise JobGraphError(f"shares has {len(given)} numbers for {n} tasks")
+    if given and not any(given):
+        raise JobGraphError(f"shares = {_checks.shown(given)}: all are 0")
+    return given if len(set(given)) > 1 else ()
 
 
 def _checked_tasks(tasks: Iterable[Any]) -> tuple[int, ...]:
@@ -138,7 +160,9 @@ class Batch(NamedTuple):
     tasks: Ints
     """(c, n) the tasks of each, in the order of their ring or chain."""
     carried: NDArray[np.float64]
-    """(c,) the GB between two neighbours, both directions together."""
+    """(c,) the GB between two neighbours, both directions together; the least of all pairs where they differ."""
+    received: NDArray[np.float64] | None = None
+    """(c, n) the GB that each task gets from each other one, if they differ."""
 
     @property
     def pairs(self) -> tuple[Ints, Ints]:
@@ -148,20 +172,30 @@ class Batch(NamedTuple):
 
 def batches(collectives: Iterable[Collective]) -> Mapping[str, tuple[Batch, ...]]:
     """Return the collectives of each dimension, alike ones together, in the order of their first one."""
-    alike: dict[str, dict[tuple[str, int], list[Collective]]] = {}
+    of_dimension: dict[str, list[Collective]] = {}
     for one in collectives:
-        alike.setdefault(one.dimension, {}).setdefault((one.kind, len(one.tasks)), []).append(one)
+        of_dimension.setdefault(one.dimension, []).append(one)
     return MappingProxyType(
-        {
-            dimension: tuple([_batch(kind, n, same) for (kind, n), same in kinds.items()])
-            for dimension, kinds in alike.items()
-        }
+        {dimension: tuple(_batches_of(members)) for dimension, members in of_dimension.items()}
     )
 
 
+def _batches_of(collectives: Iterable[Collective]) -> list[Batch]:
+    """Return the batches of collectives that have the same kind and number of tasks, and shares or none."""
+    alike: dict[tuple[str, int, bool], list[Collective]] = {}
+    for one in collectives:
+        alike.setdefault((one.kind, len(one.tasks), bool(one.shares)), []).append(one)
+    return [_batch(kind, n, same) for (kind, n, _), same in alike.items()]
+
+
 def _batch(kind: str, n: int, alike: Sequence[Collective]) -> Batch:
-    carried = np.array([one.gigabytes for one in alike]) * _CARRIED[kind][1](n)
-    return Batch(kind, np.array([one.tasks for one in alike]), carried)
+    gigabytes = np.array([one.gigabytes for one in alike])
+    tasks = np.array([one.tasks for one in alike])
+    if not alike[0].shares:
+        return Batch(kind, tasks, gigabytes * _CARRIED[kind][1](n))
+    shares = np.array([one.shares for one in alike])
+    received = gigabytes[:, None] * (shares / shares.sum(axis=1, keepdims=True))
+    return Batch(kind, tasks, 2 * received.min(axis=1), received)
 
 
 # ---- what each pair of tasks carries --------------------------------------------------------------------------
@@ -172,15 +206,13 @@ def summed_edges(collectives: Sequence[Collective]) -> Edges:
 
     JobGraphError if the collectives have more than `MAX_EDGES` pairs.
     """
-    alike: dict[tuple[str, int], list[Collective]] = {}
-    for one in collectives:
-        alike.setdefault((one.kind, len(one.tasks)), []).append(one)
-    total = sum(len(same) * _number_of_pairs(kind, n) for (kind, n), same in alike.items())
+    listed = _batches_of(collectives)
+    total = sum(len(one.tasks) * _number_of_pairs(one.kind, one.tasks.shape[1]) for one in listed)
     if total > MAX_EDGES:
         raise JobGraphError(f"collectives have {total} pairs of tasks; at most {MAX_EDGES} are possible")
     if not total:
         return ()
-    keys, gigabytes = zip(*(_carried(kind, n, same) for (kind, n), same in alike.items()), strict=True)
+    keys, gigabytes = zip(*map(_carried, listed), strict=True)
     pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
     sums: NDArray[np.float64] = np.bincount(place, np.concatenate(gigabytes)).astype(float)
     some = sums > 0  # parts of the smallest floats are 0
@@ -188,12 +220,14 @@ def summed_edges(collectives: Sequence[Collective]) -> Edges:
     return edge_tuples(a, b, sums[some])
 
 
-def _carried(kind: str, n: int, alike: Sequence[Collective]) -> tuple[Ints, NDArray[np.float64]]:
-    """Return a key of each pair of tasks that communicate, and the GB, for collectives of one kind among n tasks."""
-    batch = _batch(kind, n, alike)
-    here, there = (batch.tasks[:, ends] for ends in batch.pairs)
-    keys = np.minimum(here, there) * MAX_TASKS + np.maximum(here, there)
-    return keys.ravel(), np.repeat(batch.carried, here.shape[1])
+def _carried(batch: Batch) -> tuple[Ints, NDArray[np.float64]]:
+    """Return a key of each pair of tasks that communicate, and the GB, for the collectives of a batch."""
+    here, there = batch.pairs
+    first, second = batch.tasks[:, here], batch.tasks[:, there]
+    keys = np.minimum(first, second) * MAX_TASKS + np.maximum(first, second)
+    if batch.received is None:
+        return keys.ravel(), np.repeat(batch.carried, len(here))
+    return keys.ravel(), (batch.received[:, here] + batch.received[:, there]).ravel()
 
 
 def _pairs(shape: Shape, n: int) -> tuple[Ints, Ints]:

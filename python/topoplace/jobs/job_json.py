@@ -37,10 +37,17 @@ def written(job: JobGraph) -> str:
     if job.groups:
         record["groups"] = groups.written(job.groups)
     if stated := record.pop(_STATED, ()):
-        record["collectives"] = [asdict(one) for one in stated]
+        record["collectives"] = [_written_collective(one) for one in stated]
         if job.edges == summed_edges(stated):
             record.pop("edges", None)
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def _written_collective(one: Collective) -> dict[str, Any]:
+    record = asdict(one)
+    if not one.shares:
+        del record["shares"]
+    return record
 
 
 def parsed(text: str | bytes) -> JobGraph:

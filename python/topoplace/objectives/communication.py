@@ -81,6 +81,10 @@ class _Flows:
         one_way = batch.kind in RING_KINDS
         self.start.append(gpus[:, here].ravel())
         self.end.append(gpus[:, there].ravel())
+        if batch.received is not None:
+            self.there.append(batch.received[:, there].ravel())
+            self.back.append(batch.received[:, here].ravel())
+            return
         self.there.append(gigabytes if one_way else gigabytes / 2)
         self.back.append(np.zeros_like(gigabytes) if one_way else gigabytes / 2)
 
