@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 
 import fair_sharing
+import topoplace as tp
 from topoplace import kernels
+from topoplace.kernels.deadline import deadline
 
 NO_FLOWS = kernels.Flows([], *(np.empty(0),) * 4)  # type: ignore[arg-type]
 
@@ -279,6 +281,14 @@ def test_fair_times_by_hand() -> None:
     assert network.max_min_times([other, own]).phases == [(pytest.approx(0.3), 5, 0.0)]
     apart = kernels.Flows([1], *np.array([[1], [3]], np.int32), np.array([9.0]), np.zeros(1))
     assert network.max_min_times([apart, own]).phases == [(pytest.approx(0.45), 2, 0.0)]
+
+
+def test_a_deadline_ends_fair_times_by_an_error() -> None:
+    network = kernels.PortNetwork([1.0, 1.0], [[0, 1]], [0], [[0, 0]], [[-1, -1]])
+    one = kernels.Flows([1], *np.array([[0], [1]], np.int32), np.ones(1), np.zeros(1))
+    with deadline(0.0), pytest.raises(tp.errors.DeadlineError):
+        network.max_min_times([one])
+    assert network.max_min_times([one], timeout=60).complete
 
 
 def test_a_limit_ends_fair_times_early() -> None:

@@ -316,6 +316,8 @@ def test_a_cluster_that_is_none_or_on_another_topology_is_named() -> None:
     dgx, job = tp.machines.get("dgx-a100"), tp.JobGraph.ring(2)
     with pytest.raises(ValueError, match="cluster = 3"):
         communication_time(job, [0, 1], dgx, cluster=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_min = 1 is not True or False"):
+        communication_time(job, [0, 1], dgx, max_min=1)  # type: ignore[arg-type]
     other = tp.Cluster(tp.machines.get("dgx-h100"))
     with pytest.raises(ValueError, match=r"cluster = Cluster\('dgx-h100', 8 of 8 GPUs free\) is not on the"):
         communication_time(job, [0, 1], dgx, cluster=other)
