@@ -206,6 +206,21 @@ def _summed(
     )
 
 
+class Exchange:
+    """What the tasks of a placed job exchange in a step, made once for any flows of others; arguments of `measured`."""
+
+    def __init__(self, job: JobGraph, placed: Ints, topology: Topology) -> None:
+        parts = [_flows_of(batches, placed, topology, True, DEFAULT_RATES) for batches in job.traffic.values()]
+        self._network = topology.derived(Ports).network
+        self._rings = [part.rings.seconds for part in parts]
+        self.flows = _joined(parts)
+
+    def seconds(self, others: kernels.FlowCounts | None = None) -> float:
+        """Return the seconds that `measured` returns beside the flows of others."""
+        times = self._network.phase_times(self.flows, others)
+        return math.fsum(max(time.seconds, rings) for time, rings in zip(times, self._rings, strict=True))
+
+
 def _flows_of(
     batches: Sequence[Batch],
     placed: Ints,

@@ -149,6 +149,13 @@ class Ports:
             found.append((float(fastest), float(self._sums(pairs).max(initial=_LEAST_GB_PER_S))))
         return found[0], found[1]
 
+    @cached_property
+    def of_one_gpu(self) -> NDArray[np.bool_]:
+        """(p,) whether a port is that by which one GPU, and no other, enters a segment."""
+        entries = np.concatenate(self._tiles.entries)
+        found: NDArray[np.bool_] = np.bincount(entries[entries >= 0], minlength=len(self.gb_per_s)) == 1
+        return found
+
     def _sums(self, pairs: NDArray[np.int64]) -> Reals:
         """Return (m,) GB/s of all ports of each machine; pairs: (k, 2) machine and port."""
         speeds, num = self.gb_per_s[pairs[:, 1]], self._num_machines

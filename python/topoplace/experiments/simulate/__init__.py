@@ -37,10 +37,12 @@ from topoplace.experiments.simulate.performance.models import (
     MeteredModel,
     NetworkContention,
     PerformanceModel,
+    PortModel,
     ProfiledTime,
 )
 from topoplace.experiments.simulate.performance.remote_copies import RemoteCopies, Share, TransferSpeeds
 from topoplace.experiments.simulate.performance.run_time_histograms import RunTimeHistogram, RunTimeHistograms
+from topoplace.experiments.simulate.performance.step_time import StepTime
 from topoplace.experiments.simulate.performance.training_step import TrainingStep
 from topoplace.experiments.simulate.performance.transfers import Transfers
 from topoplace.experiments.simulate.workloads.generators import SC17_WEIGHTS
@@ -66,6 +68,7 @@ __all__ = [
     "NetworkContention",
     "Observer",
     "PerformanceModel",
+    "PortModel",
     "ProfiledTime",
     "Reading",
     "RemoteCopies",
@@ -73,6 +76,7 @@ __all__ = [
     "RunTimeHistogram",
     "RunTimeHistograms",
     "Share",
+    "StepTime",
     "SubmittedJob",
     "TelemetryLog",
     "TrainingStep",

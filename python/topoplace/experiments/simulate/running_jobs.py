@@ -5,17 +5,17 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from topoplace import _checks
-from topoplace.experiments.simulate.performance.models import ColocationModel, LinkModel
+from topoplace.experiments.simulate.performance.models import ColocationModel, LinkModel, PortModel
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate.metrics import JobRecord
-    from topoplace.experiments.simulate.performance.models import PerformanceModel, StepTraffic
+    from topoplace.experiments.simulate.performance.models import PerformanceModel, PortUse, StepTraffic
     from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
@@ -49,8 +49,12 @@ class Running(Protocol):
 
 def running_jobs(topology: Topology, performance: PerformanceModel) -> Running:
     """Return a simulation's running jobs, none yet; they slow each other down if the model says so."""
-    if isinstance(performance, LinkModel | ColocationModel):
-        return InteractingJobs(topology, performance)
+    if isinstance(performance, PortModel):
+        return InteractingJobs(_OnPorts(performance.running(topology)))
+    if isinstance(performance, ColocationModel):
+        return InteractingJobs(_OnMachines(topology, performance))
+    if isinstance(performance, LinkModel):
+        return InteractingJobs(_OnLinks(performance))
     return IndependentJobs()
 
 
@@ -96,7 +100,7 @@ class _Job:
     """A running job that others can slow down."""
 
     __slots__ = (
-        *("alone", "index", "left", "machines", "placement", "record", "since", "slowdown", "stamp"),
+        *("alone", "index", "left", "placement", "places", "record", "since", "slowdown", "stamp"),
         *("submitted", "traffic", "whole"),
     )
 
@@ -105,8 +109,8 @@ class _Job:
         self.submitted = record.submitted
         self.index = record.submitted.index
         self.placement = placement
-        self.machines: tuple[int, ...] = ()
-        """Machines whose other jobs can slow this one down: all it uses; under a `LinkModel`, those its flows cross."""
+        self.places: Sequence[int] = ()
+        """Where other jobs can slow this one down: its machines, the links that its flows cross, or its ports."""
         self.left = self.alone = seconds
         """Seconds of work left at the time `since`, and of all work, measured at full speed, without other flows."""
         self.whole = record.history.run_time if record.history else seconds
@@ -121,18 +125,104 @@ class _Job:
 
 
 _index = attrgetter("index")
+_Places = Mapping[int, Mapping[_Job, None]]
+
+
+class _Sharing(Protocol):
+    """An interface for what running jobs share, machines, links or ports, and how they slow each other down there."""
+
+    def start(self, job: _Job) -> Sequence[int]:
+        """Add a job; return the numbers of what it shares."""
+        ...
+
+    def end(self, job: _Job) -> None:
+        """Remove a job."""
+        ...
+
+    def slowdown(self, job: _Job, at: _Places) -> float:
+        """Return the job's run time over that at full speed; at: the jobs at each place."""
+        ...
+
+
+class _OnPorts:
+    """The jobs of a `PortModel`."""
+
+    def __init__(self, running: PortUse) -> None:
+        self._running = running
+
+    def start(self, job: _Job) -> Sequence[int]:
+        return self._running.start(job.submitted, job.placement)
+
+    def end(self, job: _Job) -> None:
+        self._running.end(job.submitted)
+
+    def slowdown(self, job: _Job, at: _Places) -> float:
+        return self._running.slowdown(job.submitted)
+
+
+class _OnLinks:
+    """The jobs of a `LinkModel`, and how many flows cross each link."""
+
+    def __init__(self, model: LinkModel) -> None:
+        self._model = model
+        self._flows: Counter[int] = Counter()
+
+    def start(self, job: _Job) -> Sequence[int]:
+        job.traffic = self._model.traffic(job.submitted, job.placement)
+        self._flows.update(job.traffic.flows)
+        return tuple(job.traffic.flows)
+
+    def end(self, job: _Job) -> None:
+        assert job.traffic is not None
+        self._flows.subtract(job.traffic.flows)
+
+    def slowdown(self, job: _Job, at: _Places) -> float:
+        assert job.traffic is not None
+        return job.traffic.seconds(self._flows) / job.whole if job.whole else 1.0
+
+
+class _OnMachines:
+    """The jobs of a `ColocationModel` by machine."""
+
+    def __init__(self, topology: Topology, model: ColocationModel) -> None:
+        self._model = model
+        self._machine_of: list[int] = topology.machine_of.tolist()
+
+    def start(self, job: _Job) -> Sequence[int]:
+        """Return the machines of the job's GPUs and processes, ascending."""
+        machine_of, placement = self._machine_of, job.placement
+        used = {machine_of[gpu] for gpu in placement.gpus}
+        if placement.hosts:
+            used.update(share.machine for share in placement.hosts)
+        return tuple(sorted(used)) if len(used) > 1 else tuple(used)
+
+    def end(self, job: _Job) -> None:
+        pass
+
+    def slowdown(self, job: _Job, at: _Places) -> float:
+        return self._model.slowdown(job.submitted, job.placement, _neighbours(job, at))
+
+
+def _neighbours(job: _Job, at: _Places) -> list[tuple[SubmittedJob, Placement]]:
+    """Return the other jobs on the job's machines with their placements, in the order of the workload."""
+    machines = job.places
+    if len(machines) == 1:
+        neighbours = [other for other in at[machines[0]] if other is not job]
+    else:
+        neighbours = list({other: None for machine in machines for other in at[machine] if other is not job})
+    if len(neighbours) > 1:
+        neighbours.sort(key=_index)
+    return [(other.submitted, other.placement) for other in neighbours]
 
 
 class InteractingJobs:
-    """Running jobs that can slow each other down, on the same machines or network links."""
+    """Running jobs that can slow each other down, on the same machines, links or ports."""
 
-    def __init__(self, topology: Topology, performance: LinkModel | ColocationModel) -> None:
-        self._model = performance if isinstance(performance, ColocationModel) else None
-        self._links = performance if isinstance(performance, LinkModel) else None
-        self._flows: Counter[int] = Counter()
-        self._machine_of: list[int] = topology.machine_of.tolist()
+    def __init__(self, sharing: _Sharing) -> None:
+        self._sharing = sharing
         self._num_jobs = 0
         self._on: dict[int, dict[_Job, None]] = {}
+        """The jobs at each place."""
         self._ends: list[tuple[float, int, int, _Job]] = []
         self._disturbed: set[int] = set()
 
@@ -151,16 +241,12 @@ class InteractingJobs:
         placement = record.placement
         assert placement is not None
         job = _Job(record, placement, now, seconds)
-        if self._links:
-            job.traffic = self._links.traffic(record.submitted, placement)
-            job.machines = tuple(job.traffic.flows)
-        else:
-            job.machines = self._used(placement)
+        job.places = self._sharing.start(job)
         self._num_jobs += 1
         self._push(job)
-        for machine in job.machines:
-            self._on.setdefault(machine, {})[job] = None
-        self._disturb(job, 1)
+        for place in job.places:
+            self._on.setdefault(place, {})[job] = None
+        self._disturbed.update(job.places)
 
     def ended(self, now: float) -> Iterator[JobRecord]:
         """Remove the jobs that end at `now`, and yield their records; call it for the time that `next_end` returns."""
@@ -181,14 +267,14 @@ class InteractingJobs:
         return max(job.left - (now - job.since) / job.slowdown, 0.0), job.alone
 
     def update(self, now: float) -> None:
-        """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
+        """Recompute the speed and the end time of each job at a place where jobs have started or ended."""
         disturbed = self._disturbed
         if not disturbed:
             return
         if len(disturbed) == 1:
             near: Iterable[_Job] = self._on[disturbed.pop()]
         else:
-            near = {job: None for machine in disturbed for job in self._on[machine]}
+            near = {job: None for place in disturbed for job in self._on[place]}
             disturbed.clear()
         for job in near:
             slowdown = self._slowdown(job)
@@ -206,47 +292,16 @@ class InteractingJobs:
     def _remove(self, job: _Job) -> None:
         job.stamp = -1
         self._num_jobs -= 1
-        for machine in job.machines:
-            del self._on[machine][job]
-        self._disturb(job, -1)
-
-    def _used(self, placement: Placement) -> tuple[int, ...]:
-        """Return the machines of the job's GPUs and processes, ascending."""
-        machine_of = self._machine_of
-        used = {machine_of[gpu] for gpu in placement.gpus}
-        if placement.hosts:
-            used.update(share.machine for share in placement.hosts)
-        return tuple(sorted(used)) if len(used) > 1 else tuple(used)
-
-    def _disturb(self, job: _Job, sign: int) -> None:
-        """Mark the machines of a job that starts (sign 1) or ends (-1) for `update`, and add or remove its flows."""
-        self._disturbed.update(job.machines)
-        if job.traffic:
-            for machine, flows in job.traffic.flows.items():
-                self._flows[machine] += sign * flows
+        for place in job.places:
+            del self._on[place][job]
+        self._disturbed.update(job.places)
+        self._sharing.end(job)
 
     def _slowdown(self, job: _Job) -> float:
-        if job.traffic:
-            factor = job.traffic.seconds(self._flows) / job.whole if job.whole else 1.0
-        else:
-            assert self._model is not None
-            factor = self._model.slowdown(job.submitted, job.placement, self._neighbours(job))
+        factor = self._sharing.slowdown(job, self._on)
         if type(factor) is float and 0.0 < factor < math.inf:
             return factor
         return _checks.positive(factor, f"performance: slowdown for {job.submitted.job_id!r}", ValueError)
-
-    def _neighbours(self, job: _Job) -> list[tuple[SubmittedJob, Placement]]:
-        """Return the other jobs on the job's machines with their placements, in the order of the workload."""
-        machines = job.machines
-        if len(machines) == 1:
-            neighbours = [other for other in self._on[machines[0]] if other is not job]
-        else:
-            neighbours = list(
-                {other: None for machine in machines for other in self._on[machine] if other is not job}
-            )
-        if len(neighbours) > 1:
-            neighbours.sort(key=_index)
-        return [(other.submitted, other.placement) for other in neighbours]
 
     def _push(self, job: _Job) -> None:
         end = job.record.end

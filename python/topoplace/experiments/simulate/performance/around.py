@@ -13,6 +13,7 @@ from topoplace.experiments.simulate.performance.models import (
     MeteredModel,
     Neighbours,
     PerformanceModel,
+    PortModel,
 )
 
 if TYPE_CHECKING:
@@ -24,16 +25,18 @@ class AroundModel:
     """A base for models that change the run times of another model, and leave its slowdowns and traffic as they are.
 
     base: a model that computes run times, and slowdowns next to other jobs; `FixedTime` by default. ValueError for a
-    `LinkModel`, whose transfers depend on each other.
+    `LinkModel` or a `PortModel`, whose jobs depend on each other by more than their slowdowns.
     """
 
     def __init__(self, base: PerformanceModel | None = None) -> None:
         self.base = FixedTime() if base is None else base
         _checks.instance(self.base, PerformanceModel, "base", ValueError)
-        if isinstance(self.base, LinkModel):
-            raise ValueError(
-                f"base is a LinkModel, whose transfers share links; {type(self).__name__} cannot be around it"
-            )
+        for kind, shared in ((LinkModel, "links"), (PortModel, "ports")):
+            if isinstance(self.base, kind):
+                raise ValueError(
+                    f"base is a {kind.__name__}, whose transfers share {shared}; {type(self).__name__} cannot be "
+                    "around it"
+                )
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
         """Return the slowdown under `base`; 1 if that model knows none."""

@@ -73,6 +73,34 @@ class LinkModel(PerformanceModel, Protocol):
         ...
 
 
+class PortUse(Protocol):
+    """An interface for the ports that the running jobs of one simulation use, as a `PortModel` follows them."""
+
+    def start(self, job: SubmittedJob, placement: Placement) -> Sequence[int]:
+        """Add a job; return the numbers of the ports that it may share with other jobs."""
+        ...
+
+    def end(self, job: SubmittedJob) -> None:
+        """Remove a job."""
+        ...
+
+    def slowdown(self, job: SubmittedJob) -> float:
+        """Return the run time of a job with ports beside the others, divided by `run_time`; it is above 0."""
+        ...
+
+
+@runtime_checkable
+class PortModel(PerformanceModel, Protocol):
+    """An interface for models in which jobs slow each other down on any ports, by what each of them sends there.
+
+    `run_time` is the time alone. Run times are recomputed only for jobs on whose ports a job has started or ended.
+    """
+
+    def running(self, topology: Topology) -> PortUse:
+        """Return the running jobs of a simulation on this topology, none yet."""
+        ...
+
+
 @runtime_checkable
 class MeteredModel(PerformanceModel, Protocol):
     """An interface for models that know how much jobs send, so that a simulation's network can be measured."""

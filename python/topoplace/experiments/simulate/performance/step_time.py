@@ -1,0 +1,285 @@
+"""Run times from steps that compute and communicate: the model that simulations use unless they name another."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+import topoplace
+from topoplace import _checks, kernels
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.memo import Memo
+from topoplace.engine.request import request_key
+from topoplace.experiments.simulate.performance.models import MapaSlowdown
+from topoplace.objectives.communication import Exchange
+from topoplace.topology.ports import Ports
+
+if TYPE_CHECKING:
+    from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
+
+_MOST_GANGS: Final = 256
+"""Placements on several machines that are kept: their flows may be many, and they seldom come again."""
+_ROUNDING: Final = 1e-9
+"""A time that is longer by no more than this share is the same."""
+
+
+class StepTime:
+    """A model in which every step of a job computes and then communicates, on ports that other jobs use too.
+
+    Communication takes what `communication_time` says of the job's GPUs, c seconds, beside the running jobs that use
+    the same ports. On the best GPUs that the idle topology has for the job, it takes b seconds: those of the policy
+    least-time, without slack. The base time of a job is its run time there, alone:
+
+        run time = base time * step(c) / step(b)
+        step(c) = compute + communication - overlap * min(compute, communication)
+
+    - With a step in `steps`, (compute_s, gigabytes), compute = compute_s and communication = gigabytes * c.
+    - Without one, communication is a share s of a step on the best GPUs: compute = 1 - s, communication = s * c / b.
+
+    A share, not a step, counts only for jobs that are slower on slower links: those that are `bandwidth_sensitive`, and
+    those that state their collectives, as jobs with `Traffic` do. All others take their base time, and so do jobs whose
+    tasks do not communicate. Their flows count for the jobs beside them all the same.
+
+    When a job starts or ends, the jobs that share a port with it go on at another speed. A flow counts on a port as
+    long as its job runs, whether the job computes or communicates at that moment.
+
+    Args:
+        steps: (compute_s, gigabytes) of a measured step by the neural network that a job trains (its `profile`), both
+            at least 0, and one of them above. The gigabytes are those for 1 in the job's graph: the buffer of a ring's
+            all-reduce; 1 for a graph whose weights are GB.
+        default_step: The step of jobs that `steps` does not know; None if their share counts.
+        shares: s by `profile`, 0..1; by default those that MAPA's figures imply.
+        default_share: s of other jobs.
+        overlap: What part of the shorter of computing and communicating the longer one hides, 0..1: nothing by default.
+
+    Raises:
+        ValueError: Names a wrong argument.
+    """
+
+    def __init__(
+        self,
+        steps: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+        *,
+        default_step: tuple[float, float] | None = None,
+        shares: Mapping[str, float] = MapaSlowdown.SHARES,
+        default_share: float = 0.2,
+        overlap: float = 0.0,
+    ) -> None:
+        _checks.instance(steps, Mapping, "steps", ValueError)
+        self.steps = {name: _step(step, f"steps[{_checks.shown(name)}]") for name, step in steps.items()}
+        self.default_step = None if default_step is None else _step(default_step, "default_step")
+        _checks.instance(shares, Mapping, "shares", ValueError)
+        self.shares = {
+            name: _checks.real(share, f"shares[{_checks.shown(name)}]", ValueError, high=1.0)
+            for name, share in shares.items()
+        }
+        self.default_share = _checks.real(default_share, "default_share", ValueError, high=1.0)
+        self.overlap = _checks.real(overlap, "overlap", ValueError, high=1.0)
+
+    def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
+        """Return the run time in seconds of the job alone; ValueError if tasks that communicate have no path."""
+        placed = _placed(job, placement)
+        if placed is None:
+            return job.base_time
+        slowdown = self.slowdown_at(placed, placed.seconds)
+        if slowdown == math.inf:
+            raise ValueError(
+                f"performance: job {job.job_id!r} has tasks that communicate, on GPUs without a path; state the links "
+                "or the network, or take FixedTime"
+            )
+        return job.base_time * slowdown
+
+    def running(self, topology: Topology) -> RunningSteps:
+        """Return the running jobs of a simulation, none yet."""
+        return RunningSteps(self, topology)
+
+    def slowdown_at(self, placed: _Placed, seconds: float) -> float:
+        """Return the run time over the base time, at least 1, if communication takes so many seconds."""
+        best = min(placed.best, placed.seconds)
+        compute, rate = self._parts(placed.job, best)
+        if not rate or (seconds <= best * (1 + _ROUNDING) and best < math.inf):
+            return 1.0
+        if seconds == math.inf:
+            return math.inf
+        return self._step_s(compute, rate * seconds) / self._step_s(compute, rate * best)
+
+    def _step_s(self, compute: float, communication: float) -> float:
+        return compute + communication - self.overlap * min(compute, communication)
+
+    def _parts(self, job: JobGraph, best: float) -> tuple[float, float]:
+        """Return the seconds of computing in a step, and those of communication for each second on the ports."""
+        name = job.profile or ""
+        step = self.steps.get(name, self.default_step)
+        if step is not None:
+            return step
+        if not (job.bandwidth_sensitive or job.stated_collectives):
+            return 1.0, 0.0
+        share = self.shares.get(name.removesuffix(".sh"), self.default_share)
+        return 1 - share, share / best
+
+
+class _Placed(NamedTuple):
+    """A job on certain GPUs."""
+
+    job: JobGraph
+    """Kept, as others know it by its id."""
+    exchange: Exchange
+    seconds: float
+    """Of communication in a step, alone."""
+    best: float
+    """The same on the best GPUs; infinity if these are not known."""
+    ports: tuple[int, ...]
+    """The ports that it may share with other jobs."""
+
+
+def _placed(job: SubmittedJob, placement: Placement) -> _Placed | None:
+    """Return the job on its GPUs; None if its tasks do not communicate."""
+    graph = job.job
+    if graph.num_tasks < 2 or not graph.edges:
+        return None
+    return placement.topology.derived(_Times).of(graph, placement.gpus)
+
+
+class _Times:
+    """How long jobs communicate on a topology: on certain GPUs, and on the best."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._ports = topology.derived(Ports)
+        self._machine_of: list[int] = topology.machine_of.tolist()
+        self._like = _first_like_machines(topology)
+        self._first_gpu: list[int] = np.unique(topology.machine_of, return_index=True)[1].tolist()
+        self._on_one: Memo[tuple[int, tuple[int, ...]], _Placed] = Memo()
+        """By the identity of the graph, and GPUs on the first of like machines."""
+        self._gangs: Memo[tuple[int, tuple[int, ...]], _Placed] = Memo(_MOST_GANGS)
+        self._best: Memo[int, tuple[JobGraph, float]] = Memo()
+        self._best_alike: dict[object, tuple[JobGraph, float]] = {}
+
+    def of(self, job: JobGraph, gpus: tuple[int, ...]) -> _Placed:
+        """Return a job on these GPUs."""
+        machine_of = self._machine_of
+        machine = machine_of[gpus[0]]
+        for gpu in gpus:
+            if machine_of[gpu] != machine:
+                return self._gangs.get_or_build((id(job), gpus), lambda: self._made(job, gpus))
+        like = self._like[machine]
+        shift = self._first_gpu[like] - self._first_gpu[machine]
+        alike = tuple([gpu + shift for gpu in gpus]) if shift else gpus
+        found = self._on_one.get_or_build((id(job), alike), lambda: self._made(job, alike))
+        if not found.ports or not shift:
+            return found
+        return self._on_one.get_or_build((id(job), gpus), lambda: self._made(job, gpus))
+
+    def _made(self, job: JobGraph, gpus: tuple[int, ...]) -> _Placed:
+        exchange = Exchange(job, np.array(gpus, np.int64), self._topology)
+        return _Placed(job, exchange, exchange.seconds(), self.best(job), self._shared(job, exchange.flows))
+
+    def _shared(self, job: JobGraph, flows: kernels.Flows) -> tuple[int, ...]:
+        """Return the ports of flows that other jobs may use too; a port of one GPU only with a part of that GPU."""
+        some = (flows.there > 0) | (flows.back > 0)
+        pairs = np.unique(np.stack([flows.start[some], flows.end[some]], 1), axis=0).tolist()
+        route = self._ports.network.native.route
+        ports = {hop >> 1 for start, end in pairs for hop in route(start, end) if hop >= 0}
+        own = self._ports.of_one_gpu
+        return tuple(sorted(port for port in ports if job.takes_parts or not own[port]))
+
+    def best(self, job: JobGraph) -> float:
+        """Return the seconds of communication on the best GPUs of the idle topology; infinity if none are found."""
+
+        def find() -> tuple[JobGraph, float]:
+            asked = job.with_(
+                **{
+                    "cpus": None,
+                    "memory_gb": None,
+                    "memory_bandwidth": None,
+                    "drives": 0,
+                    "min_utility": 0.0,
+                },
+                profile=None,
+                bandwidth_sensitive=False,
+            )
+            seconds = self._best_alike.get(key := request_key(asked))
+            if seconds is None:
+                seconds = self._best_alike[key] = asked, self._best_seconds(asked)
+            return job, seconds[1]
+
+        return self._best.get_or_build(id(job), find)[1]
+
+    def _best_seconds(self, job: JobGraph) -> float:
+        policy = topoplace.policies.get(topoplace.DEFAULT_POLICY, slack=0.0)
+        try:
+            placement = policy.place(job, Cluster(self._topology))
+        except ValueError:  # a requirement that this policy cannot honour
+            return math.inf
+        if placement is None:
+            return math.inf
+        return Exchange(job, np.array(placement.gpus, np.int64), self._topology).seconds()
+
+
+def _first_like_machines(topology: Topology) -> list[int]:
+    """Return for each machine the first one that is like it."""
+    if topology.tiling is None:
+        return list(range(topology.num_machines))
+    first: dict[int, int] = {}
+    return [first.setdefault(template, machine) for machine, template in enumerate(topology.template_of)]
+
+
+class RunningSteps:
+    """The running jobs of a simulation under `StepTime`, and their flows on the ports that they share."""
+
+    def __init__(self, model: StepTime, topology: Topology) -> None:
+        self._model = model
+        self._flows = kernels.FlowCounts(topology.derived(Ports).network)
+        self._users: Counter[int] = Counter()
+        """How many jobs use each port."""
+        self._placed: dict[int, _Placed] = {}
+        """The jobs that share ports, by their row in the workload."""
+
+    def start(self, job: SubmittedJob, placement: Placement) -> Sequence[int]:
+        """Add a job; return the ports that it may share with others."""
+        placed = _placed(job, placement)
+        if placed is None or not placed.ports:
+            return ()
+        self._placed[job.index] = placed
+        self._flows.add(placed.exchange.flows)
+        self._users.update(placed.ports)
+        return placed.ports
+
+    def end(self, job: SubmittedJob) -> None:
+        """Remove a job."""
+        placed = self._placed.pop(job.index, None)
+        if placed is not None:
+            self._flows.remove(placed.exchange.flows)
+            self._users.subtract(placed.ports)
+
+    def slowdown(self, job: SubmittedJob) -> float:
+        """Return the run time of a job that shares ports over its run time alone; at least 1."""
+        placed, users = self._placed[job.index], self._users
+        if all(users[port] == 1 for port in placed.ports):
+            return 1.0
+        self._flows.remove(placed.exchange.flows)
+        try:
+            seconds = placed.exchange.seconds(self._flows)
+        finally:
+            self._flows.add(placed.exchange.flows)
+        model = self._model
+        return model.slowdown_at(placed, seconds) / model.slowdown_at(placed, placed.seconds)
+
+
+def _step(value: object, what: str) -> tuple[float, float]:
+    parts = _checks.ordered(value, what, ValueError)
+    if len(parts) != 2:
+        raise ValueError(f"{what} = {_checks.shown(parts)} is not (compute_s, gigabytes)")
+    compute_s = _checks.real(parts[0], f"{what}[0]", ValueError)
+    gigabytes = _checks.real(parts[1], f"{what}[1]", ValueError)
+    if not compute_s + gigabytes:
+        raise ValueError(f"{what} = {_checks.shown(parts)}: a step takes time")
+    return compute_s, gigabytes
