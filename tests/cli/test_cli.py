@@ -310,9 +310,9 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
         assert (summary["policy"], summary["slo_violations"]) == ("least-time", 0.0)
     assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
-    assert "needs --step" in run("simulate", "minsky", "--performance", "collective").stderr
+    assert "not one of step" in run("simulate", "minsky", "--performance", "collective").stderr
     wrong = run("simulate", "minsky", "--performance", "mapa", "--step", "1,1")
-    assert "--step is for --performance collective, not mapa" in wrong.stderr
+    assert "--step is for --performance step, not mapa" in wrong.stderr
     mix = ("simulate", "dgx1-v100", "--num-jobs", "30", "--policy", "baseline", "--json", "--step")
     slow, fast = (json.loads(succeed(*mix, f"1,{gigabytes}")) for gigabytes in (100, 0))
     assert slow["mean_slowdown"] > fast["mean_slowdown"] == 1

@@ -186,7 +186,7 @@ WRONG = {
     "--map": ("x", "=x", "x=", "size=num_gpus", "num_gpus=g", "cpus=a,cpus=b"),
     "--seed": ("-1", "x", "1.5"),
     "--model": ("x", ""),
-    "--performance": ("x", "profile", "collective"),
+    "--performance": ("x", "profile", "collective", "x:y", ":", "json:loads", "topoplace:no"),
     "--step": ("", "1", "x,1", "1,2,3", "-1,1", "1,-1", "nan,1", "0,0", "1,inf"),
     "--profile": (*NO_FILE, "topo.txt"),
     "--percentile": ("-1", "101", "nan", "x"),

@@ -33,7 +33,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 @given(topology=topologies(), workload=workloads(), policy=st.sampled_from(tp.policies.names()))
 def test_the_invariants_of_every_run(topology: tp.Topology, workload: Workload, policy: str) -> None:
-    result = simulate(topology, workload, tp.policies.get(policy))
+    result = simulate(topology, workload, tp.policies.get(policy), performance=FixedTime())
     jobs = result.jobs
     assert [record.submitted for record in result.records] == list(workload)
     ran = jobs[~np.isnan(jobs["start"])]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from topoplace import _checks
 from topoplace.cli import flags, job_files, options, reading
 from topoplace.cli.job_files import listed
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 _NONE_RAN = 1
 _NUM_JOBS = 300
+_STEP: Final = "step"
 _NOT_RECORDED = frozenset(
     (
         *("topology", "gpu_model", "assume", "assume_no_nvlink"),  # a result has the topology itself,
@@ -63,14 +66,15 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_seed(parser, "the job mix, the run times, and whatever a log does not contain")
     parser.add_argument(
         "--performance",
-        choices=("mapa", "fixed", "profile", "collective", "remote-copies"),
-        help="model of run times (default: mapa; profile with --profile, remote-copies for logs, collective with "
-        "--step)",
+        metavar="MODEL",
+        help="model of run times: step, for steps that compute and communicate on shared ports; fixed; profile; "
+        "remote-copies; mapa, for jobs on a DGX-1V; or MODULE:OBJECT, one of your own (default: step; profile with "
+        "--profile, remote-copies for logs)",
     )
     parser.add_argument(
         "--step",
         metavar="SECONDS,GB",
-        help="computing time and all-reduce data of each job's training step, for --performance collective",
+        help="computing time of each job's training step, and its GB for 1 in the job's graph, for --performance step",
     )
     parser.add_argument(
         "--profile",
@@ -217,6 +221,7 @@ class Study:
         """
         from topoplace import policies
         from topoplace.experiments.simulate import simulate
+        from topoplace.experiments.simulate.performance import given_models
         from topoplace.moving import MakingRoom
 
         policy = policies.get(name, **given)
@@ -232,7 +237,11 @@ class Study:
                 raise ValueError("--make-room: room is made without reslicing GPUs, which --reslice asks for")
             with flags.named(policy="--make-room"):
                 policy = MakingRoom(policy)
-        with flags.named(backfill="--backfill"), policies.installed.faults_named(chosen, faults_begin):
+        with (
+            flags.named(backfill="--backfill"),
+            policies.installed.faults_named(chosen, faults_begin),
+            given_models.faults_named(self.model),
+        ):
             result = simulate(
                 self.topology,
                 self.workload,
@@ -267,27 +276,51 @@ class Study:
     def _model(self, name: str | None, step: str | None) -> PerformanceModel:
         from topoplace.experiments.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
 
-        if step is not None or name == "collective":
-            return _collective_time(name, step)
+        if name is None:
+            name = self._usual_model(step)
+        if step is not None and name != _STEP:
+            raise ValueError(f"--step is for --performance {_STEP}, not {name}")
         if name == "profile" and self.profile is None:
             raise ValueError("--performance profile needs --profile FILE")
-        if self.profile and name in (None, "profile"):
-            return ProfiledTime(self.profile)
-        if name == "remote-copies" or (name is None and self.is_log):
-            return RemoteCopies()
-        return FixedTime() if name == "fixed" else MapaSlowdown()
+        made: dict[str, Callable[[], PerformanceModel]] = {
+            _STEP: lambda: _step_time(step, is_mix=not self.arguments.jobs),
+            "fixed": FixedTime,
+            "mapa": MapaSlowdown,
+            "remote-copies": RemoteCopies,
+        }
+        if self.profile:
+            made["profile"] = partial(ProfiledTime, self.profile)
+        return made[name]() if name in made else _own_model(name, made)
+
+    def _usual_model(self, step: str | None) -> str:
+        if step is not None:
+            return _STEP
+        if self.profile:
+            return "profile"
+        return "remote-copies" if self.is_log else _STEP
 
 
-def _collective_time(name: str | None, step: str | None) -> PerformanceModel:
-    """Return the model of --performance collective, whose every job takes the same step."""
-    from topoplace.experiments.simulate import CollectiveTime
+def _step_time(step: str | None, *, is_mix: bool) -> PerformanceModel:
+    """Return the model of --performance step; the run times of MAPA's mix are those of a DGX-1V."""
+    from topoplace import machines
+    from topoplace.experiments.simulate import StepTime
 
-    if step is None:
-        raise ValueError("--performance collective needs --step SECONDS,GB")
-    if name not in (None, "collective"):
-        raise ValueError(f"--step is for --performance collective, not {name}")
+    measured_on = machines.get("dgx1-v100") if is_mix else None
     with flags.named(default_step="--step"):
-        return CollectiveTime({}, default_step=options.step(step))
+        return StepTime(default_step=None if step is None else options.step(step), measured_on=measured_on)
+
+
+def _own_model(name: str, known: Collection[str]) -> PerformanceModel:
+    """Return the model that MODULE:OBJECT means; ValueError if there is none."""
+    from topoplace._similar_names import not_one_of
+    from topoplace.experiments.simulate.performance.given_models import model_named
+
+    if ":" not in name:
+        raise ValueError(
+            f"--performance {_checks.shown(name)}: {not_one_of(name, known)}; MODULE:OBJECT is your own"
+        )
+    with reading.errors_of("--performance"):
+        return model_named(name)
 
 
 def _discipline(arguments: argparse.Namespace, workload: Workload, queue: str) -> Discipline | None:

@@ -68,6 +68,7 @@ class _File:
         self.inputs: dict[str, str] = {}
 
     def plan(self) -> Plan:
+        from topoplace.experiments import sweeps
         from topoplace.experiments.sweeps import Cell, Plan, Scenario
 
         policies = [(entry, _code_of(entry)) for entry in self._entries("policies", "policy")]
@@ -88,12 +89,12 @@ class _File:
             with _warnings_begin(str(scenario)), quietly:
                 checked = _check_scenario(where, jobs, load, arguments)
             _refuse_without_queue([entry for entry, _ in policies], checked.queue)
-            drawn = checked.seed_counts
+            drawn, own = checked.seed_counts, sweeps.code_of_model(checked.model)
             read.append(jobs)
             if not drawn and len(seeds) > 1:
                 unchanged.append(str(scenario))
             cells += [
-                Cell(policy.name, scenario, seed, {"arguments": arguments, **_policy(policy)}, code)
+                Cell(policy.name, scenario, seed, {"arguments": arguments, **_policy(policy)}, code + own)
                 for seed in (seeds if drawn else seeds[:1])
                 for policy, code in policies
             ]

@@ -114,7 +114,7 @@ def _add_replay(which: Any) -> None:
         "--policies", default=_REPLAYED, help="comma-separated names of policies (default: %(default)s)"
     )
     study.add_workload(parser)
-    parser.set_defaults(performance="mapa")
+    parser.set_defaults(performance="step")
 
 
 def _add_journal(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,12 @@ def add(commands: Any) -> None:
         action="store_true",
         help="run only a few cells, to check that a policy works, without a judgement",
     )
+    parser.add_argument(
+        "--performance",
+        metavar="PACKAGE.MODULE:OBJECT",
+        default="",
+        help="another model of run times than MAPA's, such as topoplace.experiments.simulate:StepTime",
+    )
     sweeping.add_options(parser)
     parser.add_argument(
         "--write",
@@ -50,7 +56,9 @@ def _run(arguments: argparse.Namespace) -> None:
     from topoplace.experiments.report import tables
     from topoplace.experiments.suite import document, page
 
-    plan = suite.plan(_names(arguments), quick=arguments.quick)
+    names = _names(arguments)
+    with reading.errors_of("--performance"):
+        plan = suite.plan(names, quick=arguments.quick, performance=arguments.performance)
     if arguments.write:
         if not os.access(arguments.write, os.W_OK) or not arguments.write.is_file():
             raise ValueError(f"--write {arguments.write}: not a file that can be written")

@@ -23,7 +23,6 @@ from topoplace.experiments.simulate.event_loop import simulate
 from topoplace.experiments.simulate.fragmentation_series import fragmentation_series
 from topoplace.experiments.simulate.interruptions import MoveTimes
 from topoplace.experiments.simulate.metrics import JobRecord, Result
-from topoplace.experiments.simulate.performance.collective_time import CollectiveTime
 from topoplace.experiments.simulate.performance.environments import (
     ENVIRONMENTS,
     Environment,
@@ -53,7 +52,6 @@ from topoplace.experiments.simulate.workloads.workload import Workload
 __all__ = [
     "ENVIRONMENTS",
     "SC17_WEIGHTS",
-    "CollectiveTime",
     "ColocationModel",
     "Discipline",
     "Environment",

@@ -3,8 +3,9 @@
 The policy gets all waiting jobs in order of submission; it decides whether younger jobs may overtake the first one. At
 equal times completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
 
-Jobs on the same machine (`ColocationModel`) or network link (`LinkModel`) can slow each other down. With these
-performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the same.
+Jobs on the same ports (`PortModel`), machine (`ColocationModel`) or link (`LinkModel`) can slow each other down. With
+these performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the
+same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from topoplace.experiments.simulate.disciplines.discipline_queue import Discipli
 from topoplace.experiments.simulate.interruptions import History, MoveTimes
 from topoplace.experiments.simulate.metrics import JobRecord, Result
 from topoplace.experiments.simulate.monitoring import Monitoring, monitoring
-from topoplace.experiments.simulate.performance.models import FixedTime, PerformanceModel
+from topoplace.experiments.simulate.performance.models import PerformanceModel
+from topoplace.experiments.simulate.performance.step_time import StepTime
 from topoplace.experiments.simulate.running_jobs import running_jobs
 from topoplace.experiments.simulate.scheduling import Queue, queue_of
 from topoplace.experiments.simulate.ticks import Ticks
@@ -64,7 +66,7 @@ def simulate(
 
     Args:
         hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none.
-        performance: Model of run times, `FixedTime()` by default.
+        performance: Model of run times, `StepTime()` by default: steps that compute and communicate.
         seed: Seed of the random generator that the performance model may use.
         progress: Show a bar on standard error if the run takes over a second and the package rich is installed.
         decide_every: Ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does;
@@ -86,7 +88,7 @@ def simulate(
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
     _checks.flag(progress, "progress", ValueError)
-    model = FixedTime() if performance is None else performance
+    model = StepTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
     if discipline is not None:
         _checks.instance(discipline, Discipline, "discipline", ValueError)

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 
 from topoplace import policies
-from topoplace.experiments.simulate import MapaSlowdown, Result, Workload
+from topoplace.experiments.simulate import MapaSlowdown, PerformanceModel, Result, Workload
 from topoplace.experiments.simulate import simulate as simulated
 from topoplace.experiments.simulate.metrics import score_of
+from topoplace.experiments.simulate.performance import given_models
 from topoplace.experiments.suite import topologies, workloads
-from topoplace.experiments.sweeps import Cell, Outcome, Plan, Scenario, code_of
+from topoplace.experiments.sweeps import Cell, Outcome, Plan, Scenario, code_of, code_of_model
 
 VERSION: Final = 1
 """Raised with every change of what is measured; results of different versions are not comparable."""
@@ -25,20 +26,22 @@ _QUICK_TOPOLOGIES: Final = ("cubemesh-16", "8-dgx1-v100")
 _QUICK_WORKLOADS: Final = ("mapa", "shared")
 
 
-def plan(names: Sequence[str], *, quick: bool = False) -> Plan:
+def plan(names: Sequence[str], *, quick: bool = False, performance: str = "") -> Plan:
     """Return the suite's cells for policies by name, see `policies.get`.
 
-    quick: a machine, a cluster, two workloads and two seeds, to see that a policy runs. ValueError for an unknown name.
+    quick: a machine, a cluster, two workloads and two seeds, to see that a policy runs. performance: MODULE:OBJECT of
+    another model of run times than MAPA's. ValueError for an unknown name, and for a model that is none.
     """
-    code = {name: code_of(name) for name in names}
+    own = code_of_model(_model(performance))
+    code = {name: code_of(name) + own for name in names}
     where = _QUICK_TOPOLOGIES if quick else topologies.NAMES
     what = _QUICK_WORKLOADS if quick else workloads.NAMES
     seeds = range(QUICK_SEEDS if quick else SEEDS)
     cells = (
-        Cell(name, Scenario(topology, workload, None), seed, code=code[name])
+        Cell(name, Scenario(topology, workload, None), seed, {"performance": performance}, code[name])
         for topology, workload, seed, name in product(where, what, seeds, names)
     )
-    return Plan(tuple(cells), {"suite": VERSION})
+    return Plan(tuple(cells), {"suite": VERSION} | ({"performance": performance} if performance else {}))
 
 
 def simulate(cell: Cell) -> Outcome:
@@ -52,12 +55,19 @@ def simulate(cell: Cell) -> Outcome:
     policy = policies.get(cell.policy)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "topology .* has no sockets")  # a policy that is another one there
+        warnings.filterwarnings("ignore", "MapaSlowdown: job")  # the page says it
         try:
-            with policies.installed.faults_named(policy):
-                result = simulated(topology, workload, policy, performance=MapaSlowdown(), seed=cell.seed)
+            model = _model(cell.options.get("performance", ""))
+            with policies.installed.faults_named(policy), given_models.faults_named(model):
+                result = simulated(topology, workload, policy, performance=model, seed=cell.seed)
         except ValueError as error:
             return str(error)
     return next(iter(result.rejections()), "") or _figures(result)
+
+
+@lru_cache(maxsize=1)
+def _model(name: str) -> PerformanceModel:
+    return given_models.model_named(name) if name else MapaSlowdown()
 
 
 @lru_cache(maxsize=1)

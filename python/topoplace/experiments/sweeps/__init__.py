@@ -10,7 +10,7 @@ To change:
 
 from __future__ import annotations
 
-from topoplace.experiments.sweeps.code_digests import code_of
+from topoplace.experiments.sweeps.code_digests import code_of, code_of_model
 from topoplace.experiments.sweeps.comparison import ComparisonRow, rows_of
 from topoplace.experiments.sweeps.engines import DaskEngine, Engine, RayEngine
 from topoplace.experiments.sweeps.page import Overview, write_page
@@ -29,6 +29,7 @@ __all__ = [
     "RayEngine",
     "Scenario",
     "code_of",
+    "code_of_model",
     "rows_of",
     "run",
     "write_page",

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from topoplace import _core, policies
+from topoplace.experiments.simulate.performance.models import PerformanceModel
 
 _CODE: Final = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
 _OURS: Final = __name__.partition(".")[0]
@@ -37,10 +38,20 @@ def code_of(name: str, **options: Any) -> str:
     """
     policy = policies.get(name, **options)
     offered = "" if name in policies.names() else policies.installed.module_of(name)
+    return _code_of_class(type(policy), offered)
+
+
+def code_of_model(model: PerformanceModel) -> str:
+    """Return a digest of the code of a performance model, as `code_of` does for a policy."""
+    return _code_of_class(type(model))
+
+
+def _code_of_class(kind: type, offered: str = "") -> str:
+    """Return a digest of the code of a class; offered: the module that names it, if it is another one."""
     files: _Files = {}
-    for start in _of_others((offered, type(policy).__module__)):
+    for start in _of_others((offered, kind.__module__)):
         files |= _with_neighbours(_files_of(sys.modules[start.partition(".")[0]]))
-    for base in _of_others(one.__module__ for one in type(policy).__mro__):
+    for base in _of_others(one.__module__ for one in kind.__mro__):
         files |= _own_file(sys.modules[base])
     return _digest_of(files) if files else ""
 

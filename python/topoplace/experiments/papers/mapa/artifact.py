@@ -17,7 +17,7 @@ import numpy as np
 from topoplace import _checks, machines
 from topoplace.errors import TopologyError
 from topoplace.experiments.papers.mapa.published_queue import PublishedQueue, QueueJob
-from topoplace.experiments.simulate import Workload, simulate
+from topoplace.experiments.simulate import FixedTime, Workload, simulate
 from topoplace.experiments.simulate.metrics import JobRecord
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import EffectiveBandwidth, LinkTables
@@ -177,7 +177,7 @@ def _log_lines(jobs_text: str, topology: Topology, kind: type[MapaPolicy]) -> It
     listed = Workload.from_mapa(jobs_text)
     # The artifact reads its list in order: it sees a job only after those above it have arrived.
     seen = Workload(listed.jobs, np.maximum.accumulate(listed.submit_time), listed.base_time)
-    result = simulate(topology, seen, kind(tie_break="artifact"))
+    result = simulate(topology, seen, kind(tie_break="artifact"), performance=FixedTime())
     rejected = next((record for record in result.records if record.rejected), None)
     if rejected:
         raise ValueError(f"job {rejected.submitted.job_id}: {rejected.rejected}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace.experiments.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace.experiments.papers.mapa.study import POLICIES, MapaStudy
-from topoplace.experiments.simulate import CollectiveTime
+from topoplace.experiments.simulate import StepTime
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.policies import LeastTime, Policy
 from topoplace.policies.mapa.artifact_order import TieBreak
@@ -34,10 +34,10 @@ _QUANTILES = {"25th percentile": 0.25, "median": 0.5, "75th percentile": 0.75, "
 
 
 class SensitiveCollectives:
-    """The model of run times: `CollectiveTime` for sensitive jobs, the base time for others."""
+    """The model of run times: the steps of `StepTime`, alone, for sensitive jobs, the base time for others."""
 
     def __init__(self, step: tuple[float, float]) -> None:
-        self._model = CollectiveTime({}, default_step=step)
+        self._model = StepTime(default_step=step)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the run time in seconds."""
@@ -49,7 +49,7 @@ class SensitiveCollectives:
 class RingStudy(MapaStudy):
     """Simulations of MAPA's job mix on its DGX-1V, with least-time next to the paper's policies.
 
-    step: the training step of a sensitive job, as in `CollectiveTime`; None takes eq. 2's run times.
+    step: the training step of a sensitive job, as in `StepTime`; None takes eq. 2's run times.
     """
 
     def __init__(self, seeds: Sequence[int], step: tuple[float, float] | None, num_jobs: int = 300) -> None:

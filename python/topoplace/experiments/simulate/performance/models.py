@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -9,6 +10,7 @@ from topoplace import _checks
 from topoplace.engine.memo import Memo
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile, traffic
 from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,6 +126,9 @@ class FixedTime:
 class MapaSlowdown:
     """A model whose run time falls with effective bandwidth and is flat above `flat_gb_per_s`, as in MAPA's Fig. 16.
 
+    It belongs to MAPA's paper, and holds where eq. 2 does: for sensitive jobs of 2 to 5 GPUs on machines such as a
+    DGX-1V. The first job elsewhere is warned of.
+
     A job that is not bandwidth sensitive, or whose tasks do not communicate, takes its base time. For a sensitive job,
     the fraction `c` of the base time is communication. At an effective bandwidth of `B` GB/s, this part takes
     `flat_gb_per_s / B` times as long:
@@ -168,6 +173,7 @@ class MapaSlowdown:
         self.default_share = default_share
         self.flat_gb_per_s = flat_gb_per_s
         self.floor_gb_per_s = floor_gb_per_s
+        self._has_warned = False
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the base time in seconds multiplied by a slowdown that depends on the effective bandwidth.
@@ -182,6 +188,11 @@ class MapaSlowdown:
             raise ValueError(
                 f"placement of {job.job_id!r} has no score effective_bandwidth, which MapaSlowdown needs; "
                 "topoplace.objectives.scores_of computes it"
+            )
+        if not self._has_warned and is_outside_range(placement):
+            self._has_warned = True
+            warnings.warn(
+                f"MapaSlowdown: job {job.job_id!r}: {OUTSIDE_ITS_RANGE}; take StepTime", stacklevel=2
             )
         bandwidth = min(max(placement.scores["effective_bandwidth"], self.floor_gb_per_s), self.flat_gb_per_s)
         return job.base_time * (1 - share + share * self.flat_gb_per_s / bandwidth)

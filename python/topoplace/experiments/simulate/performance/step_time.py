@@ -18,12 +18,12 @@ from topoplace.engine.request import request_key
 from topoplace.experiments.simulate.performance.models import MapaSlowdown
 from topoplace.objectives.communication import Exchange
 from topoplace.topology.ports import Ports
+from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
-    from topoplace.topology.topology import Topology
 
 _MOST_GANGS: Final = 256
 """Placements on several machines that are kept: their flows may be many, and they seldom come again."""
@@ -45,8 +45,8 @@ class StepTime:
     - Without one, communication is a share s of a step on the best GPUs: compute = 1 - s, communication = s * c / b.
 
     A share, not a step, counts only for jobs that are slower on slower links: those that are `bandwidth_sensitive`, and
-    those that state their collectives, as jobs with `Traffic` do. All others take their base time, and so do jobs whose
-    tasks do not communicate. Their flows count for the jobs beside them all the same.
+    those that state their collectives, as jobs with `Traffic` do. All others take their base time, but their flows
+    count for the jobs beside them. Jobs whose tasks do not communicate take their base time.
 
     When a job starts or ends, the jobs that share a port with it go on at another speed. A flow counts on a port as
     long as its job runs, whether the job computes or communicates at that moment.
@@ -59,6 +59,9 @@ class StepTime:
         shares: s by `profile`, 0..1; by default those that MAPA's figures imply.
         default_share: s of other jobs.
         overlap: What part of the shorter of computing and communicating the longer one hides, 0..1: nothing by default.
+        measured_on: The topology on which the base times were measured, alone on the best GPUs: b is that of its GPUs,
+            and jobs may be faster than there. Only links count: GPUs compute as fast as those. None for the topology of
+            the simulation, which also counts for jobs that do not fit the other one.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -72,6 +75,7 @@ class StepTime:
         shares: Mapping[str, float] = MapaSlowdown.SHARES,
         default_share: float = 0.2,
         overlap: float = 0.0,
+        measured_on: Topology | None = None,
     ) -> None:
         _checks.instance(steps, Mapping, "steps", ValueError)
         self.steps = {name: _step(step, f"steps[{_checks.shown(name)}]") for name, step in steps.items()}
@@ -83,6 +87,9 @@ class StepTime:
         }
         self.default_share = _checks.real(default_share, "default_share", ValueError, high=1.0)
         self.overlap = _checks.real(overlap, "overlap", ValueError, high=1.0)
+        if measured_on is not None:
+            _checks.instance(measured_on, Topology, "measured_on", ValueError)
+        self.measured_on = measured_on
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the run time in seconds of the job alone; ValueError if tasks that communicate have no path."""
@@ -102,14 +109,22 @@ class StepTime:
         return RunningSteps(self, topology)
 
     def slowdown_at(self, placed: _Placed, seconds: float) -> float:
-        """Return the run time over the base time, at least 1, if communication takes so many seconds."""
-        best = min(placed.best, placed.seconds)
+        """Return the run time over the base time if communication takes so many seconds."""
+        best = self._seconds_of_base_time(placed)
         compute, rate = self._parts(placed.job, best)
-        if not rate or (seconds <= best * (1 + _ROUNDING) and best < math.inf):
+        if not rate or abs(seconds - best) <= best * _ROUNDING < math.inf:
             return 1.0
         if seconds == math.inf:
             return math.inf
         return self._step_s(compute, rate * seconds) / self._step_s(compute, rate * best)
+
+    def _seconds_of_base_time(self, placed: _Placed) -> float:
+        """Return b; a placement that is faster than the best one known has this b itself."""
+        if self.measured_on is not None:
+            best = self.measured_on.derived(_Times).best(placed.job)
+            if best < math.inf:
+                return best
+        return min(placed.best, placed.seconds)
 
     def _step_s(self, compute: float, communication: float) -> float:
         return compute + communication - self.overlap * min(compute, communication)
@@ -261,7 +276,7 @@ class RunningSteps:
             self._users.subtract(placed.ports)
 
     def slowdown(self, job: SubmittedJob) -> float:
-        """Return the run time of a job that shares ports over its run time alone; at least 1."""
+        """Return the run time of a job that shares ports over its run time alone."""
         placed, users = self._placed[job.index], self._users
         if all(users[port] == 1 for port in placed.ports):
             return 1.0

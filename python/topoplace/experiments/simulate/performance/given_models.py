@@ -1,0 +1,77 @@
+"""Performance models of others, named MODULE:OBJECT as on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from topoplace import _checks
+from topoplace.experiments.simulate.performance.models import PerformanceModel
+
+
+def model_named(name: str) -> PerformanceModel:
+    """Return the model that MODULE:OBJECT means: an object with `run_time`, or a class that needs no arguments.
+
+    Raises:
+        ValueError: If there is no such module or object, if the class cannot be called without arguments, or if what is
+            found has no `run_time`.
+    """
+    module, colon, path = name.partition(":")
+    if not (module and colon and path) or module.startswith(".") or "/" in module:
+        raise ValueError(f"{_checks.shown(name)} is not MODULE:OBJECT, such as package.module:Model")
+    found = _imported(name, module)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"{name}: {module} has no {path}")
+        found = getattr(found, part)
+    if isinstance(found, type):
+        try:
+            found = found()
+        except Exception as error:
+            raise ValueError(
+                f"{name}: calling it without arguments raised {type(error).__name__}: {error}"
+            ) from error
+    if not isinstance(found, PerformanceModel):
+        raise ValueError(f"{name}: has no method run_time(job, placement, random)")
+    return found
+
+
+def _imported(name: str, module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        why = (
+            str(error)
+            if isinstance(error, ImportError)
+            else f"importing it raised {type(error).__name__}: {error}"
+        )
+        raise ValueError(f"{name}: {why}") from error
+
+
+@contextmanager
+def faults_named(model: PerformanceModel) -> Generator[None]:
+    """Turn what the code of a model of others raises in the `with` block into a ValueError with its file and line."""
+    try:
+        yield
+    except Exception as error:
+        package = _package(type(model).__module__)
+        own = [
+            (frame.f_code, line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if _package(frame.f_globals.get("__name__", "")) == package
+        ]
+        if package == _package(__name__) or not own:
+            raise
+        code, line = own[-1]
+        raise ValueError(
+            f"performance: {type(model).__qualname__}.{own[0][0].co_name} raised {type(error).__name__}: {error} "
+            f"({Path(code.co_filename).name}, line {line})"
+        ) from error
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
