@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import topoplace as tp
 from topoplace.experiments.report import plots
-from topoplace.experiments.simulate import MapaSlowdown, Workload, simulate
+from topoplace.experiments.simulate import Workload, simulate
 
 topology = tp.machines.get("torus2d-16")
 workload = Workload.mapa(num_jobs=100, seed=1)
-results = [
-    simulate(topology, workload, tp.policies.get(name), performance=MapaSlowdown())
-    for name in tp.policies.names()
-]
+results = [simulate(topology, workload, tp.policies.get(name)) for name in tp.policies.names()]
 for row in results[0].compare(results[1:]):
     print(f"{row['policy']:16} makespan {row['makespan']:6.0f} s, throughput speed-up {row['speedup']:.3f}")
 

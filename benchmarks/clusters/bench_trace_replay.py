@@ -4,7 +4,8 @@
 
 The jobs are drawn from the trace, with their sizes and run times, which are cut at `--longest`. They arrive as a
 Poisson process whose rate gives the load: the share of all GPUs that would be in use if no job waited. Machines are
-DGX-1 of 8 GPUs.
+DGX-1 of 8 GPUs, or those of `--machine`. The speeds of jobs change with those beside them (`StepTime`), unless run times
+are `--fixed`; with `--oversubscription`, leaves of 32 machines share uplinks.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import time
 import numpy as np
 
 import topoplace as tp
-from topoplace.experiments.simulate import Workload, read_workload
+from topoplace.experiments.simulate import FixedTime, StepTime, Workload, read_workload
 
-PER_MACHINE = 8
+PER_LEAF = 32
 
 
 def drawn(
@@ -33,6 +34,15 @@ def drawn(
     return Workload(chosen, np.cumsum(random.exponential(work / (gpus * load) / jobs, jobs)), times)
 
 
+def cluster(machine: str, gpus: int, oversubscription: float) -> tp.Topology:
+    template = tp.machines.get(machine)
+    num_machines = -(-gpus // template.num_gpus)
+    if oversubscription == 1:
+        return tp.Topology.cluster(template, num_machines)
+    fabric = tp.Fabric.regular(num_machines, {"leaf": PER_LEAF, "spine": num_machines})
+    return tp.Topology.cluster(template, fabric=fabric.with_level("spine", oversubscription=oversubscription))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -45,15 +55,19 @@ def main() -> None:
     parser.add_argument("--policy", default="topo-aware-p")
     parser.add_argument("--min-utility", type=float, default=0.5)
     parser.add_argument("--pattern", default="ring")
+    parser.add_argument("--machine", default="dgx1-v100")
+    parser.add_argument("--oversubscription", type=float, default=1.0)
+    parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     start = time.process_time()
     trace = read_workload(given.trace, pattern=given.pattern)
     shape = given.load, given.longest, given.min_utility
     workload = drawn(trace, given.jobs, given.gpus, *shape, given.seed)
-    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), -(-given.gpus // PER_MACHINE))
+    topology = cluster(given.machine, given.gpus, given.oversubscription)
     read = time.process_time() - start
-    result = tp.simulate(topology, workload, tp.policies.get(given.policy))
+    model = FixedTime() if given.fixed else StepTime()
+    result = tp.simulate(topology, workload, tp.policies.get(given.policy), performance=model)
     ran = time.process_time() - start - read
     summary = result.summary()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

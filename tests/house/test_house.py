@@ -72,7 +72,7 @@ CONTRACT = {
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
     "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
     "place_all": "",
-    "simulate": "simulate Workload PerformanceModel Result",
+    "simulate": "simulate Workload PerformanceModel Result StepTime",
     "testing": "check_policy",
 }
 
