@@ -4,8 +4,8 @@
 
 The jobs are drawn from the trace, with their sizes and run times, which are cut at `--longest`. They arrive as a
 Poisson process whose rate gives the load: the share of all GPUs that would be in use if no job waited. Machines are
-DGX-1 of 8 GPUs, or those of `--machine`. The speeds of jobs change with those beside them (`StepTime`), unless run times
-are `--fixed`; with `--oversubscription`, leaves of 32 machines share uplinks.
+DGX-1 of 8 GPUs, or those of `--machine`. The speeds of jobs change with those beside them (`StepTime`), unless run
+times are `--fixed`; with `--oversubscription`, leaves of 32 machines share uplinks.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 import topoplace as tp
 from odd_values import ODD
 from topoplace import kernels
+from topoplace.experiments.simulate.performance.given_models import model_named
 from topoplace.jobs.job_graph import PATTERNS
 
 TOPOLOGY = tp.machines.get("dgx1-v100")
@@ -180,6 +181,11 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
         name: option(tp.simulate.MapaSlowdown, name)
         for name in ("shares", "default_share", "flat_gb_per_s", "floor_gb_per_s")
     },
+    **{
+        f"StepTime {name}": option(tp.simulate.StepTime, name)
+        for name in ("steps", "default_step", "shares", "default_share", "overlap", "measured_on")
+    },
+    "model_named": model_named,
 }
 
 

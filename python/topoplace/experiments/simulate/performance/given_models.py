@@ -20,7 +20,7 @@ def model_named(name: str) -> PerformanceModel:
         ValueError: If there is no such module or object, if the class cannot be called without arguments, or if what is
             found has no `run_time`.
     """
-    module, colon, path = name.partition(":")
+    module, colon, path = _checks.text(name, "performance", ValueError).partition(":")
     if not (module and colon and path) or module.startswith(".") or "/" in module:
         raise ValueError(f"{_checks.shown(name)} is not MODULE:OBJECT, such as package.module:Model")
     found = _imported(name, module)
