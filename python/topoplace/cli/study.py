@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import _checks
 from topoplace.cli import flags, job_files, options, reading
 from topoplace.cli.job_files import listed
 
@@ -312,6 +311,7 @@ def _step_time(step: str | None, *, is_mix: bool) -> PerformanceModel:
 
 def _own_model(name: str, known: Collection[str]) -> PerformanceModel:
     """Return the model that MODULE:OBJECT means; ValueError if there is none."""
+    from topoplace import _checks
     from topoplace._similar_names import not_one_of
     from topoplace.experiments.simulate.performance.given_models import model_named
 
