@@ -210,7 +210,9 @@ class Exchange:
     """What the tasks of a placed job exchange in a step, made once for any flows of others; arguments of `measured`."""
 
     def __init__(self, job: JobGraph, placed: Ints, topology: Topology) -> None:
-        parts = [_flows_of(batches, placed, topology, True, DEFAULT_RATES) for batches in job.traffic.values()]
+        parts = [
+            _flows_of(batches, placed, topology, True, DEFAULT_RATES) for batches in job.traffic.values()
+        ]
         self._network = topology.derived(Ports).network
         self._rings = [part.rings.seconds for part in parts]
         self.flows = _joined(parts)
