@@ -137,7 +137,10 @@ def test_numbers_are_aligned_to_the_right(call: Call) -> None:
 
 def test_a_dash_is_explained_once_below_the_table(call: Call) -> None:
     out = call("compare", "dgx1-v100", "--jobs", "none.txt", "--policies", "baseline,fcfs").out
-    assert "- in makespan, utilization, mean wait, throughput speed-up: no job ran\n" in out
+    assert (
+        "- in mean turnaround, makespan, utilization, mean wait, slowdown, throughput speed-up: no job ran\n"
+        in out
+    )
     assert out.count("no job ran\n") == 1
     assert "- in preserved: fcfs does not compute it" in call("place", "summit", "--policy", "fcfs").out
     assert "- in utility, SLO violations: the policy has no score of utility" in (
