@@ -166,6 +166,7 @@ def row(name: str, makespan: float, wait: float, rejected: float = 0.0) -> compa
         ([row("a", 102, 1), row("b", 100, 5)], {1}),
         ([row("a", 10, 1, 3), row("b", 20, 5)], {1}),
         ([row("a", 10, 2), row("b", 10, 2), row("c", 11, 0)], {0, 1}),
+        ([row("a", 10, 2 + 1e-9), row("b", 10, 2)], {0, 1}),
         ([row("a", math.nan, math.nan, 1), row("b", math.nan, math.nan, 1)], set()),
     ],
 )

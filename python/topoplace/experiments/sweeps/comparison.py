@@ -13,6 +13,8 @@ from topoplace.experiments.sweeps.plan import Outcome, Plan, Scenario
 
 _ABOUT_EQUAL: Final = 0.01
 """Makespans whose difference is at most this fraction count as equal."""
+_ROUNDING: Final = 1e-6
+"""Waits that differ by no more than this share are equal: run times are sums in another order."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def best_of(rows: Sequence[ComparisonRow]) -> set[int]:
     left = [i for i in range(len(rows)) if not math.isnan(makespan[i])]
     left = [i for i in left if rejected[i] == min(rejected)]
     left = [i for i in left if makespan[i] <= min(makespan[j] for j in left) * (1 + _ABOUT_EQUAL)]
-    return {i for i in left if wait[i] == min(wait[j] for j in left)}
+    return {i for i in left if wait[i] <= min(wait[j] for j in left) * (1 + _ROUNDING)}
 
 
 def conclusion(
