@@ -162,6 +162,8 @@ class _Run:
     def _end(self, now: float) -> None:
         for record in self.running.ended(now):
             self.cluster.release(record.submitted.job_id)
+            if isinstance(self.queue, DisciplineQueue):
+                self.queue.ended(record)
             self.num_done += 1
             if self.monitoring:
                 self.monitoring.ended(record, now)

@@ -59,7 +59,6 @@ class DisciplineQueue:
 
     def decide(self, now: float) -> Decided[JobRecord]:
         """Return the jobs that start at time `now` (seconds), and those that never can."""
-        self._forget_ended()
         decided: Decided[JobRecord] = Decided([], [])
         if self._discipline.backfill == "conservative":
             while self._decide_by_timetable(now, decided):
@@ -184,10 +183,10 @@ class DisciplineQueue:
 
     # ---- who runs --------------------------------------------------------------------------------------------
 
-    def _forget_ended(self) -> None:
-        for job_id in [job_id for job_id in self._running if not self._cluster.runs(job_id)]:
-            record, reservation = self._running.pop(job_id)
-            self._shares.add(record, reservation.placement, -1)
+    def ended(self, job: JobRecord) -> None:
+        """Forget a job that ran."""
+        record, reservation = self._running.pop(job.job_id)
+        self._shares.add(record, reservation.placement, -1)
 
     def _by_end(self, now: float) -> list[Reservation]:
         """Return the running jobs, the first to end first; one that takes longer than expected may end any moment."""
