@@ -33,6 +33,30 @@ class Empty:
     pass
 
 
+class Draws:
+    def run_time(self, job, placement, random):
+        return job.base_time * random.uniform(1, 3)
+
+
+class Exits:
+    def run_time(self, job, placement, random):
+        raise SystemExit(0)
+
+
+class Unasked:
+    def run_time(self, job):
+        return job.base_time
+
+
+class Ports(Doubled):
+    def __init__(self, running=None):
+        self._running = running
+
+    def running(self, topology):
+        return self._running
+
+
+no_ports = Ports()
 doubled, nan, negative, nothing = Doubled(), Answers(float("nan")), Answers(-1.0), Answers(None)
 """
 MACHINES = ("dgx-h100", "mi300x", "l40s-8", "gb200-nvl72")
@@ -79,6 +103,15 @@ def test_own_models(own: Call, name: str) -> None:
         ("own_models:nan", "performance: run time of '7' = nan"),
         ("own_models:negative", "performance: run time of '7' = -1"),
         ("own_models:nothing", "performance: run time of '7' = None"),
+        ("own_models:Exits", "performance: Exits.run_time raised SystemExit: 0"),
+        (
+            "own_models:Unasked",
+            "performance: calling Unasked or using its answer raised TypeError: Unasked.run_time",
+        ),
+        (
+            "own_models:no_ports",
+            "performance: calling Ports or using its answer raised AttributeError: 'NoneType'",
+        ),
         ("own_models:Raises", "performance: Raises.run_time raised KeyError: 'x' (own_models.py, line 17)"),
     ],
 )
@@ -97,6 +130,15 @@ def test_a_sweep_sets_aside_the_cells_of_a_faulty_model(own: Call, tmp_path: Pat
         done = own("sweep", str(plan), "-o", str(tmp_path / name), "--workers", 1)
         tables = " ".join(path.read_text("utf-8") for path in (tmp_path / name).glob("*.csv"))
         assert shown in done.out + done.err + tables
+
+
+def test_seeds_count_for_a_model_that_draws(own: Call, tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job_id,submit_s,num_gpus,duration_s\na,0,2,100\nb,1,2,100\n")
+    options = (tmp_path / "jobs.csv", "--performance", "own_models:Draws", "--json")
+    done = own("compare", "minsky", "--policies", "baseline,fcfs", "--seeds", 3, "--jobs", *options)
+    assert done.code == 0, done.err
+    low, high = json.loads(done.out)[0]["intervals"]["makespan"]
+    assert low < high
 
 
 def test_the_suite_takes_a_model(own: Call, tmp_path: Path) -> None:

@@ -168,8 +168,9 @@ class Study:
         """True if policies that fill clusters have a choice."""
         self.model = self._model(arguments.performance, arguments.step)
         estimated = self.is_log and isinstance(self.model, RemoteCopies)
-        self.seed_counts = not arguments.jobs or estimated or (at_once and arguments.load is not None)
-        """False if the file of jobs says all, so that every seed gives the same; no model of run times draws."""
+        draws = estimated or ":" in (arguments.performance or "")  # a model of others may draw, too
+        self.seed_counts = not arguments.jobs or draws or (at_once and arguments.load is not None)
+        """False if the file of jobs says all, and the model of run times does not draw: every seed gives the same."""
         self.typical = self._typical(arguments.typical)
         self.discipline = _discipline(arguments, self.workload, queue)
         with flags.named(move_s="--make-room"):

@@ -44,6 +44,16 @@ def simulate(cell: Cell) -> Outcome:
     return result if isinstance(result, str) else none_ran([result]) or result.summary()
 
 
+def has_one_queue(cell: Cell) -> bool:
+    """Return True if the policies of a cell's scenario have one queue."""
+    return _queue_of(cell.options["arguments"]) == "one"
+
+
+@functools.cache
+def _queue_of(arguments: tuple[str, ...]) -> str:
+    return study.queue_of(parser().parse_args(arguments))
+
+
 @functools.lru_cache(maxsize=1)
 def study_of(arguments: tuple[str, ...]) -> study.Study:
     """Return the topology and jobs of a cell; the last one is kept, as the next cell is often another policy's."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,15 +23,22 @@ _COMPARED = (
     *("sensitive_run_time_p75", "speedup"),
 )
 # For job logs, which do not contain how jobs communicate.
-_LOGGED = ("makespan", "utilization", "mean_wait", "mean_slowdown", "mean_slowdown_with_wait")
+_LOGGED = (
+    "mean_turnaround",
+    "makespan",
+    "utilization",
+    "mean_wait",
+    "mean_slowdown",
+    "mean_slowdown_with_wait",
+)
 # With a performance profile, which contains how jobs slow each other down (SC'17).
 _SERVICE = (
-    *("makespan", "utilization", "nvlink_use", "mean_wait", "mean_slowdown"),
+    *("mean_turnaround", "makespan", "utilization", "nvlink_use", "mean_wait", "mean_slowdown"),
     *("mean_slowdown_with_wait", "mean_utility", "slo_violations"),
 )
 # With MAPA's equation of run times.
 _MAPA = (
-    *("makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
     *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
 )
 _MOST_SEEDS = 1000
@@ -77,11 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     names = named or policies.names(sharing=None if runs.may_share else False)
     picture = writing.picture(arguments.output, "comparison.png")
     found = _Simulated(runs, names)
-    with_one_queue: list[ComparisonRow] = []
-    if queue == "own" and arguments.make_room is None:
-        best = [found.names[i] for i in sorted(comparison.best_of(found.rows))]
-        some = list(dict.fromkeys((found.names[0], *best)))
-        with_one_queue = _Simulated(study.Study(arguments, queue="one"), some).rows
+    with_one_queue = _with_one_queue(found) if queue == "own" and arguments.make_room is None else ()
     sentence = comparison.conclusion(found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue)
     if arguments.json:
         writing.as_json(found.as_dicts())
@@ -92,6 +97,19 @@ def _run(arguments: argparse.Namespace) -> int:
     if picture:
         _draw(found, picture, arguments)
     return study.exit_code(found.results)
+
+
+def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
+    """Return the first and the best policy as they are with one queue; () if one of them cannot run so."""
+    from topoplace.experiments.sweeps import comparison
+
+    arguments, best = found.runs.arguments, sorted(comparison.best_of(found.rows))
+    some = list(dict.fromkeys((found.names[0], *(found.names[i] for i in best[:1]))))
+    try:
+        again = _Simulated(study.Study(arguments, queue="one"), some)
+    except ValueError:  # none of them can
+        return ()
+    return again.rows if again.names == some else ()
 
 
 class _Simulated:
@@ -106,13 +124,16 @@ class _Simulated:
         by_seed: list[dict[str, Result]] = []
         for seed in range(arguments.seed, arguments.seed + arguments.seeds):
             if by_seed:
-                runs = study.Study(argparse.Namespace(**vars(arguments) | {"seed": seed}), queue=runs.queue)
+                others = argparse.Namespace(**vars(arguments) | {"seed": seed})
+                with contextlib.redirect_stderr(io.StringIO()):  # the notes about the jobs are the same
+                    runs = study.Study(others, queue=runs.queue, progress=False)
             results, aside = runs.run_all(self.names)
             self.set_aside.update(aside)
             self.names = [name for name in self.names if name not in aside]
             by_seed.append(dict(zip(self.names, results, strict=True)))
         self.results = [by_seed[0][name] for name in self.names]
         """Those of the first seed."""
+        self.results_of_all_seeds = [results[name] for results in by_seed for name in self.names]
         rows = [_compared([results[name] for name in self.names]) for results in by_seed]
         scenario = Scenario(self.runs.topology.name, "jobs", arguments.load)
         self.rows = [
@@ -154,10 +175,11 @@ def _print(found: _Simulated, sentence: str) -> None:
     colours = ["green" if i in winners else "" for i in range(len(rows))]
     if sentence:
         print(tables.plain(sentence))
-    tables.show(headings, cells, f"{len(runs.workload)} jobs on {runs.topology.name}", colours)
+    count = len(runs.workload)
+    tables.show(headings, cells, f"{count} job{'s' * (count != 1)} on {runs.topology.name}", colours)
     if winners:
         first = "fewest jobs rejected, then " if "rejected" in columns else ""
-        print(f"* best: {first}lowest makespan; of those within 1 %, lowest mean wait")
+        print(f"* best: {first}lowest mean turnaround")
     if "speedup" in columns:
         print(f"speed-up: over {rows[0].policy}")
     if runs.arguments.seeds > 1:
@@ -190,7 +212,7 @@ def _columns(found: _Simulated) -> Sequence[str]:
     from topoplace.experiments.simulate import MapaSlowdown
 
     runs = found.runs
-    columns = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
+    columns: Sequence[str] = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
     if isinstance(runs.model, MapaSlowdown):
         columns = _MAPA
     return (*columns, "rejected") if any(row.mean("rejected") for row in found.rows) else columns
@@ -202,10 +224,12 @@ def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace) -> No
     from topoplace.experiments.report.page import write_page
 
     plots.comparison(found.results, picture)
+    if arguments.seeds > 1 and not arguments.json:
+        print(f"{picture.name} shows seed {arguments.seed}")
     writing.wrote(picture, beside_json=arguments.json)
     if picture != arguments.output:
         about = picture.with_name("report.html")
-        write_page(found.results, about, title=f"Policies on {found.runs.topology.name}")
+        write_page(found.results_of_all_seeds, about, title=f"Policies on {found.runs.topology.name}")
         for path in (about, *tables.write(*_table(found), picture.parent, "comparison")):
             writing.wrote(path, beside_json=arguments.json)
 

@@ -106,7 +106,7 @@ def _as_dict(score: Score) -> dict[str, Any]:
 
 
 def _print(scores: Sequence[Score], own: str | None) -> None:
-    """Print the table, and why the policy of the user's own, if there is one, refuses scenarios."""
+    """Print the table, and why the policy of the user's own, or one that refuses all scenarios, does so."""
     from topoplace.experiments import suite
     from topoplace.experiments.report import tables
     from topoplace.experiments.suite import document
@@ -116,5 +116,6 @@ def _print(scores: Sequence[Score], own: str | None) -> None:
         f"ratios to {suite.REFERENCE}, mean ± half of the 95 % interval; lower is better, but for bandwidth"
     )
     for score in scores:
-        for why in dict.fromkeys(score.refused.values() if score.policy == own else ()):
-            print(tables.plain(f"{own} refuses: {why}"))
+        explained = score.policy == own or not score.scenarios
+        for why in dict.fromkeys(score.refused.values() if explained else ()):
+            print(tables.plain(f"{score.policy} refuses: {why}"))

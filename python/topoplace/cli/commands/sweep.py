@@ -34,15 +34,19 @@ def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli import sweep_plan
     from topoplace.experiments import sweeps
     from topoplace.experiments.report import tables
+    from topoplace.experiments.sweeps import comparison
 
     run = sweeping.SweepRun(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
     page = run.folder / "sweep.html"
     rows = sweeps.rows_of(run.plan, run.outcomes)
-    sweeps.write_page(arguments.file.stem, rows, page)
+    have_one_queue = all(sweep_cells.has_one_queue(cell) for cell in run.plan.cells)
+    sweeps.write_page(arguments.file.stem, rows, page, have_one_queue=have_one_queue)
     if arguments.json:
         writing.as_json([_as_dict(row) for row in rows])
     else:
+        for sentence in comparison.conclusions_of(rows, have_one_queue=have_one_queue):
+            print(tables.plain(sentence))
         _print(rows, f"{len(run.plan.cells)} cells of plan {run.plan.digest}")
     heads, cells = _table(rows)
     for path in (table, page, *tables.write(heads, cells, run.folder, "comparison")):
@@ -76,8 +80,6 @@ def _print(rows: Sequence[ComparisonRow], title: str) -> None:
     from topoplace.experiments.report import tables
     from topoplace.experiments.sweeps import comparison
 
-    for sentence in comparison.conclusions_of(rows):
-        print(tables.plain(sentence))
     tables.show(*_table(rows), title)
     if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):
         print("mean over the seeds ± half of its 95 % interval")

@@ -11,10 +11,8 @@ from topoplace.experiments.report.measures import load_remark
 from topoplace.experiments.simulate.samples import Sample
 from topoplace.experiments.sweeps.plan import Outcome, Plan, Scenario
 
-_ABOUT_EQUAL: Final = 0.01
-"""Makespans whose difference is at most this fraction count as equal."""
 _ROUNDING: Final = 1e-6
-"""Waits that differ by no more than this share are equal: run times are sums in another order."""
+"""Turnarounds that differ by no more than this share are equal: run times are sums in another order."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +60,26 @@ def notes_of(rows: Sequence[ComparisonRow]) -> list[str]:
     ]
 
 
-def conclusions_of(rows: Sequence[ComparisonRow]) -> list[str]:
+def conclusions_of(rows: Sequence[ComparisonRow], *, have_one_queue: bool) -> list[str]:
     """Return the conclusion of each scenario that has one."""
-    found = ((scenario, conclusion(group)) for scenario, group in by_scenario(rows).items())
+    found = (
+        (scenario, conclusion(group, have_one_queue=have_one_queue))
+        for scenario, group in by_scenario(rows).items()
+    )
     return [f"{scenario}: {sentence}" for scenario, sentence in found if sentence]
 
 
 def best_of(rows: Sequence[ComparisonRow]) -> set[int]:
-    """Return the indices of the best policies of a scenario; none without two, or if no job ran.
+    """Return the indices of the best policies of a scenario; none without two, or if no job finished.
 
-    These reject the fewest jobs, have makespans within 1 % of the shortest, and of those the least mean wait.
+    These reject the fewest jobs, and of those they have the least mean turnaround.
     """
     if len(rows) < 2:
         return set()
-    rejected, makespan, wait = (
-        [row.mean(name) for row in rows] for name in ("rejected", "makespan", "mean_wait")
-    )
-    left = [i for i in range(len(rows)) if not math.isnan(makespan[i])]
+    rejected, turnaround = ([row.mean(name) for row in rows] for name in ("rejected", "mean_turnaround"))
+    left = [i for i in range(len(rows)) if not math.isnan(turnaround[i])]
     left = [i for i in left if rejected[i] == min(rejected)]
-    left = [i for i in left if makespan[i] <= min(makespan[j] for j in left) * (1 + _ABOUT_EQUAL)]
-    return {i for i in left if wait[i] <= min(wait[j] for j in left) * (1 + _ROUNDING)}
+    return {i for i in left if turnaround[i] <= min(turnaround[j] for j in left) * (1 + _ROUNDING)}
 
 
 def conclusion(

@@ -49,11 +49,17 @@ class Overview(NamedTuple):
 
 
 def write_page(
-    title: str, rows: Sequence[ComparisonRow], path: Path, *, overview: Overview | None = None
+    title: str,
+    rows: Sequence[ComparisonRow],
+    path: Path,
+    *,
+    overview: Overview | None = None,
+    have_one_queue: bool = False,
 ) -> None:
     """Write the page about `rows` to `path`; it has a picture if matplotlib is installed, and needs no other file.
 
-    overview: what the page begins with; by default a picture of slowdowns by scenario.
+    overview: what the page begins with; by default a picture of slowdowns by scenario. have_one_queue: as for
+    `conclusion`.
     """
     scenarios = by_scenario(rows)
     seeds = max((len(sample.values) for row in rows for sample in row.samples.values()), default=0)
@@ -64,7 +70,10 @@ def write_page(
         *(f"<p>{escape(note)}.</p>" for note in notes_of(rows)),
         _html_table(first.heads, first.lines) if first.lines else "",
         _picture(first.panels, first.what),
-        *(f"<h2>{escape(str(scenario))}</h2>{_table(group)}" for scenario, group in scenarios.items()),
+        *(
+            f"<h2>{escape(str(scenario))}</h2>{_table(group, have_one_queue)}"
+            for scenario, group in scenarios.items()
+        ),
     ]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
     script = f"<script>{sorting()}</script>"
@@ -96,8 +105,8 @@ def compared(rows: Sequence[ComparisonRow]) -> list[str]:
     return [name for name in COMPARED if any(name in row.samples for row in rows)]
 
 
-def _table(rows: Sequence[ComparisonRow]) -> str:
-    names, sentence = compared(rows), conclusion(rows)
+def _table(rows: Sequence[ComparisonRow], have_one_queue: bool) -> str:
+    names, sentence = compared(rows), conclusion(rows, have_one_queue=have_one_queue)
     heads = ("policy", *(MEASURES[name].heading for name in names))
     notes = "".join(
         f"<p>{escape(row.policy)} refuses{' some seeds' if row.samples else ''}: {escape(row.refused)}</p>"

@@ -31,7 +31,7 @@ def model_named(name: str) -> PerformanceModel:
     if isinstance(found, type):
         try:
             found = found()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(
                 f"{name}: calling it without arguments raised {type(error).__name__}: {error}"
             ) from error
@@ -43,7 +43,7 @@ def model_named(name: str) -> PerformanceModel:
 def _imported(name: str, module: str) -> Any:
     try:
         return importlib.import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         why = (
             str(error)
             if isinstance(error, ImportError)
@@ -54,21 +54,31 @@ def _imported(name: str, module: str) -> Any:
 
 @contextmanager
 def faults_named(model: PerformanceModel) -> Generator[None]:
-    """Turn what the code of a model of others raises in the `with` block into a ValueError with its file and line."""
+    """Turn what a model of others raises in the `with` block into a ValueError, with its file and line.
+
+    That is also what comes of calling it or of an answer that cannot be used. ValueErrors about other things stay.
+    """
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         package = _package(type(model).__module__)
         own = [
             (frame.f_code, line)
             for frame, line in traceback.walk_tb(error.__traceback__)
             if _package(frame.f_globals.get("__name__", "")) == package
         ]
-        if package == _package(__name__) or not own:
+        if package == _package(__name__) or not (
+            own or isinstance(error, TypeError | AttributeError | LookupError)
+        ):
             raise
+        what = f"{type(error).__name__}: {error}"
+        if not own:
+            raise ValueError(
+                f"performance: calling {type(model).__qualname__} or using its answer raised {what}"
+            ) from error
         code, line = own[-1]
         raise ValueError(
-            f"performance: {type(model).__qualname__}.{own[0][0].co_name} raised {type(error).__name__}: {error} "
+            f"performance: {type(model).__qualname__}.{own[0][0].co_name} raised {what} "
             f"({Path(code.co_filename).name}, line {line})"
         ) from error
 

@@ -78,15 +78,20 @@ class StepTime:
         measured_on: Topology | None = None,
     ) -> None:
         _checks.instance(steps, Mapping, "steps", ValueError)
-        self.steps = {name: _step(step, f"steps[{_checks.shown(name)}]") for name, step in steps.items()}
+        self.steps = {
+            _checks.text(name, "a profile of steps", ValueError): _step(step, f"steps[{_checks.shown(name)}]")
+            for name, step in steps.items()
+        }
         self.default_step = None if default_step is None else _step(default_step, "default_step")
         _checks.instance(shares, Mapping, "shares", ValueError)
         self.shares = {
-            name: _checks.real(share, f"shares[{_checks.shown(name)}]", ValueError, high=1.0)
+            _checks.text(name, "a profile of shares", ValueError): _share(
+                share, f"shares[{_checks.shown(name)}]"
+            )
             for name, share in shares.items()
         }
-        self.default_share = _checks.real(default_share, "default_share", ValueError, high=1.0)
-        self.overlap = _checks.real(overlap, "overlap", ValueError, high=1.0)
+        self.default_share = _share(default_share, "default_share")
+        self.overlap = _share(overlap, "overlap")
         if measured_on is not None:
             _checks.instance(measured_on, Topology, "measured_on", ValueError)
         self.measured_on = measured_on
@@ -287,6 +292,10 @@ class RunningSteps:
             self._flows.add(placed.exchange.flows)
         model = self._model
         return model.slowdown_at(placed, seconds) / model.slowdown_at(placed, placed.seconds)
+
+
+def _share(value: float, what: str) -> float:
+    return _checks.real(value, what, ValueError, high=1.0)
 
 
 def _step(value: object, what: str) -> tuple[float, float]:
