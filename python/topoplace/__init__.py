@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import mig as mig
     from topoplace import objectives as objectives
     from topoplace import policies as policies
+    from topoplace import snapshot as snapshot
     from topoplace import testing as testing
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
@@ -129,6 +130,7 @@ _MODULES = {
     "objectives": "objectives",
     "policies": "policies",
     "simulate": "experiments.simulate",
+    "snapshot": "snapshot",
     "state": "integrations.state",
     "testing": "testing",
 }

@@ -82,7 +82,7 @@ class SlurmError(TopoplaceError, RuntimeError):
 
 
 class SnapshotError(TopoplaceError, ValueError):
-    """Bytes that are not a snapshot of a cluster, or a damaged snapshot."""
+    """Bytes or texts that are not a snapshot of a cluster, or a damaged or contradictory one."""
 
 
 def require_package(module: str, what: str) -> None:

@@ -37,6 +37,7 @@ BASES = {
     "defragment --assume": "defragment topo.txt --running two.csv",
     "make-room": "make-room summit --running running.csv",
     "defragment": "defragment summit --running running.csv",
+    "when": "when 21 --from scontrol.txt",
     "simulate": "simulate summit --num-jobs 2",
     "simulate --jobs": "simulate summit",
     "compare --jobs": "compare summit --policies baseline,fcfs",
@@ -107,6 +108,8 @@ WRONG = {
     },
     "make-room --timeout": (*SECONDS, "0"),
     "defragment --timeout": (*SECONDS, "0"),
+    "when --timeout": (*SECONDS, "0"),
+    "when --topology": (*NO_FILE, "folder.json"),
     "--moves": COUNT,
     "--resource": ("", "gpu", "a/", "/b", "a b/c"),
     "--passing": ("", "socket"),
@@ -278,6 +281,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "sacct.txt": "JobID|Submit|Start|End|NNodes|ReqTRES\n1|0|1|9|1|gres/gpu=1\n",
         "plan.toml": 'policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n',
         "trace.csv": "job_id,submit_s,num_gpus,duration_s\na,0,2,5\n",
+        "scontrol.txt": "NodeName=n1 Gres=gpu:2 State=IDLE\n\nJobId=21 JobState=PENDING TresPerNode=gres/gpu:2\n",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)

@@ -55,6 +55,10 @@ COMMANDS = {
         "make-room summit --running running.csv --gpus 6 --never-preempt": 1,
     },
     "defragment": {"defragment summit --running apart.csv --gpus 2 --single-machine": 1},
+    "when": {
+        "when 21 --from scontrol.txt": 0,
+        "when 22 --from scontrol.txt": 1,
+    },
     "trace": {"trace trace.csv": 0},
     "simulate": {
         "simulate summit --num-jobs 3": 0,
@@ -80,7 +84,15 @@ RUNS = (
     "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
     "solo,net,1,1,intra-socket,,,,100\ncollocation,net,1,1,,net,1,1,150\n"
 )
+SCONTROL = (
+    "NodeName=n1 Gres=gpu:a100:2 GresUsed=gpu:a100:1(IDX:0) State=MIXED\n\n"
+    "JobId=17 JobState=RUNNING RunTime=00:01:00 TimeLimit=01:00:00 NodeList=n1\n"
+    "     Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:a100:1(IDX:0)\n\n"
+    "JobId=21 JobState=PENDING TimeLimit=01:00:00 NumNodes=1 TresPerNode=gres/gpu:2\n\n"
+    "JobId=22 JobState=PENDING TimeLimit=01:00:00 NumNodes=1 TresPerNode=gres/gpu:4\n"
+)
 FILES = {
+    "scontrol.txt": SCONTROL,
     "topo.txt": "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
     "hall.conf": "SwitchName=a Nodes=n[1-2]\n",
     "running.csv": "job_id,gpus,movable\na,0-2,yes\nb,5,yes\n",

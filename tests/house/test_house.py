@@ -73,6 +73,7 @@ CONTRACT = {
     "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
     "place_all": "",
     "simulate": "simulate Workload PerformanceModel Result StepTime",
+    "snapshot": "read when Snapshot RunningJob WaitingJob StartTime",
     "testing": "check_policy",
 }
 

@@ -55,6 +55,7 @@ from topoplace.cli.commands import (
     suite,
     sweep,
     trace,
+    when,
 )
 from topoplace.cli.options import EXIT_CODES, WRONG_INPUT, Parser, one_line
 from topoplace.errors import SlurmError
@@ -117,6 +118,7 @@ def command_parser() -> Parser:
         place,
         make_room,
         defragment,
+        when,
         trace,
         simulate,
         compare,

@@ -152,6 +152,27 @@ def _running(_: str) -> bytes:
     return _lines("job_id,gpus", *rows)
 
 
+def _scontrol(_: str) -> bytes:
+    """Return the same jobs as Slurm shows them, and one that waits for a whole machine."""
+    nodes = [
+        f"NodeName=gpu{node} CoresPerSocket=20\n   Gres=gpu:v100:8\n   GresUsed=gpu:v100:2(IDX:0-1)\n"
+        f"   State=MIXED ThreadsPerCore=2\n   Partitions=batch\n"
+        for node in range(4)
+    ]
+    about = "JobName=train\n   UserId=ann(1000) GroupId=ann(1000)\n   Priority=9"
+    running = [
+        f"JobId={17 + node} {about}\n   JobState=RUNNING Reason=None\n   RunTime=00:48:00 TimeLimit={2 + node}:00:00\n"
+        f"   Partition=batch NodeList=gpu{node} NumNodes=1\n"
+        f"     Nodes=gpu{node} CPU_IDs=0-7 Mem=0 GRES=gpu:v100:2(IDX:0-1)\n   TresPerNode=gres/gpu:2\n"
+        for node in range(4)
+    ]
+    waiting = (
+        f"JobId=21 {about}\n   JobState=PENDING Reason=Resources\n   RunTime=00:00:00 TimeLimit=08:00:00\n"
+        "   SubmitTime=2026-01-01T00:00:00\n   Partition=batch NodeList= NumNodes=1-1\n   TresPerNode=gres/gpu:8\n"
+    )
+    return _lines(*nodes, *running, waiting)
+
+
 def _due(_: str) -> bytes:
     return _lines("job_id,due,weight", *(f"job{job},{6 + 3 * job},{1 + job % 3}" for job in range(_NUM_DUE)))
 
@@ -233,6 +254,7 @@ FILES: Final[dict[str, tuple[str, Callable[[str], bytes]]]] = {
     "cluster.swf": ("jobs: a log in the Standard Workload Format", _swf),
     "sacct.txt": ("jobs: a dump of Slurm's sacct", _sacct),
     "running.csv": ("jobs that run on the machines of cluster.json", _running),
+    "scontrol.txt": ("the nodes of cluster.json and their jobs, as Slurm's scontrol prints them", _scontrol),
     "jobs.csv": ("jobs with due times, for `topoplace capacity`", _due),
     "times.csv": ("run times of the jobs of jobs.csv", _times),
     "plan.toml": ("a sweep over two policies and two loads", lambda _: _PLAN.encode()),

@@ -57,7 +57,10 @@ _SHARES = re.compile(
 _PART = re.compile(r"([0-9]{1,9})/[0-9]{1,9}")
 """How much of a GPU is in use, of how much."""
 _NONE = frozenset(("", "(null)", "N/A", "n/a"))
-_RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"))
+HOLDS_GPUS = frozenset(
+    ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT")
+)
+"""The states of jobs that hold their GPUs."""
 _WIDER = "sinfo cuts columns: use -O gres:200"
 _WHOLE = re.compile(r"[:=][0-9]+(?:\([^()]*\))?$")
 """The end of an entry that is not cut: its number."""
@@ -369,7 +372,7 @@ def _of_jobs(document: Fields) -> Iterator[GpuUse]:
     for job in yaml_tree.items(document, "jobs"):
         fields = yaml_tree.fields(job, "a job")
         where = f"job {_checks.shown(yaml_tree.scalar(fields, 'job_id'))}: "
-        if _RUNS.isdisjoint(_words(fields.get("job_state"))):
+        if HOLDS_GPUS.isdisjoint(_words(fields.get("job_state"))):
             continue
         details = _words(fields.get("gres_detail"))
         hosts = yaml_tree.scalar(fields, "nodes") or ""

@@ -103,11 +103,17 @@ class Timetable:
         self._policy = policy
         self._cluster = cluster
 
-    def reserve(self, job_id: str, job: JobGraph, seconds: float) -> Reservation | None:
-        """Reserve the earliest time in which the job fits next to all others for `seconds`; None if there is none."""
+    def reserve(
+        self, job_id: str, job: JobGraph, seconds: float, excluded: Iterable[str] = ()
+    ) -> Reservation | None:
+        """Reserve the earliest time in which the job fits next to all others for `seconds`; None if there is none.
+
+        excluded: the machines that the job must not get.
+        """
+        excluded = tuple(excluded)
         busy = self._used if job.takes_parts else self._touched
         for start in busy.starts(self._cluster.topology.num_gpus - job.num_tasks, seconds):
-            placement = self._place(job_id, job, start, end_of(start, seconds))
+            placement = self._place(job_id, job, start, end_of(start, seconds), excluded)
             if placement is not None:
                 found = Reservation(job_id, job, placement, start, end_of(start, seconds))
                 self._reserved.append(found)
@@ -125,13 +131,17 @@ class Timetable:
         if not reservation.job.takes_parts:
             self._used.add(mask, reservation.start, reservation.end)
 
-    def _place(self, job_id: str, job: JobGraph, start: float, end: float) -> Placement | None:
+    def _place(
+        self, job_id: str, job: JobGraph, start: float, end: float, excluded: Iterable[str]
+    ) -> Placement | None:
         """Return a placement for this time that leaves all reservations possible; None if the policy finds none."""
         later = [one for one in self._reserved if start < one.start < end]
         with self._at(start):
             for one in later:
                 for gpu in one.placement.gpus:
                     self._cluster.drain(gpu)
+            for machine in excluded:
+                self._cluster.drain(machine)
             placement = self._policy.place(job, self._cluster)
         if placement is None:
             return None

@@ -1,0 +1,178 @@
+"""`topoplace when` says when a waiting job of a Slurm or Kubernetes cluster starts, and what would help most."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags, gpu_list, options, reading, running_jobs, writing
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.moving.rearrangement import Rearrangement
+    from topoplace.snapshot import Snapshot, StartTime
+
+_NEVER = 1
+_TIMEOUT_S = 10.0
+
+
+def add(commands: Any) -> None:
+    """Add `topoplace when` and its arguments to the command line."""
+    parser = options.command(
+        commands,
+        "when",
+        "say when a waiting job starts: now, after which jobs, or never",
+        _run,
+        examples=[
+            "topoplace when 21 --from scontrol.txt",
+            "topoplace when 21 --from scontrol.txt --topology cluster.json --json",
+        ],
+        negative="the job never starts",
+    )
+    parser.add_argument("job", metavar="JOB", help="id of the job, such as 12, 12_3, or namespace/name")
+    parser.add_argument(
+        "--from",
+        dest="files",
+        metavar="FILE",
+        nargs="+",
+        required=True,
+        help="what `scontrol show node -d` and `scontrol show job -d` print, or `kubectl get nodes,pods -A -o json`; "
+        "- for standard input",
+    )
+    parser.add_argument(
+        "--topology",
+        metavar="TOPO",
+        help="the cluster, or one machine that describes each node (default: what FILE says of nodes)",
+    )
+    options.add_policy(parser, "policy that places the jobs")
+    options.add_timeout(parser, "end the search for moves of running jobs", default_s=_TIMEOUT_S)
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import policies
+    from topoplace.snapshot import when
+
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    found = _read(arguments)
+    with (
+        flags.named(timeout="--timeout"),
+        policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "),
+    ):
+        start = when(found, arguments.job, policy=policy, timeout=arguments.timeout)
+    if arguments.json:
+        writing.as_json(_as_dict(start, found))
+    else:
+        _print(start, found.cluster)
+        for note in found.notes:
+            print(f"note: {note}", file=sys.stderr)
+    return _NEVER if start.reason else 0
+
+
+def _read(arguments: argparse.Namespace) -> Snapshot:
+    """Return the snapshot that the files contain."""
+    from topoplace import snapshot
+
+    topology = None if arguments.topology is None else reading.described(arguments.topology, arguments)
+    texts = [reading.text(file) for file in arguments.files]
+    with reading.errors_of(", ".join(arguments.files)):
+        return snapshot.read(texts, topology)
+
+
+def _as_dict(start: StartTime, found: Snapshot) -> dict[str, Any]:
+    room = start.room
+    return {
+        "job_id": start.job_id,
+        "topology": found.cluster.topology.name,
+        "now": start.is_now,
+        "seconds": start.seconds,
+        "gpus": start.gpus,
+        "machines": _by_machine(start.gpus, found.cluster),
+        "after": start.after,
+        "behind": start.behind,
+        "seconds_if_first": start.seconds_if_first,
+        "held": start.held or None,
+        "reason": start.reason or None,
+        "move": running_jobs.as_dicts(room.move, found.cluster) if room else [],
+        "cost": room.cost if room else None,
+        "notes": found.notes,
+    }
+
+
+def _by_machine(gpus: Sequence[int], cluster: Cluster) -> dict[str, list[int]]:
+    """Return GPUs by machine, by their numbers there."""
+    topology = cluster.topology
+    found: dict[str, list[int]] = {}
+    for gpu in gpus:
+        found.setdefault(topology.gpus[gpu].machine, []).append(int(topology.local_index[gpu]))
+    return found
+
+
+def _places(gpus: Sequence[int], cluster: Cluster) -> str:
+    """Return GPUs by machine, in words, such as n1: GPU 0,1."""
+    found = _by_machine(gpus, cluster).items()
+    return "; ".join(f"{name}: GPU {gpu_list.text(sorted(own))}" for name, own in found)
+
+
+def _print(start: StartTime, cluster: Cluster) -> None:
+    if start.held:
+        print(f"job {start.job_id} is held ({start.held}); once it is not:")
+    if start.reason:
+        print(f"job {start.job_id} never starts: {start.reason}")
+        return
+    print(f"job {start.job_id} {_time(start)}, on {_places(start.gpus, cluster)}")
+    if start.behind:
+        first = _first(start)
+        print(f"behind {_jobs(start.behind)} in the queue; as the first it {first}")
+    if start.room is not None:
+        _print_room(start.room, cluster)
+
+
+def _time(start: StartTime) -> str:
+    if start.seconds == 0:
+        return "starts now"
+    after = f", after {_jobs(start.after)}" if start.after else ""
+    if start.seconds == math.inf:
+        return f"starts at a time that is not known{after}"
+    return f"starts in {_duration(start.seconds)}{after}"
+
+
+def _first(start: StartTime) -> str:
+    if start.seconds_if_first == 0:
+        return "starts now"
+    if start.seconds_if_first == math.inf:
+        return "also waits for jobs whose ends are not known"
+    return f"starts in {_duration(start.seconds_if_first)}"
+
+
+def _jobs(job_ids: Sequence[str]) -> str:
+    return f"job {job_ids[0]}" if len(job_ids) == 1 else f"jobs {writing.first_of(job_ids)}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words, such as 1 h 12 min; of its two largest units, the smaller rounded up."""
+    minutes = math.ceil(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(math.ceil(hours + minutes / 60), 24)
+    return f"{days} d {hours} h"
+
+
+def _print_room(room: Rearrangement, cluster: Cluster) -> None:
+    if not room.start:
+        for _, refusal in (*room.defer, *room.reject):
+            print(f"no move of running jobs lets it start now: {refusal.reason}")
+        return
+    proof = "proven least" if room.optimal else f"no plan costs less than {room.bound:g}"
+    print(f"it starts now if running jobs move, at a cost of {room.cost:g} ({proof}):")
+    for job_id, placement in room.move:
+        print(
+            f"move {job_id}: {_places(cluster.gpus_of(job_id), cluster)} -> {_places(placement.gpus, cluster)}"
+        )

@@ -1,0 +1,20 @@
+"""A cluster as it is now, from what its scheduler prints, and when its waiting jobs can start.
+
+`read` returns the cluster with its running jobs, and the jobs that wait; `when` says when one of these starts, after
+which jobs, or why never, and what would help most.
+
+To change:
+
+- What a snapshot contains: `records.py`; which texts there are: `reading.py`.
+- Slurm: its jobs as `scontrol` prints them, in text or JSON: `slurm_jobs.py`; its nodes' partitions and features, and
+  which of them a job may use: `slurm_nodes.py`; both joined: `slurm.py`.
+- When a job starts: `start_times.py`.
+"""
+
+from __future__ import annotations
+
+from topoplace.snapshot.reading import read
+from topoplace.snapshot.records import RunningJob, Snapshot, WaitingJob
+from topoplace.snapshot.start_times import StartTime, when
+
+__all__ = ["RunningJob", "Snapshot", "StartTime", "WaitingJob", "read", "when"]

@@ -1,0 +1,94 @@
+"""The reader of snapshots: it tells the texts of Slurm and of Kubernetes apart, and has each read by its own module."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from topoplace import _checks
+from topoplace.discovery.text import decode, yaml_tree
+from topoplace.errors import SnapshotError
+from topoplace.snapshot import slurm
+from topoplace.snapshot.records import Snapshot
+from topoplace.snapshot.slurm import SlurmTexts
+from topoplace.topology.topology import Topology
+
+Source = str | bytes | os.PathLike[str]
+"""A text, or a path."""
+
+
+def read(source: Source | Sequence[Source], topology: Topology | None = None) -> Snapshot:
+    """Read a cluster with its running and waiting jobs from what its scheduler prints.
+
+    For Slurm, that is the output of `scontrol show node -d` and `scontrol show job -d`, in text or with `--json`. For
+    Kubernetes, it is the JSON of `kubectl get nodes,pods -A -o json`, with Workloads of Kueue and PodGroups of Volcano
+    if the cluster has them. The texts may be in one file or in several. A job has the GPUs that the text says it has;
+    what the text leaves open is in `notes`.
+
+    Args:
+        source: A text, a path, the name of a file, or several of them.
+        topology: The cluster, whose machines are called as the nodes are; or one machine that describes each node. None
+            takes what the texts say of nodes, which is not how their GPUs are connected.
+
+    Raises:
+        SnapshotError: Names the job or the node that contradicts others, such as a pod on a node that is too small.
+        TopologyError: Names the line or the node that cannot be read.
+    """
+    if topology is not None:
+        _checks.instance(topology, Topology, "topology", SnapshotError)
+    several = not isinstance(source, str | bytes | os.PathLike)
+    sources: Sequence[Source] = _checks.sequence(source, "source", SnapshotError) if several else (source,)
+    texts = SlurmTexts()
+    for i, one in enumerate(sources):
+        _checks.instance(
+            one, str | bytes | os.PathLike, f"source[{i}]" if several else "source", SnapshotError
+        )
+        for text in _parts(_text(one)):
+            _add(text, texts)
+    if texts.is_empty:
+        raise SnapshotError("there is neither a node nor a job")
+    return slurm.snapshot_of(texts, topology)
+
+
+def _text(source: Source) -> str:
+    if not isinstance(source, os.PathLike) and not _checks.names_file(source):
+        return decode.decoded(source, "snapshot")
+    try:
+        data = Path(source).read_bytes()  # type: ignore[arg-type]
+    except (OSError, ValueError) as error:  # ValueError for a name with a NUL
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SnapshotError(f"{_checks.shown(str(source))}: {why}") from None
+    return decode.decoded(data, "snapshot")
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the text, or each of the JSON objects that it consists of."""
+    rest = text.lstrip()
+    if not rest.startswith("{"):
+        yield text
+        return
+    decoder = json.JSONDecoder()
+    while rest:
+        try:
+            _, end = decoder.raw_decode(rest)
+        except (ValueError, RecursionError):
+            end = len(rest)  # its reader names the fault
+        yield rest[:end]
+        rest = rest[end:].lstrip()
+
+
+def _add(text: str, texts: SlurmTexts) -> None:
+    if not text.startswith("{"):
+        if not texts.add(text):
+            raise SnapshotError(
+                f"{_checks.shown(text.strip())} is neither of Slurm nor JSON of Kubernetes; {_REMEDY}"
+            )
+        return
+    document = yaml_tree.fields(next(yaml_tree.documents(text, "snapshot")), "snapshot")
+    if not texts.add_json(document, text):
+        raise SnapshotError(f"JSON with {_checks.shown(', '.join(document))} is not a snapshot; {_REMEDY}")
+
+
+_REMEDY = "give `scontrol show node -d` and `scontrol show job -d`, or `kubectl get nodes,pods -A -o json`"

@@ -1,0 +1,141 @@
+"""What a snapshot contains: the cluster with its running jobs, and the waiting ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.errors import AllocationError, SnapshotError
+from topoplace.jobs.job_graph import JobGraph
+
+MOST_JOBS: Final = 100_000
+"""Limit on the jobs of a snapshot; more are refused as a mistake."""
+MOST_GPUS: Final = 1 << 16
+"""Limit on the GPUs of a job; more are refused as a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that holds GPUs."""
+
+    job_id: str
+    gpus: tuple[int, ...]
+    seconds_left: float = math.inf
+    """Seconds after the snapshot at which it has to end; infinite if that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job that waits."""
+
+    job_id: str
+    job: JobGraph
+    submitted: float = 0.0
+    """Time of its submission in seconds, since any moment that is the same for all jobs."""
+    priority: float = 0.0
+    """The scheduler's; the highest is first."""
+    seconds: float = math.inf
+    """The limit of its run time; infinite if there is none."""
+    machines: frozenset[str] | None = None
+    """Names of the machines that it may use; None for all."""
+    held: str = ""
+    """Why it may not start even if GPUs are free, such as a dependency; "" if it may."""
+
+    def excluded(self, names: Sequence[str]) -> list[str]:
+        """Return those of the machines' names that it may not use."""
+        return [] if self.machines is None else [name for name in names if name not in self.machines]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster at one moment."""
+
+    cluster: Cluster
+    """With the running jobs; what cannot get jobs is drained or held."""
+    running: Mapping[str, RunningJob]
+    """By id, the first to end first."""
+    waiting: tuple[WaitingJob, ...]
+    """The highest priority first, then the oldest."""
+    notes: tuple[str, ...] = ()
+    """What the text does not tell, or tells and is left out here."""
+
+    def waiting_job(self, job_id: str) -> WaitingJob:
+        """Return a waiting job by its id, or by the end of it after a slash or the start before an underscore.
+
+        Raises:
+            SnapshotError: If no job of this id waits, or several are meant.
+        """
+        if found := [one for one in self.waiting if one.job_id == job_id]:
+            return found[0]
+        if job_id in self.running:
+            raise SnapshotError(f"job {_checks.shown(job_id)} runs already")
+        found = [one for one in self.waiting if job_id in _short_names(one.job_id)]
+        if len({one.job_id.rpartition("/")[0] for one in found}) > 1:
+            listed = ", ".join(one.job_id for one in found[:5])
+            raise SnapshotError(f"job {_checks.shown(job_id)} may be any of {listed}")
+        if not found:
+            known = ", ".join(one.job_id for one in self.waiting[:5]) or "none"
+            more = f" and {len(self.waiting) - 5} more" if len(self.waiting) > 5 else ""
+            raise SnapshotError(f"job {_checks.shown(job_id)} does not wait; these do: {known}{more}")
+        return found[0]
+
+
+def _short_names(job_id: str) -> Iterator[str]:
+    name = job_id.rpartition("/")[2]
+    yield name
+    yield name.partition("_")[0] if name.replace("_", "").isdigit() else name
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What a reader has found so far: the jobs by id, and notes."""
+
+    cluster: Cluster
+    running: dict[str, RunningJob] = field(default_factory=dict[str, RunningJob])
+    waiting: dict[str, WaitingJob] = field(default_factory=dict[str, WaitingJob])
+    notes: list[str] = field(default_factory=list[str])
+
+    def runs(self, job_id: str, gpus: Sequence[int], seconds_left: float, where: str) -> None:
+        """Add a job that holds GPUs; SnapshotError names the job if it cannot hold them."""
+        self._refuse_known(job_id, where)
+        try:
+            self.cluster.record(job_id, gpus)
+        except AllocationError as error:
+            raise SnapshotError(f"{where}: {error}") from None
+        self.running[job_id] = RunningJob(job_id, tuple(gpus), seconds_left)
+
+    def waits(self, job: WaitingJob, where: str) -> None:
+        """Add a job that waits."""
+        self._refuse_known(job.job_id, where)
+        self.waiting[job.job_id] = job
+
+    def _refuse_known(self, job_id: str, where: str) -> None:
+        if job_id in self.running or job_id in self.waiting:
+            raise SnapshotError(f"{where} appears twice")
+        if len(self.running) + len(self.waiting) == MOST_JOBS:
+            raise SnapshotError(f"{where}: more than {MOST_JOBS} jobs")
+
+    def finished(self) -> Snapshot:
+        """Return the snapshot, with the jobs in order."""
+        running = sorted(self.running.values(), key=lambda one: one.seconds_left)
+        waiting = sorted(self.waiting.values(), key=lambda one: (-one.priority, one.submitted))
+        notes = tuple(dict.fromkeys((*self.cluster.topology.notes, *self.notes)))
+        return Snapshot(self.cluster, {one.job_id: one for one in running}, tuple(waiting), notes)
+
+
+def lowest_free(cluster: Cluster, machine: str, count: int, where: str) -> tuple[int, ...]:
+    """Return the lowest free GPUs of a machine; SnapshotError names the job if there are too few."""
+    gpus = cluster.topology.gpus_of.get(machine)
+    if gpus is None:
+        raise SnapshotError(f"{where} runs on {_checks.shown(machine)}, which the topology does not have")
+    free = [gpu for gpu in gpus if not cluster.shares_of(gpu)]
+    if len(free) < count:
+        raise SnapshotError(
+            f"{where} fits nowhere: it runs on {count} GPUs of {_checks.shown(machine)}, "
+            f"which has {len(gpus)}, and other jobs hold {len(gpus) - len(free)}"
+        )
+    return tuple(free[:count])

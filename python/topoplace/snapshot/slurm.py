@@ -1,0 +1,306 @@
+"""A snapshot of a Slurm cluster, from what `scontrol show node` and `scontrol show job` print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.discovery.in_use import GpuUse
+from topoplace.discovery.networks import switch_tree
+from topoplace.discovery.slurm import nodes as slurm_nodes
+from topoplace.discovery.text.host_list import expanded
+from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.errors import JobGraphError, SnapshotError, TopologyError
+from topoplace.integrations.requested_job import RequestedJob
+from topoplace.integrations.slurm import gres, request, task_places
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.snapshot import slurm_jobs
+from topoplace.snapshot.records import MOST_GPUS, MOST_JOBS, Gathered, Snapshot, WaitingJob, lowest_free
+from topoplace.snapshot.slurm_jobs import JobRecord
+from topoplace.snapshot.slurm_nodes import NodeChoice, NodeFacts, of_json, of_text
+from topoplace.topology.topology import Topology
+
+_GPUS = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?:[:/][A-Za-z_][\w.+-]*)?(?:[:=]([0-9]{1,9}))?(?=,|$)")
+_TASKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?(?::([0-9]{1,6}))?")
+_HELD = frozenset(("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied", "BeginTime"))
+_SUSPENDED = "SUSPENDED"
+
+
+@dataclass(slots=True)
+class SlurmTexts:
+    """What the sources have of Slurm."""
+
+    nodes: list[str] = field(default_factory=list[str])
+    """Texts with nodes; one in JSON is alone."""
+    facts: dict[str, NodeFacts] = field(default_factory=dict[str, NodeFacts])
+    jobs: list[JobRecord] = field(default_factory=list[JobRecord])
+
+    def add(self, text: str) -> bool:
+        """Add a text of `scontrol`; return False if it is none."""
+        if not re.search(r"^[ \t]*(?:JobId|NodeName)=", text, re.MULTILINE):
+            return False
+        self.jobs += slurm_jobs.of_text(text)
+        others = slurm_jobs.RECORD.sub("\n", text)
+        if slurm_nodes.recognised(others):
+            self.nodes.append(others)
+            self.facts |= dict(of_text(others))
+        return True
+
+    def add_json(self, document: Fields, text: str) -> bool:
+        """Add a document of `scontrol --json`; return False if it is none."""
+        if "jobs" not in document and "nodes" not in document:
+            return False
+        self.jobs += slurm_jobs.of_json(document)
+        if document.get("nodes"):
+            self.nodes.append(text)
+            self.facts |= dict(of_json(document))
+        return True
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if there is neither a node nor a job."""
+        return not self.nodes and not self.jobs
+
+
+def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
+    """Return the snapshot; topology: the cluster, or one node; None takes what the nodes' Gres says."""
+    if not texts.nodes:
+        raise SnapshotError("there are jobs and no nodes; add what `scontrol show node -d` prints")
+    if len(texts.jobs) > MOST_JOBS:
+        raise SnapshotError(f"more than {MOST_JOBS} jobs")
+    described = _described(texts, topology)
+    found = Gathered(Cluster(topology if _is_cluster(topology, described) and topology else described))
+    _drain(found, described)
+    for job in texts.jobs:
+        if job.runs:
+            _add_running(found, job)
+    _hold_others(found, texts)
+    choice = NodeChoice(texts.facts)
+    for job in texts.jobs:
+        if job.waits and not job.runs:
+            _add_waiting(found, job, choice)
+    found.notes += [*choice.notes, *_left_out(texts.jobs)]
+    return found.finished()
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------
+
+
+def _is_cluster(topology: Topology | None, described: Topology) -> bool:
+    """Return True if the topology has machines called as nodes; else it describes one node."""
+    return topology is not None and not set(topology.machine_names).isdisjoint(described.machine_names)
+
+
+def _described(texts: SlurmTexts, topology: Topology | None) -> Topology:
+    """Return the nodes as they are described; a topology of one machine that is no node describes each."""
+    if len(texts.nodes) > 1 and any(text.lstrip().startswith("{") for text in texts.nodes):
+        raise SnapshotError(
+            "the nodes are there twice: give `scontrol show node -d` once, in text or in JSON"
+        )
+    text = "\n\n".join(texts.nodes)
+    found = _without_use(slurm_nodes.parse(text))
+    if topology is None or _is_cluster(topology, found):
+        return found
+    if topology.num_machines > 1:
+        listed, have = switch_tree.some(found.machine_names), switch_tree.some(topology.machine_names)
+        raise SnapshotError(f"the text is about other machines ({listed}) than the topology ({have})")
+    return _without_use(slurm_nodes.parse(text, template=topology))
+
+
+def _without_use(nodes: Topology) -> Topology:
+    """Return nodes without the notes that jobs' GPUs are free in a topology, as a snapshot has the jobs."""
+    return replace(nodes, notes=tuple(note for note in nodes.notes if "that jobs hold" not in note))
+
+
+def _drain(found: Gathered, described: Topology) -> None:
+    """Drain what Slurm gives no job to, and what the text does not describe."""
+    topology = found.cluster.topology
+    if topology is described:
+        return
+    for name, gpus in topology.gpus_of.items():
+        theirs = described.gpus_of.get(name)
+        if theirs is None:
+            found.cluster.drain(name)
+            continue
+        if len(theirs) != len(gpus):
+            raise SnapshotError(f"node {name} has {len(theirs)} GPUs, but {len(gpus)} in the topology")
+        for mine, gpu in zip(gpus, theirs, strict=True):
+            if not described.gpus[gpu].healthy:
+                found.cluster.drain(mine)
+    if missing := [name for name in topology.machine_names if name not in described.gpus_of]:
+        found.notes.append(
+            f"Machines that are no nodes of the text, and are drained: {switch_tree.some(missing)}."
+        )
+    if others := [name for name in described.machine_names if name not in topology.gpus_of]:
+        found.notes.append(
+            f"Nodes that the topology does not have, and left out: {switch_tree.some(others)}."
+        )
+    found.notes += [note for note in described.notes if note.startswith(("Nodes", "GPUs that Slurm"))]
+
+
+def _hold_others(found: Gathered, texts: SlurmTexts) -> None:
+    """Hold the GPUs that nodes show in use and no job of the text has."""
+    numbers = found.cluster.topology.gpus_of
+    held: list[int] = []
+    for use in _in_use(found, texts):
+        gpus = numbers.get(use.machine or "", ())
+        if use.taken and use.number is not None and use.number < len(gpus):
+            held += [gpu for gpu in (gpus[use.number],) if not found.cluster.shares_of(gpu)]
+    if held:
+        found.cluster.hold(sorted(set(held)), reason="in use, by no job of the text")
+        found.notes.append(
+            f"{len(set(held))} GPUs are in use by no job of the text, such as by shares, and stay so for ever."
+        )
+
+
+def _in_use(found: Gathered, texts: SlurmTexts) -> Sequence[GpuUse]:
+    try:
+        return slurm_nodes.in_use("\n\n".join(texts.nodes))
+    except TopologyError:  # not which GPUs are in use: then the jobs alone tell
+        found.notes.append(
+            "Which GPUs of nodes are in use is told by jobs alone; `scontrol show node -d` tells it."
+        )
+        return ()
+
+
+# ---- running jobs ----------------------------------------------------------------------------------------------
+
+
+def _add_running(found: Gathered, job: JobRecord) -> None:
+    if job.gres:
+        gpus = list(_told(found, job))
+    else:
+        gpus = list(_assumed(found, job))
+        if gpus:
+            found.notes.append(
+                f"{job.where}: which GPUs it has is not told, and taken to be the lowest; `scontrol show job -d` tells."
+            )
+    if gpus:
+        found.runs(job.job_id, gpus, job.seconds_left, job.where)
+    if _SUSPENDED in job.states:
+        found.notes.append(f"{job.where} is suspended, and taken to keep its GPUs.")
+
+
+def _told(found: Gathered, job: JobRecord) -> Iterator[int]:
+    """Yield the GPUs that the text says a job has."""
+    topology = found.cluster.topology
+    for names, devices in job.gres:
+        numbers = slurm_nodes.gpus_of(devices)
+        for name in expanded(names, f"{job.where}: Nodes") if numbers else ():
+            gpus = topology.gpus_of.get(name)
+            if gpus is None or numbers[-1] >= len(gpus):
+                has = "is not in the topology" if gpus is None else f"has {len(gpus)} GPUs"
+                raise SnapshotError(
+                    f"{job.where} fits nowhere: it has GPU {numbers[-1]} of {_checks.shown(name)}, which {has}"
+                )
+            yield from (gpus[number] for number in numbers)
+
+
+def _assumed(found: Gathered, job: JobRecord) -> Iterator[int]:
+    """Yield the lowest free GPUs of the nodes of a job, as many on each as it asks for."""
+    names = expanded(job.get("NodeList"), f"{job.where}: NodeList") if job.get("NodeList") else []
+    total = _gpus_in(job.get("AllocTRES") or job.get("TRES")) or _asked(job, len(names) or 1)
+    if not total or not names:
+        return
+    each, rest = divmod(total, len(names))
+    for i, name in enumerate(names):
+        yield from lowest_free(found.cluster, name, each + (i < rest), job.where)
+
+
+# ---- waiting jobs ----------------------------------------------------------------------------------------------
+
+
+def _add_waiting(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
+    try:
+        graph = _graph(job)
+    except JobGraphError as error:
+        raise SnapshotError(f"{job.where}: {error}") from None
+    if graph is None:
+        return
+    reason = job.get("Reason")
+    ours = request.is_marked(job.get("AdminComment")) and reason == "JobHeldUser"
+    machines, submitted = choice.of(job), slurm_jobs.moment(job.get("SubmitTime"))
+    limit = slurm_jobs.seconds(job.get("TimeLimit"), job.where)
+    for job_id in _ids(found, job):
+        found.waits(
+            WaitingJob(
+                job_id,
+                graph,
+                submitted,
+                job.number("Priority"),
+                limit,
+                machines,
+                reason if reason in _HELD and not ours else "",
+            ),
+            job.where,
+        )
+
+
+def _graph(job: JobRecord) -> JobGraph | None:
+    """Return the job for a policy; None if it asks for no GPU."""
+    nodes = max(1, job.number("NumNodes"))
+    if (total := _asked(job, nodes)) > MOST_GPUS:
+        raise SnapshotError(f"{job.where}: it asks for {total} GPUs, more than {MOST_GPUS}")
+    mark, _ = task_places.split(job.get("AdminComment"))
+    if request.is_marked(mark):
+        return request.parsed(mark, job.get("Comment"), nodes, job.number("SegmentSize")).job_graph()
+    each = _gpus_in(job.get("TresPerNode")) or _devices_in(job.get("TresPerNode"))
+    if each:
+        return request.SlurmRequest(gpus=each, nodes=nodes).job_graph(same_gpus=False)
+    return RequestedJob().on_gpus(total) if total else None
+
+
+def _asked(job: JobRecord, nodes: int) -> int:
+    """Return how many GPUs a job asks for on all its nodes; 0 for none."""
+    if each := _gpus_in(job.get("TresPerNode")) or _devices_in(job.get("TresPerNode")):
+        return each * nodes
+    of_task = _gpus_in(job.get("TresPerTask")) * max(1, job.number("NumTasks"))
+    return (
+        _gpus_in(job.get("TresPerJob"))
+        or of_task
+        or _gpus_in(job.get("ReqTRES"))
+        or _gpus_in(job.get("TRES"))
+    )
+
+
+def _gpus_in(tres: str) -> int:
+    """Return the number of GPUs in a request such as gres/gpu:a100:4 or cpu=8,gres/gpu=4,gres/gpu:a100=4."""
+    counts = [int(count or 1) for count in _GPUS.findall(tres)]
+    return counts[0] if "=" in tres and counts else sum(counts)
+
+
+def _devices_in(tres: str) -> int:
+    """Return the number of GPUs in a request for exact devices, such as gres:gpu:g0:1,gres:gpu:g3:1."""
+    return len(gres.numbers_in(tres) or ())
+
+
+def _ids(found: Gathered, job: JobRecord) -> Iterator[str]:
+    """Yield the id of each task of an array that waits, or of the job."""
+    array, _, tasks = job.job_id.partition("_")
+    if not tasks or tasks.isdigit():
+        yield job.job_id
+        return
+    listed, _, at_once = tasks.strip("[]").partition("%")
+    if at_once:
+        found.notes.append(f"{job.where}: that at most {at_once} of its tasks run at once is left out.")
+    for part in listed.split(","):
+        match = _TASKS.fullmatch(part)
+        if match is None:
+            found.notes.append(
+                f"{job.where}: more tasks than the text lists, {_checks.shown(part)}, are left out."
+            )
+            continue
+        last = int(match[2] or match[1])
+        yield from (f"{array}_{task}" for task in range(int(match[1]), last + 1, max(1, int(match[3] or 1))))
+
+
+def _left_out(jobs: Sequence[JobRecord]) -> Iterator[str]:
+    """Yield notes on jobs that are in no other note, and have a part that is left out."""
+    if parts := [job.job_id for job in jobs if "+" in job.job_id]:
+        yield f"Parts of heterogeneous jobs, each taken as a job of its own: {switch_tree.some(parts)}."
+    shares = [job.job_id for job in jobs if re.search(r"shard|mps", job.get("TresPerNode"))]
+    if waiting := shares:
+        yield f"Jobs that ask for shares of GPUs, which are left out: {switch_tree.some(waiting)}."

@@ -1,0 +1,112 @@
+"""Which nodes of Slurm a job may use: by partition, features, types of GPUs, and lists of nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from topoplace.discovery.text import yaml_tree
+from topoplace.discovery.text.host_list import expanded
+from topoplace.discovery.text.yaml_tree import Fields, Items
+from topoplace.snapshot.slurm_jobs import JobRecord
+
+_START = re.compile(r"^[ \t]*NodeName=(\S+)", re.MULTILINE)
+_VALUE = re.compile(r"(?:^|\s)(Partitions|ActiveFeatures|Gres)=(\S*)")
+_TYPE = re.compile(r"gpu:([A-Za-z_][\w.+-]*)")
+_ASKED_TYPE = re.compile(r"gres[:/]gpu[:/]([A-Za-z_][\w.+-]*)|(?:^|,)gpu:([A-Za-z_][\w.+-]*)")
+_TYPE_OF_A_DEVICE = re.compile(r"g[0-9]{1,4}")
+_FEATURES = re.compile(r"[\w.:-]+(?:[&|][\w.:-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What decides which jobs may use a node."""
+
+    partitions: frozenset[str]
+    features: frozenset[str]
+    gpu_types: frozenset[str]
+
+
+def of_text(text: str) -> Iterator[tuple[str, NodeFacts]]:
+    """Yield each node of what `scontrol show node` printed."""
+    starts = [match.start() for match in _START.finditer(text)]
+    for start, end in pairwise([*starts, len(text)]):
+        record = text[start:end]
+        values = dict(_VALUE.findall(record))
+        match = _START.match(record)
+        assert match is not None  # the record begins there
+        for name in expanded(match[1], "NodeName"):
+            yield name, _facts(*(values.get(key, "") for key in ("Partitions", "ActiveFeatures", "Gres")))
+
+
+def of_json(document: Fields) -> Iterator[tuple[str, NodeFacts]]:
+    """Yield each node of what `scontrol show node --json` printed."""
+    for one in yaml_tree.items(document, "nodes"):
+        node = yaml_tree.fields(one, "a node")
+        texts = (_listed(node.get(key)) for key in ("partitions", "active_features", "gres"))
+        yield yaml_tree.scalar(node, "name") or "", _facts(*texts)
+
+
+class NodeChoice:
+    """Which of the nodes jobs may use."""
+
+    def __init__(self, nodes: dict[str, NodeFacts]) -> None:
+        self.notes: list[str] = []
+        """What jobs ask for and is not heeded."""
+        self._nodes = nodes
+        self._with_partitions = any(one.partitions for one in nodes.values())
+
+    def of(self, job: JobRecord) -> frozenset[str] | None:
+        """Return the nodes that a job may use; None for all."""
+        tests = list(self._tests(job))
+        if not tests:
+            return None
+        return frozenset(
+            name for name, facts in self._nodes.items() if all(test(name, facts) for test in tests)
+        )
+
+    def _tests(self, job: JobRecord) -> Iterator[Callable[[str, NodeFacts], bool]]:
+        partitions = frozenset(filter(None, job.get("Partition").split(",")))
+        if partitions and self._with_partitions:
+            yield lambda _, facts: not partitions.isdisjoint(facts.partitions)
+        if types := _types_asked(job):
+            yield lambda _, facts: types <= facts.gpu_types
+        if asked := job.get("Features"):
+            if not _FEATURES.fullmatch(asked):
+                self.notes.append(f"{job.where}: the constraint {asked} is not read, and left out.")
+            else:
+                yield lambda _, facts: _has_features(asked, facts.features)
+        if excluded := job.get("ExcNodeList"):
+            others = frozenset(expanded(excluded, f"{job.where}: ExcNodeList"))
+            yield lambda name, _: name not in others
+        if required := job.get("ReqNodeList"):
+            named = frozenset(expanded(required, f"{job.where}: ReqNodeList"))
+            if len(named) == job.number("NumNodes"):
+                yield lambda name, _: name in named
+            else:
+                self.notes.append(f"{job.where}: that it needs {required} and other nodes is left out.")
+
+
+def _facts(partitions: str, features: str, gres: str) -> NodeFacts:
+    types = frozenset(_TYPE.findall(gres))
+    return NodeFacts(frozenset(partitions.split(",")) - {""}, frozenset(features.split(",")) - {""}, types)
+
+
+def _types_asked(job: JobRecord) -> frozenset[str]:
+    requests = (job.get(f"TresPer{what}") for what in ("Node", "Job", "Task", "Socket"))
+    found = (first or second for text in requests for first, second in _ASKED_TYPE.findall(text))
+    return frozenset(one for one in found if not _TYPE_OF_A_DEVICE.fullmatch(one))
+
+
+def _has_features(asked: str, features: frozenset[str]) -> bool:
+    """Return True if a node with these features meets a constraint; & binds stronger than |."""
+    return any(features.issuperset(every.split("&")) for every in asked.split("|"))
+
+
+def _listed(value: object) -> str:
+    if isinstance(value, Items):
+        found: Sequence[object] = value
+        return ",".join(one for one in found if isinstance(one, str))
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,183 @@
+"""Snapshots of Slurm: who holds which GPUs, who waits for what, and what contradicts itself is refused by name."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from scontrol_texts import node, running, waiting
+
+TWO = node("n1", 4, "0,2-3") + node("n2", 4, "0-3", more="ActiveFeatures=ib,fast")
+HELD = running("17", "n1", "0,2-3") + running("19", "n2", "0-3", limit="UNLIMITED")
+
+
+def test_running_jobs_hold_their_gpus_and_end_by_their_limits() -> None:
+    found = tp.snapshot.read(TWO + HELD)
+    assert found.cluster.allocations == {"17": (0, 2, 3), "19": (4, 5, 6, 7)}
+    assert {one.job_id: one.seconds_left for one in found.running.values()} == {"17": 5400.0, "19": math.inf}
+    assert list(found.running) == ["17", "19"]
+
+
+def test_what_follows_a_command_says_nothing_about_the_job() -> None:
+    assert "17" in tp.snapshot.read(TWO + HELD).running  # its command has JobState=PENDING
+
+
+@pytest.mark.parametrize("as_one_line", [False, True])
+def test_texts_may_be_files_and_lines(tmp_path: Path, *, as_one_line: bool) -> None:
+    jobs = "\n".join(" ".join(job.split()) for job in HELD.split("\n\n")) if as_one_line else HELD
+    (tmp_path / "nodes.txt").write_text(TWO)
+    assert tp.snapshot.read([tmp_path / "nodes.txt", jobs]).cluster.allocations == {
+        "17": (0, 2, 3),
+        "19": (4, 5, 6, 7),
+    }
+
+
+def test_waiting_jobs_are_in_the_order_of_the_queue() -> None:
+    jobs = [waiting(str(i), "TresPerNode=gres/gpu:1", priority=p) for i, p in ((3, 5), (2, 9), (1, 5))]
+    found = tp.snapshot.read("".join([TWO, *jobs]))
+    assert [one.job_id for one in found.waiting] == ["2", "3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "more", "num_gpus"),
+    [
+        ("TresPerNode=gres/gpu:2", "", 2),
+        ("TresPerNode=gres:gpu:a100:2", "NumNodes=2", 4),
+        ("TresPerNode=gres:gpu:g0:1,gres:gpu:g3:1", "", 2),
+        ("TresPerJob=gres/gpu:6", "", 6),
+        ("TresPerTask=gres/gpu:2", "NumTasks=3", 6),
+        ("", "ReqTRES=cpu=8,mem=1G,node=1,billing=8,gres/gpu=3,gres/gpu:a100=3", 3),
+    ],
+)
+def test_requests(request_text: str, more: str, num_gpus: int) -> None:
+    found = tp.snapshot.read(TWO + waiting("21", request_text, more=more))
+    assert found.waiting[0].job.num_tasks == num_gpus
+
+
+def test_a_job_without_gpus_is_no_job_here() -> None:
+    assert tp.snapshot.read(TWO + waiting("21", "ReqTRES=cpu=8,node=1")).waiting == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "nodes"),
+    [
+        ("Features=ib", {"n2"}),
+        ("Features=ib&slow", set[str]()),
+        ("Features=slow|fast", {"n2"}),
+        ("ExcNodeList=n[2-9]", {"n1"}),
+        ("ReqNodeList=n2", {"n2"}),
+    ],
+)
+def test_which_nodes_a_job_may_use(more: str, nodes: set[str]) -> None:
+    found = tp.snapshot.read(TWO + waiting("21", "TresPerNode=gres/gpu:1", more=more))
+    assert found.waiting[0].machines == nodes
+
+
+def test_types_and_partitions_limit_the_nodes() -> None:
+    nodes = TWO + node("n3", 2, kind="h100")
+    found = tp.snapshot.read(nodes + waiting("21", "TresPerNode=gres/gpu:h100:1"))
+    assert found.waiting[0].machines == {"n3"}
+    other = nodes.replace("Partitions=batch", "Partitions=long", 1)
+    found = tp.snapshot.read(other + waiting("21", "TresPerNode=gres/gpu:1"))
+    assert found.waiting[0].machines == {"n2", "n3"}
+
+
+def test_tasks_of_an_array_wait_one_by_one() -> None:
+    job = waiting("30", "TresPerNode=gres/gpu:1", more="ArrayJobId=30 ArrayTaskId=1-5:2,8%2")
+    found = tp.snapshot.read(TWO + job)
+    assert [one.job_id for one in found.waiting] == ["30_1", "30_3", "30_5", "30_8"]
+    assert any("at most 2" in note for note in found.notes)
+    assert found.waiting_job("30").job_id == "30_1"
+
+
+def test_a_job_that_is_held_says_so() -> None:
+    job = waiting("21", "TresPerNode=gres/gpu:1").replace("Reason=Resources", "Reason=Dependency")
+    assert tp.snapshot.read(TWO + job).waiting[0].held == "Dependency"
+
+
+def test_which_gpus_is_assumed_and_noted_without_details() -> None:
+    found = tp.snapshot.read(
+        node("n1", 4, "1-2")
+        + running("17", "n1", "1-2").replace("     Nodes=n1 CPU_IDs", "     X=n1 CPU_IDs")
+    )
+    assert found.cluster.gpus_of("17") == (0, 1)
+    assert any(note.startswith("job 17: which GPUs") for note in found.notes)
+
+
+def test_gpus_in_use_by_no_job_are_held_and_noted() -> None:
+    found = tp.snapshot.read(TWO + running("19", "n2", "0-3"))
+    assert list(found.cluster.held_gpus()) == [0, 2, 3]
+    assert any("by no job of the text" in note for note in found.notes)
+
+
+def test_closed_nodes_and_strangers_of_a_topology_get_no_job() -> None:
+    machine = tp.machines.get("dgx1-v100")
+    cluster = tp.Topology.cluster(machine, names=["n1", "n2", "n3"])
+    found = tp.snapshot.read(node("n1", 8) + node("n2", 8, state="IDLE+DRAIN"), cluster)
+    assert found.cluster.topology is cluster
+    assert found.cluster.free_gpus() == tuple(range(8))
+    template = tp.snapshot.read(node("n1", 8), machine)
+    assert template.cluster.topology.bandwidth(0, 3) == machine.bandwidth(0, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TWO + running("17", "n1", "7"), "job 17 fits nowhere: it has GPU 7 of 'n1', which has 4 GPUs"),
+        (
+            TWO + running("17", "n9", "0"),
+            "job 17 fits nowhere: it has GPU 0 of 'n9', which is not in the topology",
+        ),
+        (TWO + HELD + running("20", "n1", "0"), "job 20: "),
+        (TWO + HELD + HELD, "job 17 appears twice"),
+        (HELD, "there are jobs and no nodes"),
+        ("hello", "'hello' is neither of Slurm nor JSON of Kubernetes"),
+        ('{"a": 1}', "JSON with 'a' is not a snapshot"),
+        (TWO + running("17", "n1", "0", limit="soon"), "job '17': 'soon' is not a time"),
+        (TWO + waiting("21", "TresPerNode=gres/gpu:99999"), "job 21: "),
+        ("JobId= JobState=RUNNING", "a job has no number"),
+        ([], "there is neither a node nor a job"),
+    ],
+)
+def test_one_error_names_the_job(text: Any, message: str) -> None:
+    with pytest.raises(tp.SnapshotError) as caught:
+        tp.snapshot.read(text)
+    assert str(caught.value).startswith(message)
+
+
+def test_json_says_the_same_as_text() -> None:
+    def number(value: int) -> dict[str, Any]:
+        return {"set": True, "infinite": False, "number": value}
+
+    nodes = [
+        {"name": "n1", "gres": "gpu:a100:4", "gres_used": "gpu:a100:3(IDX:0,2-3)", "state": ["MIXED"]},
+        {"name": "n2", "gres": "gpu:a100:4", "gres_used": "gpu:a100:4(IDX:0-3)", "state": ["ALLOCATED"]},
+    ]
+    jobs = [
+        {
+            "job_id": 17, "job_state": ["RUNNING"], "nodes": "n1", "gres_detail": ["gpu:a100:3(IDX:0,2-3)"],
+            "time_limit": number(120), "start_time": number(1000), "end_time": number(8200),
+        },
+        {
+            "job_id": 19, "job_state": ["RUNNING"], "nodes": "n2", "gres_detail": ["gpu:a100:4(IDX:0-3)"],
+            "time_limit": {"set": False, "infinite": True, "number": 0}, "end_time": number(0),
+        },
+        {
+            "job_id": 21, "job_state": ["PENDING"], "state_reason": "Priority", "priority": number(8),
+            "tres_per_node": "gres/gpu:2", "node_count": number(1), "time_limit": number(60),
+            "array_job_id": number(0), "submit_time": number(900), "partition": "batch",
+        },
+    ]  # fmt: skip
+    document = {"jobs": jobs, "last_update": number(2800)}
+    text = json.dumps({"nodes": nodes}) + "\n" + json.dumps(document)
+    found = tp.snapshot.read(text)
+    other = tp.snapshot.read(TWO + HELD + waiting("21", "TresPerNode=gres/gpu:2", priority=8))
+    assert found.cluster.allocations == other.cluster.allocations
+    assert found.running == other.running
+    assert found.waiting[0].job == other.waiting[0].job
+    assert (found.waiting[0].seconds, found.waiting[0].priority) == (3600.0, 8)
