@@ -75,16 +75,16 @@ def test_a_job_without_gpus_is_no_job_here() -> None:
 )
 def test_which_nodes_a_job_may_use(more: str, nodes: set[str]) -> None:
     found = tp.snapshot.read(TWO + waiting("21", "TresPerNode=gres/gpu:1", more=more))
-    assert found.waiting[0].machines == nodes
+    assert found.waiting[0].machines == frozenset(nodes)
 
 
 def test_types_and_partitions_limit_the_nodes() -> None:
     nodes = TWO + node("n3", 2, kind="h100")
     found = tp.snapshot.read(nodes + waiting("21", "TresPerNode=gres/gpu:h100:1"))
-    assert found.waiting[0].machines == {"n3"}
+    assert found.waiting[0].machines == frozenset({"n3"})
     other = nodes.replace("Partitions=batch", "Partitions=long", 1)
     found = tp.snapshot.read(other + waiting("21", "TresPerNode=gres/gpu:1"))
-    assert found.waiting[0].machines == {"n2", "n3"}
+    assert found.waiting[0].machines == frozenset({"n2", "n3"})
 
 
 def test_tasks_of_an_array_wait_one_by_one() -> None:

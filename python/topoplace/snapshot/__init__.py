@@ -8,6 +8,8 @@ To change:
 - What a snapshot contains: `records.py`; which texts there are: `reading.py`.
 - Slurm: its jobs as `scontrol` prints them, in text or JSON: `slurm_jobs.py`; its nodes' partitions and features, and
   which of them a job may use: `slurm_nodes.py`; both joined: `slurm.py`.
+- Kubernetes: `kubernetes.py`; which pods are one job, also of Kueue and Volcano: `pod_groups.py`.
+- The nodes of a text on the topology that the caller gives: `idle_cluster.py`.
 - When a job starts: `start_times.py`.
 """
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from topoplace import _checks
 from topoplace.discovery.text import decode, yaml_tree
 from topoplace.errors import SnapshotError
-from topoplace.snapshot import slurm
+from topoplace.snapshot import kubernetes, slurm
+from topoplace.snapshot.kubernetes import KubernetesTexts
 from topoplace.snapshot.records import Snapshot
 from topoplace.snapshot.slurm import SlurmTexts
 from topoplace.topology.topology import Topology
@@ -40,13 +41,17 @@ def read(source: Source | Sequence[Source], topology: Topology | None = None) ->
         _checks.instance(topology, Topology, "topology", SnapshotError)
     several = not isinstance(source, str | bytes | os.PathLike)
     sources: Sequence[Source] = _checks.sequence(source, "source", SnapshotError) if several else (source,)
-    texts = SlurmTexts()
+    texts, objects = SlurmTexts(), KubernetesTexts()
     for i, one in enumerate(sources):
         _checks.instance(
             one, str | bytes | os.PathLike, f"source[{i}]" if several else "source", SnapshotError
         )
         for text in _parts(_text(one)):
-            _add(text, texts)
+            _add(text, texts, objects)
+    if not texts.is_empty and not objects.is_empty:
+        raise SnapshotError("some texts are of Slurm, others of Kubernetes; give those of one cluster")
+    if not objects.is_empty:
+        return kubernetes.snapshot_of(objects, topology)
     if texts.is_empty:
         raise SnapshotError("there is neither a node nor a job")
     return slurm.snapshot_of(texts, topology)
@@ -79,7 +84,7 @@ def _parts(text: str) -> Iterator[str]:
         rest = rest[end:].lstrip()
 
 
-def _add(text: str, texts: SlurmTexts) -> None:
+def _add(text: str, texts: SlurmTexts, objects: KubernetesTexts) -> None:
     if not text.startswith("{"):
         if not texts.add(text):
             raise SnapshotError(
@@ -87,7 +92,7 @@ def _add(text: str, texts: SlurmTexts) -> None:
             )
         return
     document = yaml_tree.fields(next(yaml_tree.documents(text, "snapshot")), "snapshot")
-    if not texts.add_json(document, text):
+    if not texts.add_json(document, text) and not objects.add_json(text):
         raise SnapshotError(f"JSON with {_checks.shown(', '.join(document))} is not a snapshot; {_REMEDY}")
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from topoplace import _checks
-from topoplace.cluster.cluster import Cluster
 from topoplace.discovery.in_use import GpuUse
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import nodes as slurm_nodes
@@ -18,6 +17,7 @@ from topoplace.integrations.requested_job import RequestedJob
 from topoplace.integrations.slurm import gres, request, task_places
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.snapshot import slurm_jobs
+from topoplace.snapshot.idle_cluster import idle
 from topoplace.snapshot.records import MOST_GPUS, MOST_JOBS, Gathered, Snapshot, WaitingJob, lowest_free
 from topoplace.snapshot.slurm_jobs import JobRecord
 from topoplace.snapshot.slurm_nodes import NodeChoice, NodeFacts, of_json, of_text
@@ -71,9 +71,7 @@ def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
         raise SnapshotError("there are jobs and no nodes; add what `scontrol show node -d` prints")
     if len(texts.jobs) > MOST_JOBS:
         raise SnapshotError(f"more than {MOST_JOBS} jobs")
-    described = _described(texts, topology)
-    found = Gathered(Cluster(topology if _is_cluster(topology, described) and topology else described))
-    _drain(found, described)
+    found = idle(lambda template: _nodes(texts, template), topology)
     for job in texts.jobs:
         if job.runs:
             _add_running(found, job)
@@ -89,56 +87,15 @@ def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
 # ---- nodes -----------------------------------------------------------------------------------------------------
 
 
-def _is_cluster(topology: Topology | None, described: Topology) -> bool:
-    """Return True if the topology has machines called as nodes; else it describes one node."""
-    return topology is not None and not set(topology.machine_names).isdisjoint(described.machine_names)
-
-
-def _described(texts: SlurmTexts, topology: Topology | None) -> Topology:
-    """Return the nodes as they are described; a topology of one machine that is no node describes each."""
+def _nodes(texts: SlurmTexts, template: Topology | None) -> Topology:
+    """Return the nodes as the texts describe them; template: the topology of each."""
     if len(texts.nodes) > 1 and any(text.lstrip().startswith("{") for text in texts.nodes):
         raise SnapshotError(
             "the nodes are there twice: give `scontrol show node -d` once, in text or in JSON"
         )
-    text = "\n\n".join(texts.nodes)
-    found = _without_use(slurm_nodes.parse(text))
-    if topology is None or _is_cluster(topology, found):
-        return found
-    if topology.num_machines > 1:
-        listed, have = switch_tree.some(found.machine_names), switch_tree.some(topology.machine_names)
-        raise SnapshotError(f"the text is about other machines ({listed}) than the topology ({have})")
-    return _without_use(slurm_nodes.parse(text, template=topology))
-
-
-def _without_use(nodes: Topology) -> Topology:
-    """Return nodes without the notes that jobs' GPUs are free in a topology, as a snapshot has the jobs."""
-    return replace(nodes, notes=tuple(note for note in nodes.notes if "that jobs hold" not in note))
-
-
-def _drain(found: Gathered, described: Topology) -> None:
-    """Drain what Slurm gives no job to, and what the text does not describe."""
-    topology = found.cluster.topology
-    if topology is described:
-        return
-    for name, gpus in topology.gpus_of.items():
-        theirs = described.gpus_of.get(name)
-        if theirs is None:
-            found.cluster.drain(name)
-            continue
-        if len(theirs) != len(gpus):
-            raise SnapshotError(f"node {name} has {len(theirs)} GPUs, but {len(gpus)} in the topology")
-        for mine, gpu in zip(gpus, theirs, strict=True):
-            if not described.gpus[gpu].healthy:
-                found.cluster.drain(mine)
-    if missing := [name for name in topology.machine_names if name not in described.gpus_of]:
-        found.notes.append(
-            f"Machines that are no nodes of the text, and are drained: {switch_tree.some(missing)}."
-        )
-    if others := [name for name in described.machine_names if name not in topology.gpus_of]:
-        found.notes.append(
-            f"Nodes that the topology does not have, and left out: {switch_tree.some(others)}."
-        )
-    found.notes += [note for note in described.notes if note.startswith(("Nodes", "GPUs that Slurm"))]
+    found = slurm_nodes.parse("\n\n".join(texts.nodes), template=template)
+    # Jobs' GPUs are free in a topology; a snapshot has the jobs.
+    return replace(found, notes=tuple(note for note in found.notes if "that jobs hold" not in note))
 
 
 def _hold_others(found: Gathered, texts: SlurmTexts) -> None:

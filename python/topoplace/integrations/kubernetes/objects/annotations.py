@@ -23,7 +23,7 @@ KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 """Label of Kueue: the same as `GROUP`, which counts where both are there."""
 KUEUE_SIZE: Final = "kueue.x-k8s.io/pod-group-total-count"
 """Annotation of Kueue: how many pods its group has."""
-_OTHER_GROUPS: Final = ("pod-group-name", "scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group")
+OTHER_GROUPS: Final = ("pod-group-name", "scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group")
 """Annotations and labels that name a PodGroup of KAI, of Volcano, and of kube-scheduler's coscheduling plugin."""
 
 _MOST_CHARACTERS = 4096
@@ -72,7 +72,7 @@ def unread_group(labels: Mapping[str, str], annotations: Mapping[str, object]) -
     """Return how a pod names a PodGroup, which is not read here; "" if it does not, or has a group of `group_of`."""
     if group_name(labels):
         return ""
-    named = {name: labels.get(name) or annotations.get(name) for name in _OTHER_GROUPS}
+    named = {name: labels.get(name) or annotations.get(name) for name in OTHER_GROUPS}
     return next((f"{name} = {_checks.shown(value)}" for name, value in named.items() if value), "")
 
 

@@ -9,12 +9,13 @@ from topoplace import _checks
 from topoplace.discovery.cluster_managers import level_labels
 from topoplace.errors import JobGraphError, KubernetesError
 from topoplace.integrations.kubernetes.objects.annotations import GROUP, GROUP_SIZE, request_of
+from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.objects.topology_annotations import TopologyDemand, demands_of
-from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.fabric import Level
+from topoplace.topology.topology import Topology
 
 _TOGETHER: Final = ("within", "min_bandwidth", "groups", "balanced")
 """The fields of a request that mean all pods of a group at once."""
@@ -52,11 +53,16 @@ def of_one_pod(asked: Mapping[str, Any], num_gpus: int) -> dict[str, Any]:
     return found
 
 
-def demanded(job: JobGraph, state: ClusterState, pods: Sequence[Pod]) -> JobGraph:
-    """Return the job of equal pods with what their annotations demand; a single pod is on one node in any case."""
+def demanded(
+    job: JobGraph, pods: Sequence[Pod], topology: Topology, nodes: Sequence[Node | None]
+) -> JobGraph:
+    """Return the job of equal pods with what their annotations demand; a single pod is on one node in any case.
+
+    nodes: those of the topology's machines, in their order, and any others after them.
+    """
     each = job.num_tasks // len(pods)
     for demand in _open(pods[0]):
-        level = _level(demand, state)
+        level = _level(demand, topology, nodes)
         if len(pods) == 1:
             continue
         if demand.is_required and demand.pods is None and level != MACHINE and job.within is None:
@@ -78,15 +84,15 @@ def _open(pod: Pod) -> Iterator[TopologyDemand]:
         yield from (one for one in demands_of(pod.annotations) if one.label not in chosen)
 
 
-def _level(demand: TopologyDemand, state: ClusterState) -> str:
+def _level(demand: TopologyDemand, topology: Topology, nodes: Sequence[Node | None]) -> str:
     """Return the level of a node label: by its name, else the level whose domains have different values of it each."""
-    fabric = state.topology.fabric
+    fabric = topology.fabric
     levels = [level for level in fabric.levels if not level.rail] if fabric else []
     known = [MACHINE, *(level.name for level in levels)]
     if named := next((name for name in level_labels.names_of(demand.label) if name in known), None):
         return named
-    nodes = state.table.nodes[: len(state.topology.machine_names)]
-    values = [node.labels.get(demand.label) if node else None for node in nodes]
+    own = nodes[: len(topology.machine_names)]
+    values = [node.labels.get(demand.label) if node else None for node in own]
     if alike := next((level.name for level in levels if _divides_alike(level, values)), None):
         return alike
     names = ", ".join(map(_checks.shown, known))

@@ -13,6 +13,7 @@ from topoplace.engine.policy import Policy
 from topoplace.errors import JobGraphError, KubernetesError
 from topoplace.integrations.kubernetes.claims.allocation_json import Planned
 from topoplace.integrations.kubernetes.objects.annotations import request_of
+from topoplace.integrations.kubernetes.objects.node import Node
 from topoplace.integrations.kubernetes.objects.pod import Pod
 from topoplace.integrations.kubernetes.scheduler.allowed_rows import Mask
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
@@ -21,6 +22,7 @@ from topoplace.integrations.requested_job import RequestedJob, too_slow
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
+from topoplace.topology.topology import Topology
 
 
 class Seat(NamedTuple):
@@ -42,6 +44,13 @@ def job_graph(state: ClusterState, pods: Sequence[Pod], num_gpus: int | None = N
 
     num_gpus: how many GPUs it has; by default those that its containers ask for.
     """
+    return job_on(state.topology, state.table.nodes, pods, num_gpus)
+
+
+def job_on(
+    topology: Topology, nodes: Sequence[Node | None], pods: Sequence[Pod], num_gpus: int | None = None
+) -> JobGraph:
+    """Return the job as `job_graph` does, for a topology whose machines are these nodes, in their order."""
     count = sum(pod.requests.gpus for pod in pods) if num_gpus is None else num_gpus
     asked = request_of(pods[0].annotations)
     if len(pods) == 1 and pods[0].group is not None:
@@ -49,7 +58,7 @@ def job_graph(state: ClusterState, pods: Sequence[Pod], num_gpus: int | None = N
     fields: dict[str, Any] = {"sensitive": True, **asked}
     try:
         job = RequestedJob(**fields).on_gpus(count).with_(single_machine=len(pods) == 1)
-        job = demanded(job, state, pods)
+        job = demanded(job, pods, topology, nodes)
         if len(pods) == 1:
             return job
         return job.grouped(count // len(pods), within=MACHINE) if job.groups or job.balanced else job

@@ -1,0 +1,210 @@
+"""A snapshot of a Kubernetes cluster, from the JSON of `kubectl get nodes,pods -A -o json`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from topoplace import _checks
+from topoplace.discovery.cluster_managers import kubernetes_labels, node_devices
+from topoplace.discovery.networks import switch_tree
+from topoplace.errors import JobGraphError, KubernetesError, SnapshotError, TopologyError
+from topoplace.integrations.kubernetes.objects.fields import check_depth, mapping
+from topoplace.integrations.kubernetes.objects.node import Node, node
+from topoplace.integrations.kubernetes.objects.pod import Place, Pod
+from topoplace.integrations.kubernetes.scheduler import predicates
+from topoplace.integrations.kubernetes.scheduler.seats import job_on
+from topoplace.jobs.groups import MACHINE
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.snapshot.idle_cluster import idle
+from topoplace.snapshot.pod_groups import Objects, PodGroup, groups
+from topoplace.snapshot.records import MOST_GPUS, MOST_JOBS, Gathered, Snapshot, WaitingJob, lowest_free
+from topoplace.snapshot.slurm_jobs import moment
+from topoplace.topology.topology import Topology
+
+
+@dataclass(slots=True)
+class KubernetesTexts:
+    """What the sources have of Kubernetes."""
+
+    nodes: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    """Nodes, and what describes their network."""
+    objects: Objects = field(default_factory=Objects)
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    """How many objects of other kinds there are."""
+
+    def add_json(self, text: str) -> bool:
+        """Add a document of `kubectl -o json`; return False if it is none."""
+        value = mapping(json.loads(text), "snapshot")
+        if "items" not in value and "kind" not in value:
+            return False
+        listed: Any = value.get("items") if "items" in value else [value]
+        if not isinstance(listed, list):
+            raise SnapshotError(f"items = {_checks.shown(listed)} is not an array")
+        kind = str(value.get("kind")).removesuffix("List")
+        for i, one in enumerate(listed):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            check_depth(one, f"items[{i}]")
+            self._add({"kind": kind, **mapping(one, f"items[{i}]")})
+        return True
+
+    def _add(self, value: Mapping[str, Any]) -> None:
+        kind = str(value.get("kind"))
+        if kind in ("Node", "HyperNode", "Topology"):
+            self.nodes.append(value)
+        elif not self.objects.add(value):
+            self.left_out[kind] = self.left_out.get(kind, 0) + 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if there is neither a node nor a pod."""
+        return not self.nodes and not self.objects.pods and not self.objects.workloads
+
+
+def snapshot_of(texts: KubernetesTexts, topology: Topology | None) -> Snapshot:
+    """Return the snapshot; topology: the cluster, or one node; None takes what labels and capacity say."""
+    if len(texts.objects.pods) + len(texts.objects.workloads) > MOST_JOBS:
+        raise SnapshotError(f"more than {MOST_JOBS} pods")
+    nodes = [node(one) for one in texts.nodes if one.get("kind") == "Node"]
+    if not nodes:
+        raise SnapshotError("there are pods and no nodes; give `kubectl get nodes,pods -A -o json`")
+    found = idle(lambda template: _described(texts, template), topology)
+    reader = _Reader(found, nodes)
+    jobs = [
+        job for job in groups(texts.objects, _resource(nodes)) if any(one.requests.gpus for one in job.pods)
+    ]
+    reader.add_running(jobs)
+    reader.add_waiting(jobs)
+    found.notes += _notes(texts, nodes)
+    return found.finished()
+
+
+def _described(texts: KubernetesTexts, template: Topology | None) -> Topology:
+    text = json.dumps({"kind": "List", "items": texts.nodes})
+    found = kubernetes_labels.parse(text, template=template)
+    if not isinstance(found, Topology):
+        raise TopologyError(
+            "the nodes do not tell how many GPUs they have: no capacity, and no label with a count"
+        )
+    return found
+
+
+def _resource(nodes: Sequence[Node]) -> str:
+    """Return the resource that counts the nodes' GPUs: NVIDIA's if any has it, else the first of another vendor."""
+    resources = {name: None for one in nodes for name in one.allocatable}
+    if node_devices.GPU in resources:
+        return node_devices.GPU
+    return next(filter(node_devices.ACCELERATOR.fullmatch, resources), node_devices.GPU)
+
+
+class _Reader:
+    """A reader of jobs into what is gathered."""
+
+    def __init__(self, found: Gathered, nodes: Sequence[Node]) -> None:
+        self._found = found
+        by_name = {one.name: one for one in nodes}
+        self._nodes = [by_name.get(name) for name in found.cluster.topology.machine_names]
+        self._machines: dict[Place, frozenset[str] | None] = {}
+
+    def add_running(self, jobs: Sequence[PodGroup]) -> None:
+        """Add the bound pods: first those whose GPUs are told, as the others then have the lowest free ones."""
+        bound = [(job, [one for one in job.pods if one.node and one.requests.gpus]) for job in jobs]
+        for job, pods in sorted(bound, key=lambda one: any(pod.gpus is None for pod in one[1])):
+            gpus: list[int] = []
+            for one in pods:
+                gpus += self._gpus(one, gpus)
+            if gpus:
+                name = f"{job.job_id} (its pods that run)" if len(pods) < len(job.pods) else job.job_id
+                self._found.runs(name, gpus, math.inf, f"pod {job.job_id}")
+
+    def _gpus(self, one: Pod, before: Sequence[int]) -> Sequence[int]:
+        """Return the GPUs of a bound pod. before: those of other pods of its job."""
+        where = f"pod {one.namespace}/{one.name}"
+        topology = self._found.cluster.topology
+        own = topology.gpus_of.get(one.node, ())
+        if (numbers := one.gpus) is not None:
+            if max(numbers, default=0) < len(own):
+                return [own[number] for number in numbers]
+            raise SnapshotError(
+                f"{where} fits nowhere: it has GPU {max(numbers)} of {_checks.shown(one.node)}, which has {len(own)}"
+            )
+        self._found.notes.append(
+            f"{where}: which GPUs of its node it has is not told, and taken to be the lowest."
+        )
+        with self._found.cluster.what_if() as state:
+            if before:
+                state.record(f"{where} (other pods of its job)", before)
+            return lowest_free(state, one.node, one.requests.gpus, where)
+
+    def add_waiting(self, jobs: Sequence[PodGroup]) -> None:
+        """Add the pods that are not bound."""
+        for job in jobs:
+            pods = [one for one in job.pods if not one.node]
+            if not any(one.requests.gpus for one in pods):
+                continue
+            try:
+                graph = self._graph(job, pods)
+            except (JobGraphError, KubernetesError) as error:
+                raise SnapshotError(f"pod {job.job_id}: {error}") from None
+            places = [self._machines_of(one.place) for one in pods]
+            allowed = [one for one in places if one is not None]
+            self._found.waits(
+                WaitingJob(
+                    job.job_id,
+                    graph,
+                    min(moment(one.created) for one in pods),
+                    max(one.priority for one in pods),
+                    math.inf if job.seconds is None else float(job.seconds),
+                    frozenset.intersection(*allowed) if allowed else None,
+                    job.held,
+                ),
+                f"pod {job.job_id}",
+            )
+
+    def _graph(self, job: PodGroup, pods: Sequence[Pod]) -> JobGraph:
+        """Return the job of pods that wait, each of them on one node."""
+        running = len(job.pods) - len(pods)
+        missing = max(0, job.size - running - len(pods))
+        if missing:
+            self._found.notes.append(
+                f"pod {job.job_id}: {missing} pods of its group are not made yet, and counted."
+            )
+        with_gpus = [one for one in (*pods, *[pods[0]] * missing) if one.requests.gpus]
+        sizes = [one.requests.gpus for one in with_gpus]
+        if sum(sizes) > MOST_GPUS:
+            raise KubernetesError(f"it asks for {sum(sizes)} GPUs, more than {MOST_GPUS}")
+        graph = job_on(self._found.cluster.topology, self._nodes, with_gpus)
+        is_whole = any(group.within == MACHINE for group in graph.groups)
+        return graph if len(sizes) == 1 or is_whole else graph.grouped(sizes, within=MACHINE)
+
+    def _machines_of(self, place: Place) -> frozenset[str] | None:
+        """Return the machines on which pods with these demands may run; None for all."""
+        if place not in self._machines:
+            known = [one for one in self._nodes if one is not None]
+            names = frozenset(one.name for one in known if not predicates.why_not(place, one))
+            self._machines[place] = None if len(names) == len(known) else names
+        return self._machines[place]
+
+
+def _notes(texts: KubernetesTexts, nodes: Sequence[Node]) -> Iterator[str]:
+    yield "Kubernetes does not tell when pods end."
+    resource = _resource(nodes)
+    others: dict[str, list[str]] = {"other devices": [], "resource claims": []}
+    for job in groups(texts.objects, resource):
+        for one in job.pods:
+            if one.claims:
+                others["resource claims"].append(job.job_id)
+            if any(_is_device(name) and name != resource for name, _ in one.requests.amounts):
+                others["other devices"].append(job.job_id)
+    for what, jobs in others.items():
+        if jobs:
+            yield f"Pods that ask for {what}, which are left out: {switch_tree.some(list(dict.fromkeys(jobs)))}."
+    if texts.left_out:
+        kinds = ", ".join(f"{count} {_checks.shown(kind)}" for kind, count in sorted(texts.left_out.items()))
+        yield f"Objects that are left out: {kinds}."
+
+
+def _is_device(resource: str) -> bool:
+    return bool(node_devices.ACCELERATOR.fullmatch(resource) or node_devices.MIG_CAPACITY.fullmatch(resource))
