@@ -28,8 +28,8 @@ def node(name: str, gpus: int = 4, **fields: Any) -> dict[str, Any]:
 
 def bound(name: str, gpus: int, on: str, numbers: list[int] | None = None, **fields: Any) -> dict[str, Any]:
     """Return a pod that runs; numbers: of its GPUs, in the annotation of topoplace's scheduler."""
-    told = {} if numbers is None else {"annotations": {GPUS: json.dumps({"main": numbers})}}
-    return pod_json(name, gpus, nodeName=on, phase="Running", **told, **fields)
+    noted = {} if numbers is None else {"annotations": {GPUS: json.dumps({"main": numbers})}}
+    return pod_json(name, gpus, nodeName=on, phase="Running", **noted, **fields)
 
 
 NODES = node("n1"), node("n2", labels={"zone": "a"})

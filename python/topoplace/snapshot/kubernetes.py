@@ -38,7 +38,10 @@ class KubernetesTexts:
 
     def add_json(self, text: str) -> bool:
         """Add a document of `kubectl -o json`; return False if it is none."""
-        value = mapping(json.loads(text), "snapshot")
+        try:
+            value = mapping(json.loads(text), "snapshot")
+        except (ValueError, RecursionError) as error:
+            raise SnapshotError(f"no JSON as kubectl prints it: {error}") from None
         if "items" not in value and "kind" not in value:
             return False
         listed: Any = value.get("items") if "items" in value else [value]
@@ -109,7 +112,7 @@ class _Reader:
         self._machines: dict[Place, frozenset[str] | None] = {}
 
     def add_running(self, jobs: Sequence[PodGroup]) -> None:
-        """Add the bound pods: first those whose GPUs are told, as the others then have the lowest free ones."""
+        """Add the bound pods: first those whose GPUs are known, as the others then have the lowest free ones."""
         bound = [(job, [one for one in job.pods if one.node and one.requests.gpus]) for job in jobs]
         for job, pods in sorted(bound, key=lambda one: any(pod.gpus is None for pod in one[1])):
             gpus: list[int] = []
@@ -131,7 +134,7 @@ class _Reader:
                 f"{where} fits nowhere: it has GPU {max(numbers)} of {_checks.shown(one.node)}, which has {len(own)}"
             )
         self._found.notes.append(
-            f"{where}: which GPUs of its node it has is not told, and taken to be the lowest."
+            f"{where}: which GPUs of its node it has is not given, and taken to be the lowest."
         )
         with self._found.cluster.what_if() as state:
             if before:

@@ -117,9 +117,7 @@ def _in_use(found: Gathered, texts: SlurmTexts) -> Sequence[GpuUse]:
     try:
         return slurm_nodes.in_use("\n\n".join(texts.nodes))
     except TopologyError:  # not which GPUs are in use: then the jobs alone tell
-        found.notes.append(
-            "Which GPUs of nodes are in use is told by jobs alone; `scontrol show node -d` tells it."
-        )
+        found.notes.append("Only jobs say which GPUs are in use; `scontrol show node -d` says it of nodes.")
         return ()
 
 
@@ -133,7 +131,7 @@ def _add_running(found: Gathered, job: JobRecord) -> None:
         gpus = list(_assumed(found, job))
         if gpus:
             found.notes.append(
-                f"{job.where}: which GPUs it has is not told, and taken to be the lowest; `scontrol show job -d` tells."
+                f"{job.where}: which GPUs it has is not given, and taken to be the lowest; `scontrol show job -d` says it."
             )
     if gpus:
         found.runs(job.job_id, gpus, job.seconds_left, job.where)

@@ -1,7 +1,7 @@
 """Slurm's jobs as `scontrol show job` prints them, in text or JSON.
 
 Users choose the names, commands and comments of jobs. In text, what stands after `Command=` is not read, except for the
-request, of which the last entry counts; a name ends where the next field begins.
+request, whose last entry counts; a name ends where the next field begins.
 """
 
 from __future__ import annotations
@@ -174,9 +174,9 @@ def _or_zero(value: float) -> float:
 
 def _moment(document: Fields, jobs: list[Fields]) -> float:
     """Return the time of the snapshot; without one, the latest at which something has happened."""
-    told = document.get("last_update")
-    if (stated := _number(told)) is not None:
-        return stated
+    stated = document.get("last_update")
+    if (found := _number(stated)) is not None:
+        return found
     keys = ("submit_time", "start_time", "last_sched_evaluation")
     running = (one for one in jobs if "RUNNING" in _words(one.get("job_state")))
     return max((_number(one.get(key)) or 0.0 for one in running for key in keys), default=0.0)

@@ -122,7 +122,7 @@ def _print(start: StartTime, cluster: Cluster) -> None:
     if start.held:
         print(f"job {start.job_id} is held ({start.held}); once it is not:")
     if start.reason:
-        print(f"job {start.job_id} never starts: {start.reason}")
+        print(f"job {start.job_id} never starts: {start.reason.removeprefix('never fits: ')}")
         return
     print(f"job {start.job_id} {_time(start)}, on {_places(start.gpus, cluster)}")
     if start.behind:

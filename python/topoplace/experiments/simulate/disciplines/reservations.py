@@ -143,8 +143,8 @@ class Timetable:
             for machine in excluded:
                 self._cluster.drain(machine)
             placement = self._policy.place(job, self._cluster)
-        if placement is None:
-            return None
+        if placement is None or not self._cluster.hosts.resources:
+            return placement  # no GPU of it is reserved in this time, and nothing else is limited
         moments = sorted({one.start for one in later})
         return placement if all(self._holds(job_id, job, placement, moment) for moment in moments) else None
 
