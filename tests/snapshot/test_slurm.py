@@ -95,9 +95,23 @@ def test_tasks_of_an_array_wait_one_by_one() -> None:
     assert found.waiting_job("30").job_id == "30_1"
 
 
-def test_a_job_that_is_held_says_so() -> None:
-    job = waiting("21", "TresPerNode=gres/gpu:1").replace("Reason=Resources", "Reason=Dependency")
-    assert tp.snapshot.read(TWO + job).waiting[0].held == "Dependency"
+@pytest.mark.parametrize(
+    ("reason", "held"),
+    [("Dependency", True), ("QOSMaxGRESPerUser", True), ("Priority", False), ("Resources", False)],
+)
+def test_a_job_that_is_held_says_so(reason: str, *, held: bool) -> None:
+    job = waiting("21", "TresPerNode=gres/gpu:1").replace("Reason=Resources", f"Reason={reason}")
+    assert tp.snapshot.read(TWO + job).waiting[0].held == (reason if held else "")
+
+
+def test_reserved_nodes_are_for_jobs_of_the_reservation() -> None:
+    nodes = TWO + node("n3", 4, state="IDLE+RESERVED", more="ReservationName=course")
+    jobs = [
+        waiting(str(i), "TresPerNode=gres/gpu:1", more=m) for i, m in ((1, ""), (2, "Reservation=course"))
+    ]
+    found = tp.snapshot.read("".join([nodes, *jobs]))
+    assert found.waiting_job("1").machines == frozenset({"n1", "n2"})
+    assert found.waiting_job("2").machines == frozenset({"n3"})
 
 
 def test_which_gpus_is_assumed_and_noted_without_details() -> None:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from topoplace import _checks
 from topoplace.discovery.cluster_managers import kubernetes_labels, node_devices
@@ -44,11 +44,12 @@ class KubernetesTexts:
             raise SnapshotError(f"no JSON as kubectl prints it: {error}") from None
         if "items" not in value and "kind" not in value:
             return False
-        listed: Any = value.get("items") if "items" in value else [value]
-        if not isinstance(listed, list):
-            raise SnapshotError(f"items = {_checks.shown(listed)} is not an array")
+        items = value.get("items") if "items" in value else [value]
+        if not isinstance(items, list):
+            raise SnapshotError(f"items = {_checks.shown(items)} is not an array")
+        listed = cast("list[object]", items)
         kind = str(value.get("kind")).removesuffix("List")
-        for i, one in enumerate(listed):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for i, one in enumerate(listed):
             check_depth(one, f"items[{i}]")
             self._add({"kind": kind, **mapping(one, f"items[{i}]")})
         return True
@@ -160,7 +161,7 @@ class _Reader:
                     min(moment(one.created) for one in pods),
                     max(one.priority for one in pods),
                     math.inf if job.seconds is None else float(job.seconds),
-                    frozenset.intersection(*allowed) if allowed else None,
+                    allowed[0].intersection(*allowed[1:]) if allowed else None,
                     job.held,
                 ),
                 f"pod {job.job_id}",

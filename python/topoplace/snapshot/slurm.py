@@ -25,7 +25,11 @@ from topoplace.topology.topology import Topology
 
 _GPUS = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?:[:/][A-Za-z_][\w.+-]*)?(?:[:=]([0-9]{1,9}))?(?=,|$)")
 _TASKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?(?::([0-9]{1,6}))?")
-_HELD = frozenset(("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied", "BeginTime"))
+_HELD = re.compile(
+    r"JobHeld|Dependency|BeginTime|QOS|Assoc|Max|InvalidQOS|InvalidAccount|AccountNotAllowed|Licenses|Reservation|"
+    r"Partition|JobArrayTaskLimit|BadConstraints|DeadLine|Cleaning|launch_failed"
+)
+"""How reasons begin that free GPUs do not end: squeue(1), section JOB REASON CODES."""
 _SUSPENDED = "SUSPENDED"
 
 
@@ -131,7 +135,8 @@ def _add_running(found: Gathered, job: JobRecord) -> None:
         gpus = list(_assumed(found, job))
         if gpus:
             found.notes.append(
-                f"{job.where}: which GPUs it has is not given, and taken to be the lowest; `scontrol show job -d` says it."
+                f"{job.where}: which GPUs it has is not given, and taken to be the lowest; "
+                "`scontrol show job -d` says it."
             )
     if gpus:
         found.runs(job.job_id, gpus, job.seconds_left, job.where)
@@ -188,7 +193,7 @@ def _add_waiting(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
                 job.number("Priority"),
                 limit,
                 machines,
-                reason if reason in _HELD and not ours else "",
+                reason if _HELD.match(reason) and not ours else "",
             ),
             job.where,
         )

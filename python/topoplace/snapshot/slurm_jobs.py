@@ -40,6 +40,7 @@ _IN_JSON = {
     "ReqNodeList": "required_nodes",
     "ExcNodeList": "excluded_nodes",
     "Features": "features",
+    "Reservation": "resv_name",
     "TresPerNode": "tres_per_node",
     "TresPerJob": "tres_per_job",
     "TresPerTask": "tres_per_task",

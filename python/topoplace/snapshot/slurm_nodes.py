@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from topoplace.discovery.slurm import node_states
+from topoplace.discovery.slurm.node_states import Meaning
 from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.host_list import expanded
 from topoplace.discovery.text.yaml_tree import Fields, Items
 from topoplace.snapshot.slurm_jobs import JobRecord
 
 _START = re.compile(r"^[ \t]*NodeName=(\S+)", re.MULTILINE)
-_VALUE = re.compile(r"(?:^|\s)(Partitions|ActiveFeatures|Gres)=(\S*)")
+_VALUE = re.compile(r"(?:^|\s)(Partitions|ActiveFeatures|Gres|State|ReservationName)=(\S*)")
 _TYPE = re.compile(r"gpu:([A-Za-z_][\w.+-]*)")
 _ASKED_TYPE = re.compile(r"gres[:/]gpu[:/]([A-Za-z_][\w.+-]*)|(?:^|,)gpu:([A-Za-z_][\w.+-]*)")
 _TYPE_OF_A_DEVICE = re.compile(r"g[0-9]{1,4}")
+_KEYS = ("Partitions", "ActiveFeatures", "Gres", "State", "ReservationName")
+_IN_JSON = ("partitions", "active_features", "gres", "state", "reservation")
 _FEATURES = re.compile(r"[\w.:-]+(?:[&|][\w.:-]+)*")
 
 
@@ -27,6 +31,8 @@ class NodeFacts:
     partitions: frozenset[str]
     features: frozenset[str]
     gpu_types: frozenset[str]
+    reservation: str = ""
+    """The reservation that has it, "?" if it has no name in the text; "" for none."""
 
 
 def of_text(text: str) -> Iterator[tuple[str, NodeFacts]]:
@@ -38,14 +44,14 @@ def of_text(text: str) -> Iterator[tuple[str, NodeFacts]]:
         match = _START.match(record)
         assert match is not None  # the record begins there
         for name in expanded(match[1], "NodeName"):
-            yield name, _facts(*(values.get(key, "") for key in ("Partitions", "ActiveFeatures", "Gres")))
+            yield name, _facts(*(values.get(key, "") for key in _KEYS))
 
 
 def of_json(document: Fields) -> Iterator[tuple[str, NodeFacts]]:
     """Yield each node of what `scontrol show node --json` printed."""
     for one in yaml_tree.items(document, "nodes"):
         node = yaml_tree.fields(one, "a node")
-        texts = (_listed(node.get(key)) for key in ("partitions", "active_features", "gres"))
+        texts = (_listed(node.get(key)) for key in _IN_JSON)
         yield yaml_tree.scalar(node, "name") or "", _facts(*texts)
 
 
@@ -71,6 +77,10 @@ class NodeChoice:
         partitions = frozenset(filter(None, job.get("Partition").split(",")))
         if partitions and self._with_partitions:
             yield lambda _, facts: not partitions.isdisjoint(facts.partitions)
+        if wanted := job.get("Reservation"):
+            yield lambda _, facts: facts.reservation in (wanted, "?")
+        elif any(one.reservation for one in self._nodes.values()):
+            yield lambda _, facts: not facts.reservation
         if types := _types_asked(job):
             yield lambda _, facts: types <= facts.gpu_types
         if asked := job.get("Features"):
@@ -89,9 +99,15 @@ class NodeChoice:
                 self.notes.append(f"{job.where}: that it needs {required} and other nodes is left out.")
 
 
-def _facts(partitions: str, features: str, gres: str) -> NodeFacts:
+def _facts(partitions: str, features: str, gres: str, state: str, reservation: str) -> NodeFacts:
     types = frozenset(_TYPE.findall(gres))
-    return NodeFacts(frozenset(partitions.split(",")) - {""}, frozenset(features.split(",")) - {""}, types)
+    reserved = Meaning.RESERVED in node_states.meanings(state)
+    return NodeFacts(
+        frozenset(partitions.split(",")) - {""},
+        frozenset(features.split(",")) - {""},
+        types,
+        reservation or ("?" if reserved else ""),
+    )
 
 
 def _types_asked(job: JobRecord) -> frozenset[str]:
