@@ -119,7 +119,8 @@ class _Forecast:
         )
         gpus = first.gpus if mine is None else mine.placement.gpus
         seconds = math.inf if mine is None else mine.start
-        behind = _in_the_way(reserved, first, alone, self._entry.seconds) if self._later(mine, alone) else ()
+        until = max(seconds, alone + self._entry.seconds)
+        behind = _in_the_way(reserved, first, alone, until) if seconds > alone else ()
         return StartTime(
             self._entry.job_id,
             gpus,
@@ -147,10 +148,6 @@ class _Forecast:
                 job_id=self._entry.job_id,
                 timeout=timeout,
             )
-
-    def _later(self, mine: Reservation | None, alone: float) -> bool:
-        """Return True if the job would start earlier as the first of the queue."""
-        return bool(self._ahead) and (mine is None or mine.start > alone)
 
     def _first(self) -> Placement:
         """Return the placement with which the job would start as the first of the queue."""
@@ -217,10 +214,10 @@ def _is_honoured(job: JobGraph, policy: Policy, cluster: Cluster) -> bool:
 
 
 def _in_the_way(
-    reserved: Sequence[Reservation], first: Placement, start: float, seconds: float
+    reserved: Sequence[Reservation], first: Placement, start: float, end: float
 ) -> tuple[str, ...]:
-    """Return the jobs ahead that have GPUs of a placement in its time; if none has, those that run at its start."""
+    """Return the jobs ahead that have GPUs of a placement between two times; if none has, all that run then."""
     gpus = set(first.gpus)
-    at_that_time = [one for one in reserved if one.start < start + seconds and start < one.end]
-    blocking = [one for one in at_that_time if not gpus.isdisjoint(one.placement.gpus)]
-    return tuple(one.job_id for one in blocking or at_that_time)
+    meanwhile = [one for one in reserved if one.start < end and start < one.end]
+    blocking = [one for one in meanwhile if not gpus.isdisjoint(one.placement.gpus)]
+    return tuple(one.job_id for one in blocking or meanwhile)

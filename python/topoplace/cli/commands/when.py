@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, gpu_list, options, reading, running_jobs, writing
@@ -67,9 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         writing.as_json(_as_dict(start, found))
     else:
-        _print(start, found.cluster)
-        for note in found.notes:
-            print(f"note: {note}", file=sys.stderr)
+        _print(start, found)
     return _NEVER if start.reason else 0
 
 
@@ -118,18 +116,28 @@ def _places(gpus: Sequence[int], cluster: Cluster) -> str:
     return "; ".join(f"{name}: GPU {gpu_list.text(sorted(own))}" for name, own in found)
 
 
-def _print(start: StartTime, cluster: Cluster) -> None:
+def _print(start: StartTime, found: Snapshot) -> None:
+    """Print the answer, and to standard error the notes; names may be untrusted."""
+    from topoplace.experiments.report import tables
+
+    for line in _lines(start, found.cluster):
+        print(tables.plain(line))
+    for note in found.notes:
+        print(tables.plain(f"note: {note}"), file=sys.stderr)
+
+
+def _lines(start: StartTime, cluster: Cluster) -> Iterator[str]:
     if start.held:
-        print(f"job {start.job_id} is held ({start.held}); once it is not:")
+        yield f"job {start.job_id} is held ({start.held}); once it is not:"
     if start.reason:
-        print(f"job {start.job_id} never starts: {start.reason.removeprefix('never fits: ')}")
+        yield f"job {start.job_id} never starts: {start.reason.removeprefix('never fits: ')}"
         return
-    print(f"job {start.job_id} {_time(start)}, on {_places(start.gpus, cluster)}")
+    yield f"job {start.job_id} {_time(start)}, on {_places(start.gpus, cluster)}"
     if start.behind:
         first = _first(start)
-        print(f"behind {_jobs(start.behind)} in the queue; as the first it {first}")
+        yield f"behind {_jobs(start.behind)} in the queue; as the first it {first}"
     if start.room is not None:
-        _print_room(start.room, cluster)
+        yield from _moves(start.room, cluster)
 
 
 def _time(start: StartTime) -> str:
@@ -165,14 +173,13 @@ def _duration(seconds: float) -> str:
     return f"{days} d {hours} h"
 
 
-def _print_room(room: Rearrangement, cluster: Cluster) -> None:
+def _moves(room: Rearrangement, cluster: Cluster) -> Iterator[str]:
     if not room.start:
         for _, refusal in (*room.defer, *room.reject):
-            print(f"no move of running jobs lets it start now: {refusal.reason}")
+            yield f"no move of running jobs lets it start now: {refusal.reason}"
         return
     proof = "proven least" if room.optimal else f"no plan costs less than {room.bound:g}"
-    print(f"it starts now if running jobs move, at a cost of {room.cost:g} ({proof}):")
+    yield f"it starts now if running jobs move, at a cost of {room.cost:g} ({proof}):"
     for job_id, placement in room.move:
-        print(
-            f"move {job_id}: {_places(cluster.gpus_of(job_id), cluster)} -> {_places(placement.gpus, cluster)}"
-        )
+        before, after = (_places(gpus, cluster) for gpus in (cluster.gpus_of(job_id), placement.gpus))
+        yield f"move {job_id}: {before} -> {after}"
