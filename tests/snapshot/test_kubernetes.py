@@ -45,7 +45,7 @@ def test_running_pods_hold_their_gpus() -> None:
         "default/c": (4, 5, 6, 7),
     }
     assert {one.seconds_left for one in found.running.values()} == {math.inf}
-    assert next(note for note in found.notes if "lowest" in note).startswith("pod default/b: ")
+    assert any(note.endswith("taken to be the lowest: pod default/b, pod default/c.") for note in found.notes)
 
 
 def test_pods_that_ended_or_need_no_gpu_are_no_jobs() -> None:
@@ -156,6 +156,8 @@ def test_when_a_pod_starts() -> None:
     assert tp.snapshot.when(found, "c").is_now
     start = tp.snapshot.when(found, "default/d")
     assert (start.seconds, start.after, start.reason) == (math.inf, ("default/a",), "")
+    more = tp.snapshot.read(text(*NODES, *pods, pod_json("f", 4)))
+    assert tp.snapshot.when(more, "f").behind == ("default/d",)
     never = tp.snapshot.when(tp.snapshot.read(text(*NODES, pod_json("e", 5))), "e")
     assert never.reason
 

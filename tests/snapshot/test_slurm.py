@@ -120,7 +120,7 @@ def test_which_gpus_is_assumed_and_noted_without_details() -> None:
         + running("17", "n1", "1-2").replace("     Nodes=n1 CPU_IDs", "     X=n1 CPU_IDs")
     )
     assert found.cluster.gpus_of("17") == (0, 1)
-    assert any(note.startswith("job 17: which GPUs") for note in found.notes)
+    assert any(note.endswith("taken to be the lowest: job 17.") for note in found.notes)
 
 
 def test_gpus_in_use_by_no_job_are_held_and_noted() -> None:

@@ -134,9 +134,7 @@ class _Reader:
             raise SnapshotError(
                 f"{where} fits nowhere: it has GPU {max(numbers)} of {_checks.shown(one.node)}, which has {len(own)}"
             )
-        self._found.notes.append(
-            f"{where}: which GPUs of its node it has is not given, and taken to be the lowest."
-        )
+        self._found.assumed.append(where)
         with self._found.cluster.what_if() as state:
             if before:
                 state.record(f"{where} (other pods of its job)", before)

@@ -9,6 +9,7 @@ from typing import Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.discovery.networks import switch_tree
 from topoplace.errors import AllocationError, SnapshotError
 from topoplace.jobs.job_graph import JobGraph
 
@@ -98,6 +99,8 @@ class Gathered:
     running: dict[str, RunningJob] = field(default_factory=dict[str, RunningJob])
     waiting: dict[str, WaitingJob] = field(default_factory=dict[str, WaitingJob])
     notes: list[str] = field(default_factory=list[str])
+    assumed: list[str] = field(default_factory=list[str])
+    """The running jobs, or pods, whose GPUs the text does not say."""
 
     def runs(self, job_id: str, gpus: Sequence[int], seconds_left: float, where: str) -> None:
         """Add a job that holds GPUs; SnapshotError names the job if it cannot hold them."""
@@ -123,6 +126,10 @@ class Gathered:
         """Return the snapshot, with the jobs in order."""
         running = sorted(self.running.values(), key=lambda one: one.seconds_left)
         waiting = sorted(self.waiting.values(), key=lambda one: (-one.priority, one.submitted))
+        if self.assumed:
+            self.notes.append(
+                f"Which GPUs these have is not given, and taken to be the lowest: {switch_tree.some(self.assumed)}."
+            )
         notes = tuple(dict.fromkeys((*self.cluster.topology.notes, *self.notes)))
         return Snapshot(self.cluster, {one.job_id: one for one in running}, tuple(waiting), notes)
 

@@ -134,10 +134,7 @@ def _add_running(found: Gathered, job: JobRecord) -> None:
     else:
         gpus = list(_assumed(found, job))
         if gpus:
-            found.notes.append(
-                f"{job.where}: which GPUs it has is not given, and taken to be the lowest; "
-                "`scontrol show job -d` says it."
-            )
+            found.assumed.append(f"job {job.job_id}")
     if gpus:
         found.runs(job.job_id, gpus, job.seconds_left, job.where)
     if _SUSPENDED in job.states:

@@ -97,6 +97,8 @@ class _Forecast:
         self._running = list(snapshot.running.values())
         self._ahead = [one for one in snapshot.waiting[: snapshot.waiting.index(entry)] if not one.held]
         self._excluded = entry.excluded(self._cluster.topology.machine_names)
+        self._without_time: list[str] = []
+        """Jobs ahead that also wait for jobs whose ends are not known."""
 
     def never(self) -> str:
         """Return why the job does not fit even if all running jobs end; "" if it does."""
@@ -121,6 +123,8 @@ class _Forecast:
         seconds = math.inf if mine is None else mine.start
         until = max(seconds, alone + self._entry.seconds)
         behind = _in_the_way(reserved, first, alone, until) if seconds > alone else ()
+        if mine is None:
+            behind += tuple(self._without_time)
         return StartTime(
             self._entry.job_id,
             gpus,
@@ -188,7 +192,9 @@ class _Forecast:
             found = self._timetable.reserve(
                 one.job_id, one.job, one.seconds, one.excluded(topology.machine_names)
             )
-            if found is not None:
+            if found is None:
+                self._without_time.append(one.job_id)
+            else:
                 yield found
 
     def _place(self, ended: int) -> Placement | None:
