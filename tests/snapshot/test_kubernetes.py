@@ -200,3 +200,24 @@ def test_texts_of_two_schedulers_are_refused() -> None:
         tp.snapshot.read([text(*NODES), "JobId=1 JobState=RUNNING"])
     with pytest.raises(tp.SnapshotError, match="there are pods and no nodes"):
         tp.snapshot.read(text(pod_json("a", 1)))
+
+
+def test_objects_that_are_there_twice_are_refused() -> None:
+    pods, more = group_of("volcano")
+    for listed, named in (([*pods, pods[0]], "pod default/w0"), ([*more, *more], "podgroup default/train")):
+        with pytest.raises(tp.SnapshotError, match=f"{named} is there twice"):
+            tp.snapshot.read(
+                [
+                    text(*NODES),
+                    json.dumps({"kind": "List", "items": [{"kind": "Pod", **one} for one in listed]}),
+                ]
+            )
+
+
+def test_a_group_of_too_many_pods_is_refused() -> None:
+    pods, (group,) = group_of("volcano")
+    group["spec"]["minMember"] = 1_000_000_000
+    with pytest.raises(
+        tp.SnapshotError, match="podgroup default/train: minMember = 1000000000 is not 0 to 4096"
+    ):
+        tp.snapshot.read([text(*NODES, *pods), json.dumps({"kind": "List", "items": [group]})])

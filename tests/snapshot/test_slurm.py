@@ -195,3 +195,34 @@ def test_json_says_the_same_as_text() -> None:
     assert found.running == other.running
     assert found.waiting[0].job == other.waiting[0].job
     assert (found.waiting[0].seconds, found.waiting[0].priority) == (3600.0, 8)
+
+
+@pytest.mark.parametrize("told", ["gpu:a100:3", "gpu:a100:3(IDX:N/A)"])
+def test_a_job_without_readable_places_gets_the_lowest_free_gpus(told: str) -> None:
+    jobs = running("17", "n1", "0,2-3").replace("GRES=gpu:a100:3(IDX:0,2-3)", f"GRES={told}")
+    found = tp.snapshot.read(node("n1", 4) + jobs)
+    assert found.cluster.allocations == {"17": (0, 1, 2)}
+    assert any("17" in note for note in found.notes)
+
+
+def test_what_is_left_out_is_noted() -> None:
+    unnamed = (
+        running("17", "n1", "0").replace("NodeList=n1", "NodeList=").replace("     Nodes=n1", "     Node=n1")
+    )
+    state = running("18", "n1", "0").replace("RUNNING", "RUNING")
+    odd = waiting("20", "TresPerNode=gres/gpu:4x4") + waiting("21", "TresPerSocket=gres/gpu:1")
+    found = tp.snapshot.read(node("n1", 4) + unnamed + state + odd)
+    assert not found.running
+    assert not found.waiting
+    for part in (
+        "job 17 runs on nodes that the text does not name",
+        "Jobs in a state that is not known, which are left out: 18",
+        "job 20 asks for 'gres/gpu:4x4', which is not read",
+        "job 21 asks for 'gres/gpu:1', which is not read",
+    ):
+        assert any(part in note for note in found.notes), part
+
+
+def test_a_node_of_two_texts_is_refused() -> None:
+    with pytest.raises(tp.SnapshotError, match="node 'n1' is there twice"):
+        tp.snapshot.read([node("n1", 4), node("n1", 4, state="DOWN")])

@@ -39,6 +39,29 @@ def test_after_a_job_whose_end_is_not_known() -> None:
     assert (found.gpus, found.seconds, found.after, found.reason) == ((0, 1), math.inf, ("17",), "")
 
 
+def test_a_job_past_its_limit_still_has_its_gpus() -> None:
+    nodes = node("n1", 2, "0-1") + running("17", "n1", "0-1", ran="03:00:00", limit="02:00:00")
+    found = when(snapshot_of(waiting("21", "TresPerNode=gres/gpu:2"), nodes=nodes), "21")
+    assert (found.seconds, found.after, found.is_now) == (1.0, ("17",), False)
+    free = when(snapshot_of(waiting("21", "TresPerNode=gres/gpu:2"), nodes=nodes + node("n2", 2)), "21")
+    assert (free.gpus, free.seconds) == ((2, 3), 0.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "=Resources:=JobHoldMaxRequeue",
+        "=Resources:=user_env_retrieval_failed_requeued_held",
+        "Priority=5:Priority=0",
+    ],
+)
+def test_a_job_that_is_held_does_not_start(change: str) -> None:
+    job = waiting("21", "TresPerNode=gres/gpu:1").replace(*change.split(":"))
+    found = when(snapshot_of(job), "21")
+    assert not found.is_now
+    assert found.held
+
+
 def test_behind_a_job_of_higher_priority() -> None:
     first = waiting("20", "TresPerNode=gres/gpu:4", priority=9)
     found = when(snapshot_of(first, waiting("21", "TresPerNode=gres/gpu:4", priority=8)), "21")
@@ -68,7 +91,7 @@ def test_a_job_that_is_held_is_passed_over_and_says_so() -> None:
     ("request_text", "more", "reason"),
     [
         ("TresPerNode=gres/gpu:5", "", "5 GPUs"),
-        ("TresPerNode=gres/gpu:1", "Features=ib", "on the 0 machines"),
+        ("TresPerNode=gres/gpu:1", "Features=ib", "it may use none of the 2 machines"),
     ],
 )
 def test_never(request_text: str, more: str, reason: str) -> None:

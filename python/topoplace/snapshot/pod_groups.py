@@ -55,6 +55,10 @@ class Objects:
             least = integer(
                 mapping(value.get("spec"), "spec").get("minMember"), f"{_where(value)}: minMember"
             )
+            if not 0 <= least <= _MOST_PODS:
+                raise SnapshotError(f"{_where(value)}: minMember = {least} is not 0 to {_MOST_PODS}")
+            if _key(value) in self.sizes:
+                raise SnapshotError(f"{_where(value)} is there twice")
             self.sizes[_key(value)] = least
         else:
             return False
@@ -65,7 +69,11 @@ def groups(objects: Objects, gpu_resource: str) -> Iterator[PodGroup]:
     """Yield the jobs of the pods and Workloads; SnapshotError names an object that cannot be read."""
     found: dict[str, PodGroup] = {}
     owners = {f"{_namespace(one)}/{owner}" for one in objects.workloads for owner in _owners(one)}
+    seen: set[str] = set()
     for value in objects.pods:
+        if _key(value) in seen:
+            raise SnapshotError(f"{_where(value)} is there twice")
+        seen.add(_key(value))
         one = _pod(value, gpu_resource, _where(value))
         if not one.ended:
             _add(one, value, found, objects.sizes, owners)

@@ -26,11 +26,12 @@ from topoplace.topology.topology import Topology
 _GPUS = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?:[:/][A-Za-z_][\w.+-]*)?(?:[:=]([0-9]{1,9}))?(?=,|$)")
 _TASKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?(?::([0-9]{1,6}))?")
 _HELD = re.compile(
-    r"JobHeld|Dependency|BeginTime|QOS|Assoc|Max|InvalidQOS|InvalidAccount|AccountNotAllowed|Licenses|Reservation|"
+    r"JobHeld|JobHoldMaxRequeue|.*_held$|Dependency|BeginTime|QOS|Assoc|Max|InvalidQOS|InvalidAccount|AccountNotAllowed|Licenses|Reservation|"
     r"Partition|JobArrayTaskLimit|BadConstraints|DeadLine|Cleaning|launch_failed"
 )
 """How reasons begin that free GPUs do not end: squeue(1), section JOB REASON CODES."""
 _SUSPENDED = "SUSPENDED"
+_REQUESTS = ("TresPerNode", "TresPerJob", "TresPerTask", "TresPerSocket", "ReqTRES", "TRES")
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class SlurmTexts:
         others = slurm_jobs.RECORD.sub("\n", text)
         if slurm_nodes.recognised(others):
             self.nodes.append(others)
-            self.facts |= dict(of_text(others))
+            self._add_facts(dict(of_text(others)))
         return True
 
     def add_json(self, document: Fields, text: str) -> bool:
@@ -60,8 +61,13 @@ class SlurmTexts:
         self.jobs += slurm_jobs.of_json(document)
         if document.get("nodes"):
             self.nodes.append(text)
-            self.facts |= dict(of_json(document))
+            self._add_facts(dict(of_json(document)))
         return True
+
+    def _add_facts(self, facts: dict[str, NodeFacts]) -> None:
+        for name in facts.keys() & self.facts.keys():
+            raise SnapshotError(f"node {_checks.shown(name)} is there twice")
+        self.facts |= facts
 
     @property
     def is_empty(self) -> bool:
@@ -105,15 +111,16 @@ def _nodes(texts: SlurmTexts, template: Topology | None) -> Topology:
 def _hold_others(found: Gathered, texts: SlurmTexts) -> None:
     """Hold the GPUs that nodes show in use and no job of the text has."""
     numbers = found.cluster.topology.gpus_of
-    held: list[int] = []
+    held: set[int] = set()
     for use in _in_use(found, texts):
         gpus = numbers.get(use.machine or "", ())
         if use.taken and use.number is not None and use.number < len(gpus):
-            held += [gpu for gpu in (gpus[use.number],) if not found.cluster.shares_of(gpu)]
+            held.add(gpus[use.number])
+    held = {gpu for gpu in held if not found.cluster.shares_of(gpu)}
     if held:
-        found.cluster.hold(sorted(set(held)), reason="in use, by no job of the text")
+        found.cluster.hold(sorted(held), reason="in use, by no job of the text")
         found.notes.append(
-            f"{len(set(held))} GPUs are in use by no job of the text, such as by shares, and stay so for ever."
+            f"{len(held)} GPUs are in use by no job of the text, such as by shares, and stay so for ever."
         )
 
 
@@ -129,9 +136,9 @@ def _in_use(found: Gathered, texts: SlurmTexts) -> Sequence[GpuUse]:
 
 
 def _add_running(found: Gathered, job: JobRecord) -> None:
-    if job.gres:
-        gpus = list(_told(found, job))
-    else:
+    is_told = all(slurm_nodes.gpus_of(devices) for _, devices in job.gres if "gpu" in devices)
+    gpus = list(_told(found, job)) if is_told else []
+    if not gpus:
         gpus = list(_assumed(found, job))
         if gpus:
             found.assumed.append(f"job {job.job_id}")
@@ -160,7 +167,10 @@ def _assumed(found: Gathered, job: JobRecord) -> Iterator[int]:
     """Yield the lowest free GPUs of the nodes of a job, as many on each as it asks for."""
     names = expanded(job.get("NodeList"), f"{job.where}: NodeList") if job.get("NodeList") else []
     total = _gpus_in(job.get("AllocTRES") or job.get("TRES")) or _asked(job, len(names) or 1)
-    if not total or not names:
+    if not total:
+        return
+    if not names:
+        found.notes.append(f"{job.where} runs on nodes that the text does not name, and is left out.")
         return
     each, rest = divmod(total, len(names))
     for i, name in enumerate(names):
@@ -176,9 +186,14 @@ def _add_waiting(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
     except JobGraphError as error:
         raise SnapshotError(f"{job.where}: {error}") from None
     if graph is None:
+        if asked := [value for value in map(job.get, _REQUESTS) if "gpu" in value]:
+            found.notes.append(
+                f"{job.where} asks for {_checks.shown(asked[0])}, which is not read; it is left out."
+            )
         return
-    reason = job.get("Reason")
+    reason = job.get("Reason") or ("Priority=0" if job.get("Priority") == "0" else "")
     ours = request.is_marked(job.get("AdminComment")) and reason == "JobHeldUser"
+    is_held = job.get("Priority") == "0" or _HELD.match(reason) is not None
     machines, submitted = choice.of(job), slurm_jobs.moment(job.get("SubmitTime"))
     limit = slurm_jobs.seconds(job.get("TimeLimit"), job.where)
     for job_id in _ids(found, job):
@@ -190,7 +205,7 @@ def _add_waiting(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
                 job.number("Priority"),
                 limit,
                 machines,
-                reason if _HELD.match(reason) and not ours else "",
+                reason if is_held and not ours else "",
             ),
             job.where,
         )
@@ -259,5 +274,7 @@ def _left_out(jobs: Sequence[JobRecord]) -> Iterator[str]:
     if parts := [job.job_id for job in jobs if "+" in job.job_id]:
         yield f"Parts of heterogeneous jobs, each taken as a job of its own: {switch_tree.some(parts)}."
     shares = [job.job_id for job in jobs if re.search(r"shard|mps", job.get("TresPerNode"))]
-    if waiting := shares:
-        yield f"Jobs that ask for shares of GPUs, which are left out: {switch_tree.some(waiting)}."
+    if shares:
+        yield f"Jobs that ask for shares of GPUs, which are left out: {switch_tree.some(shares)}."
+    if unknown := [job.job_id for job in jobs if not job.is_known]:
+        yield f"Jobs in a state that is not known, which are left out: {switch_tree.some(unknown)}."

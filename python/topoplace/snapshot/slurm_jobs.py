@@ -30,7 +30,15 @@ _REQUEST = re.compile(r"\s(TresPer(?:Job|Node|Task|Socket))=(\S+)")
 _COMMENT = re.compile(r"^[ \t]*(AdminComment|Comment)=(.*)$", re.MULTILINE)
 _DETAIL = re.compile(r"\sNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)")
 _DAYS = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
+_ANY_MOMENT = 1.0
+"""Seconds that are left to a job past its limit, which Slurm may end at any moment."""
 _NONE = frozenset(("", "(null)", "N/A", "None", "Unknown", "none"))
+_ENDED = frozenset(
+    (
+        *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE"),
+        *("OUT_OF_MEMORY", "REVOKED", "LAUNCH_FAILED", "RECONFIG_FAIL", "SPECIAL_EXIT"),
+    )
+)
 _IN_JSON = {
     "JobId": "job_id",
     "Reason": "state_reason",
@@ -90,6 +98,11 @@ class JobRecord:
     def waits(self) -> bool:
         """Return True if the job waits."""
         return "PENDING" in self.states
+
+    @property
+    def is_known(self) -> bool:
+        """Return True if the job runs, waits or has ended."""
+        return self.runs or self.waits or not _ENDED.isdisjoint(self.states)
 
     def get(self, key: str) -> str:
         """Return a value, "" if the text does not have it."""
@@ -163,7 +176,7 @@ def _record(text: str) -> JobRecord:
         job_id = f"{found['HetJobId']}+{found['HetJobOffset']}"
     left = seconds(found.get("TimeLimit", ""), where) - _or_zero(seconds(found.get("RunTime", ""), where))
     states = tuple(re.split(r"[+,]", found.get("JobState", "")))
-    return JobRecord(job_id, states, found, tuple(_DETAIL.findall(head)), max(left, 0.0))
+    return JobRecord(job_id, states, found, tuple(_DETAIL.findall(head)), max(left, _ANY_MOMENT))
 
 
 def _or_zero(value: float) -> float:
@@ -189,7 +202,7 @@ def _of_fields(job: Fields, now: float) -> JobRecord:
         raise SnapshotError("jobs: a job has no job_id")
     job_id = _id(job, values)
     is_limited = "TimeLimit" in values and "EndTime" in values
-    left = max(0.0, moment(values["EndTime"]) - now) if is_limited else math.inf
+    left = max(_ANY_MOMENT, moment(values["EndTime"]) - now) if is_limited else math.inf
     return JobRecord(job_id, tuple(_words(job.get("job_state"))), values, tuple(_details(job)), left)
 
 
@@ -213,11 +226,11 @@ def _id(job: Fields, values: dict[str, str]) -> str:
 
 
 def _details(job: Fields) -> Iterator[tuple[str, str]]:
-    """Yield the devices of a job on each of its nodes."""
+    """Yield the devices of a job on each of its nodes, if they are there for each."""
     details = _words(job.get("gres_detail"))
-    if details:
-        names = expanded(_text(job.get("nodes")), "nodes")
-        yield from zip(names, details, strict=False)
+    names = expanded(_text(job.get("nodes")), "nodes") if details else []
+    if len(names) == len(details):
+        yield from zip(names, details, strict=True)
 
 
 def _number(value: object) -> float | None:

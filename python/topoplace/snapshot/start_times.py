@@ -106,10 +106,12 @@ class _Forecast:
             refusal = self._policy.explain(self._entry.job, idle, 1).refusal
             if refusal is None and self._policy.place(self._entry.job, idle) is None:
                 return f"{self._policy.name} places it nowhere"
-        if refusal is None:
-            return ""
-        may = len(self._cluster.topology.machine_names) - len(self._excluded)
-        return refusal.reason + (f", on the {may} machines that it may use" if self._excluded else "")
+        if refusal is None or not self._excluded:
+            return refusal.reason if refusal else ""
+        count = len(self._cluster.topology.machine_names)
+        if len(self._excluded) == count:
+            return f"it may use none of the {count} machines"
+        return f"{refusal.reason}; {len(self._excluded)} of {count} machines it may not use, and they count as drained"
 
     def in_queue(self) -> StartTime:
         """Return when the job starts, next to those ahead of it in the queue."""
