@@ -221,6 +221,11 @@ def test_what_is_left_out_is_noted() -> None:
         "job 21 asks for 'gres/gpu:1', which is not read",
     ):
         assert any(part in note for note in found.notes), part
+    for job, part in (("20", "asks for 'gres/gpu:4x4'"), ("18", "state that is not known")):
+        with pytest.raises(tp.SnapshotError, match=f"job '{job}' does not wait: .*{part}"):
+            found.waiting_job(job)
+    with pytest.raises(tp.SnapshotError, match="job '2' does not wait; these do: none"):
+        found.waiting_job("2")
 
 
 def test_a_node_of_two_texts_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -79,6 +80,8 @@ class Snapshot:
             listed = ", ".join(one.job_id for one in found[:5])
             raise SnapshotError(f"job {_checks.shown(job_id)} may be any of {listed}")
         if not found:
+            if about := [note for note in self.notes if re.search(rf"\b{re.escape(job_id)}\b", note)]:
+                raise SnapshotError(f"job {_checks.shown(job_id)} does not wait: {about[0]}")
             known = ", ".join(one.job_id for one in self.waiting[:5]) or "none"
             more = f" and {len(self.waiting) - 5} more" if len(self.waiting) > 5 else ""
             raise SnapshotError(f"job {_checks.shown(job_id)} does not wait; these do: {known}{more}")
