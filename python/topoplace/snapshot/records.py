@@ -80,12 +80,17 @@ class Snapshot:
             listed = ", ".join(one.job_id for one in found[:5])
             raise SnapshotError(f"job {_checks.shown(job_id)} may be any of {listed}")
         if not found:
-            if about := [note for note in self.notes if re.search(rf"\b{re.escape(job_id)}\b", note)]:
-                raise SnapshotError(f"job {_checks.shown(job_id)} does not wait: {about[0]}")
-            known = ", ".join(one.job_id for one in self.waiting[:5]) or "none"
-            more = f" and {len(self.waiting) - 5} more" if len(self.waiting) > 5 else ""
-            raise SnapshotError(f"job {_checks.shown(job_id)} does not wait; these do: {known}{more}")
+            raise SnapshotError(f"job {_checks.shown(job_id)} does not wait{self._why_not(job_id)}")
         return found[0]
+
+    def _why_not(self, job_id: str) -> str:
+        """Return the note on a job that does not wait, or which jobs wait."""
+        for note in self.notes:
+            if re.search(rf"\b{re.escape(job_id)}\b", note):
+                return f": {note}"
+        known = ", ".join(one.job_id for one in self.waiting[:5]) or "none"
+        more = f" and {len(self.waiting) - 5} more" if len(self.waiting) > 5 else ""
+        return f"; these do: {known}{more}"
 
 
 def _short_names(job_id: str) -> Iterator[str]:
