@@ -76,12 +76,12 @@ def snapshot_of(texts: KubernetesTexts, topology: Topology | None) -> Snapshot:
         raise SnapshotError("there are pods and no nodes; give `kubectl get nodes,pods -A -o json`")
     found = idle(lambda template: _described(texts, template), topology)
     reader = _Reader(found, nodes)
-    jobs = [
-        job for job in groups(texts.objects, _resource(nodes)) if any(one.requests.gpus for one in job.pods)
-    ]
-    reader.add_running(jobs)
-    reader.add_waiting(jobs)
-    found.notes += _notes(texts, nodes)
+    resource = _resource(nodes)
+    jobs = list(groups(texts.objects, resource))
+    with_gpus = [job for job in jobs if any(one.requests.gpus for one in job.pods)]
+    reader.add_running(with_gpus)
+    reader.add_waiting(with_gpus)
+    found.notes += _notes(jobs, resource, texts.left_out)
     return found.finished()
 
 
@@ -190,21 +190,20 @@ class _Reader:
         return self._machines[place]
 
 
-def _notes(texts: KubernetesTexts, nodes: Sequence[Node]) -> Iterator[str]:
+def _notes(jobs: Sequence[PodGroup], resource: str, left_out: Mapping[str, int]) -> Iterator[str]:
     yield "Kubernetes does not tell when pods end."
-    resource = _resource(nodes)
     others: dict[str, list[str]] = {"other devices": [], "resource claims": []}
-    for job in groups(texts.objects, resource):
+    for job in jobs:
         for one in job.pods:
             if one.claims:
                 others["resource claims"].append(job.job_id)
             if any(_is_device(name) and name != resource for name, _ in one.requests.amounts):
                 others["other devices"].append(job.job_id)
-    for what, jobs in others.items():
-        if jobs:
-            yield f"Pods that ask for {what}, which are left out: {switch_tree.some(list(dict.fromkeys(jobs)))}."
-    if texts.left_out:
-        kinds = ", ".join(f"{count} {_checks.shown(kind)}" for kind, count in sorted(texts.left_out.items()))
+    for what, names in others.items():
+        if names:
+            yield f"Pods that ask for {what}, which are left out: {switch_tree.some(list(dict.fromkeys(names)))}."
+    if left_out:
+        kinds = ", ".join(f"{count} {_checks.shown(kind)}" for kind, count in sorted(left_out.items()))
         yield f"Objects that are left out: {kinds}."
 
 

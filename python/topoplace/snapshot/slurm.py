@@ -219,15 +219,14 @@ def _graph(job: JobRecord) -> JobGraph | None:
     mark, _ = task_places.split(job.get("AdminComment"))
     if request.is_marked(mark):
         return request.parsed(mark, job.get("Comment"), nodes, job.number("SegmentSize")).job_graph()
-    each = _gpus_in(job.get("TresPerNode")) or _devices_in(job.get("TresPerNode"))
-    if each:
+    if each := _of_each_node(job):
         return request.SlurmRequest(gpus=each, nodes=nodes).job_graph(same_gpus=False)
     return RequestedJob().on_gpus(total) if total else None
 
 
 def _asked(job: JobRecord, nodes: int) -> int:
     """Return how many GPUs a job asks for on all its nodes; 0 for none."""
-    if each := _gpus_in(job.get("TresPerNode")) or _devices_in(job.get("TresPerNode")):
+    if each := _of_each_node(job):
         return each * nodes
     of_task = _gpus_in(job.get("TresPerTask")) * max(1, job.number("NumTasks"))
     return (
@@ -236,6 +235,11 @@ def _asked(job: JobRecord, nodes: int) -> int:
         or _gpus_in(job.get("ReqTRES"))
         or _gpus_in(job.get("TRES"))
     )
+
+
+def _of_each_node(job: JobRecord) -> int:
+    """Return how many GPUs a job asks for on each node; 0 if it does not say it so."""
+    return _gpus_in(job.get("TresPerNode")) or _devices_in(job.get("TresPerNode"))
 
 
 def _gpus_in(tres: str) -> int:

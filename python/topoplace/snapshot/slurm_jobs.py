@@ -42,7 +42,6 @@ _ENDED = frozenset(
 _IN_JSON = {
     "JobId": "job_id",
     "Reason": "state_reason",
-    "Dependency": "dependency",
     "Partition": "partition",
     "NodeList": "nodes",
     "ReqNodeList": "required_nodes",
@@ -65,7 +64,6 @@ _NUMBERS_IN_JSON = {
     "NumNodes": "node_count",
     "NumTasks": "tasks",
     "SubmitTime": "submit_time",
-    "StartTime": "start_time",
     "EndTime": "end_time",
     "SegmentSize": "segment_size",
     "TimeLimit": "time_limit",
