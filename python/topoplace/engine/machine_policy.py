@@ -275,7 +275,7 @@ class MachinePolicy(PolicyDriver):
         view = self.checked_view(job, cluster)
         request = view.request(job)
         if self.least_utility(job) > -math.inf or not self._is_split_over_any_room(request, view):
-            return self.find(job, view) is not None
+            return self.finds_any(job, view)
         if not self.may_fit(job, cluster.num_free):
             return False
         if self._goes_by_machine(request) and self._machine_options(request, view).best():
@@ -284,12 +284,16 @@ class MachinePolicy(PolicyDriver):
             return False
         offers = self._offers(request, view, request.memory_limits[-1])
         if not offers.is_simple:
-            return self.find(job, view) is not None
+            return self.finds_any(job, view)
         if request.is_divided:
             from topoplace.engine.gangs.division import can_be_divided
 
             return can_be_divided(request, offers, view)
         return int(offers.sizes.sum()) >= request.size
+
+    def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
+        """Return True if `find` returns a placement."""
+        return self.find(job, view) is not None
 
     def _is_split_over_any_room(self, request: JobRequest, view: ClusterView) -> bool:
         limits = request.limits_machines or request.anti_affine or request.needs_sockets
@@ -301,6 +305,10 @@ class MachinePolicy(PolicyDriver):
             or not request.size
         ):
             return False
+        return self.joins_all(view)
+
+    def joins_all(self, view: ClusterView) -> bool:
+        """Return True if every two GPUs of the cluster have a path."""
         topology = view.cluster.topology
         return view.table((MachinePolicy, "paths"), lambda: view.classes.have_all_paths(topology))
 

@@ -62,6 +62,7 @@ def mapped(
     timing: machine_sets.Timing,
     others: kernels.FlowCounts | None,
     timeout: float | None,
+    is_any: bool = False,
 ) -> Mapped | None:
     """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
 
@@ -71,6 +72,7 @@ def mapped(
         timing: How times on one machine are computed and compared.
         others: The flows of running jobs, which count on uplinks.
         timeout: Limit in seconds on the search for the machines.
+        is_any: Return the first place found, and 0 seconds as those that none beats.
     """
     job = request.job
     is_bound = request.spread or job.max_machines or job.same_gpus or request.needs_sockets
@@ -84,7 +86,12 @@ def mapped(
     exchanges = _exchanges(job, units)
     for machines in (some, offers) if len(some) < len(offers) else (offers,):
         tree = MachineTree(request, machines, view, units.shape[1])
-        found = _on_tree(job, tree, units, exchanges, parts, others, timeout)
+        most_moves = (
+            0 if is_any else _moves(exchanges, _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS)
+        )
+        found = _on_tree(job, tree, units, exchanges, parts, others, timeout, most_moves)
+        if found is not None and is_any:
+            return Mapped([], 0.0)
         if found is not None:
             gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, timing)
             if not parts and not job.groups:
@@ -102,6 +109,7 @@ def _on_tree(
     parts: Sequence[Part] | None,
     others: kernels.FlowCounts | None,
     timeout: float | None,
+    moves: int,
 ) -> kernels.TreeMapping | None:
     start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
     if parts and (start < 0).any():
@@ -114,7 +122,7 @@ def _on_tree(
         start=start,
         confined=confined,
         others=() if others is None else tree.others(others, _largest_flows(job, units)),
-        moves=_moves(exchanges, _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS),
+        moves=moves,
         timeout=timeout,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ class DisciplineQueue:
         self._discipline = discipline
         self._waiting: dict[str, JobRecord] = {}
         self._running: dict[str, tuple[JobRecord, Reservation]] = {}
+        self._ends: list[Reservation] = []
+        """The running jobs by their expected ends."""
         self._shares = GroupShares(cluster, discipline)
         self._possible: set[JobGraph] = set()
         """Jobs that are known to fit an idle cluster."""
@@ -109,9 +112,11 @@ class DisciplineQueue:
         first: JobRecord | None = None
         start, spare = math.inf, math.inf
         refused: set[JobGraph] = set()
+        delaying: set[JobGraph] = set()
         for record in self._admitted(decided):
             outlives = end_of(now, _expected_seconds(record)) > start
-            if record.job in refused or (outlives and whole_gpus(record.job) > spare):
+            delays = outlives and (whole_gpus(record.job) > spare or record.job in delaying)
+            if record.job in refused or delays:
                 continue
             placement = self._policy.place(record.job, self._cluster)
             if placement is None:
@@ -119,22 +124,25 @@ class DisciplineQueue:
                 if first is None:
                     if self._discipline.backfill == "none":
                         return
-                    first, running = record, self._by_end(now)
+                    first, running = record, self._running_by_end(now)
                     start = expected_start(record.job, running, self._policy, self._cluster)
                     spare = spare_gpus(record.job, start, running, self._cluster)
                 continue
             wanted = self._expected(record, placement, now)
             if first is None or not would_delay(
-                first.job, start, wanted, self._by_end(now), self._policy, self._cluster
+                first.job, start, wanted, self._running_by_end(now), self._policy, self._cluster
             ):
                 self._start(record, wanted, decided)
                 spare -= whole_gpus(record.job) if outlives else 0
+                delaying.clear()
+            else:
+                delaying.add(record.job)
 
     def _decide_by_timetable(self, now: float, decided: Decided[JobRecord]) -> bool:
         """Reserve the earliest time for each job in order, and start those whose time is now; return True if any do."""
         num_started = len(decided.start)
         last = self._last_that_fits(decided)
-        timetable = Timetable(self._by_end(now), self._policy, self._cluster, now)
+        timetable = Timetable(self._running_by_end(now), self._policy, self._cluster, now)
         for number, record in enumerate(self._admitted(decided)):
             if number > last:
                 break
@@ -169,6 +177,7 @@ class DisciplineQueue:
     def _start(self, record: JobRecord, wanted: Reservation, decided: Decided[JobRecord]) -> None:
         self._cluster.allocate(record.job_id, wanted.placement, record.job)
         self._running[record.job_id] = (record, wanted)
+        insort(self._ends, wanted, key=_by_end)
         self._shares.add(record, wanted.placement, 1)
         self._leave(record)
         decided.start.append((record, wanted.placement))
@@ -186,17 +195,24 @@ class DisciplineQueue:
     def ended(self, job: JobRecord) -> None:
         """Forget a job that ran."""
         record, reservation = self._running.pop(job.job_id)
+        del self._ends[bisect_right(self._ends, _by_end(reservation), key=_by_end) - 1]
         self._shares.add(record, reservation.placement, -1)
 
-    def _by_end(self, now: float) -> list[Reservation]:
+    def _running_by_end(self, now: float) -> list[Reservation]:
         """Return the running jobs, the first to end first; one that takes longer than expected may end any moment."""
-        running = (reservation for _, reservation in self._running.values())
-        later = (one if one.end > now else one._replace(end=end_of(now, 0.0)) for one in running)
-        return sorted(later, key=lambda one: (one.end, one.job_id))
+        late = bisect_right(self._ends, now, key=lambda one: one.end)
+        soon = end_of(now, 0.0)
+        first = [one._replace(end=soon) for one in self._ends[:late]]
+        late += bisect_right(self._ends[late:], soon, key=lambda one: one.end)
+        return [*sorted([*first, *self._ends[len(first) : late]], key=_by_end), *self._ends[late:]]
 
     def _expected(self, record: JobRecord, placement: Placement, now: float) -> Reservation:
         end = end_of(now, _expected_seconds(record))
         return Reservation(record.job_id, record.job, placement, now, end)
+
+
+def _by_end(one: Reservation) -> tuple[float, str]:
+    return one.end, one.job_id
 
 
 def _expected_seconds(record: JobRecord) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,12 +51,17 @@ def whole_gpus(job: JobGraph) -> int:
 def spare_gpus(job: JobGraph, start: float, running: Sequence[Reservation], cluster: Cluster) -> float:
     """Return how many whole GPUs jobs may take that still run at `start`, at most, without delaying a job until later.
 
-    running: the running jobs. It is infinite if the job needs parts of GPUs only, or never starts.
+    running: the running jobs, the first to end first. It is infinite if the job needs parts of GPUs only, or never starts.
     """
     if job.takes_parts or start == math.inf:
         return math.inf
-    ended = {gpu for one in running if one.end <= start for gpu in one.placement.gpus}
-    return cluster.num_free + len(ended) - job.num_tasks
+    whole, shared = 0, set[int]()
+    for one in running[: bisect_right(running, start, key=lambda one: one.end)]:
+        if one.job.takes_parts:
+            shared.update(one.placement.gpus)
+        else:
+            whole += len(one.placement.gpus)
+    return cluster.num_free + whole + len(shared) - job.num_tasks
 
 
 def would_delay(
@@ -66,12 +72,16 @@ def would_delay(
     policy: Policy,
     cluster: Cluster,
 ) -> bool:
-    """Return True if a job that is expected to start at `start` could not if `candidate` began now."""
+    """Return True if a job that is expected to start at `start` could not if `candidate` began now.
+
+    running: the running jobs, the first to end first.
+    """
     if candidate.end <= start:
         return False
     with cluster.what_if():
         cluster.allocate(candidate.job_id, candidate.placement, candidate.job)
-        return not _fits_after(first, [one for one in running if one.end <= start], policy, cluster)
+        ended = bisect_right(running, start, key=lambda one: one.end)
+        return not _fits_after(first, running[:ended], policy, cluster)
 
 
 def _fits_after(job: JobGraph, ended: Iterable[Reservation], policy: Policy, cluster: Cluster) -> bool:
