@@ -183,7 +183,15 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     },
     **{
         f"StepTime {name}": option(tp.simulate.StepTime, name)
-        for name in ("steps", "default_step", "shares", "default_share", "overlap", "measured_on")
+        for name in (
+            "steps",
+            "default_step",
+            "shares",
+            "default_share",
+            "overlap",
+            "efficiency",
+            "measured_on",
+        )
     },
     "model_named": model_named,
 }

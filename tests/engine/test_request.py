@@ -60,6 +60,7 @@ def test_what_only_some_policies_look_at_is_in_the_exact_key_alone() -> None:
         (asking, {"min_utility": 0.5}),
         (PAIR, {"bandwidth_sensitive": True}),
         (PAIR, {"name": "a"}),
+        (PAIR, {"tflop": 2.0}),
     ):
         other = first.with_(**wish)
         assert request_key(first) == request_key(other)

@@ -125,6 +125,8 @@ def test_bad_graph_is_refused_by_name(build: Any, message: str) -> None:
         ("gpu_memory_gb", math.inf),
         ("memory_gb", True),
         ("memory_bandwidth", 0),
+        ("tflop", 0),
+        ("tflop", math.nan),
         ("cpus", -1),
         ("cpus", 1.2345),
         ("gpu_model", ""),
@@ -184,6 +186,7 @@ def needy_jobs(draw: st.DrawFn) -> tp.JobGraph:
         single_machine=draw(st.booleans()),
         profile=draw(st.none() | text),
         memory_bandwidth=draw(positive),
+        tflop=draw(positive),
     )
     return job if job.single_machine else job.with_(anti_affinity=draw(st.booleans()))
 

@@ -166,6 +166,70 @@ def test_active_parameters_are_as_stated(name: str, billions: int) -> None:
     unused = shape.expert_parameters * (shape.experts - shape.top_k) // shape.experts
     active = shape.parameters - unused - shape.vocabulary * shape.hidden
     assert round(active / 1e9) == billions
+    multiplied = shape.multiplied_in_layers + shape.vocabulary * shape.hidden
+    assert multiplied == pytest.approx(
+        active, rel=1e-4
+    )  # normalisations scale each number, and multiply none
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_operations_are_those_of_megatrons_eq_3(name: str) -> None:
+    """F = 96 B s l h^2 (1 + s / 6h + V / 16lh) for the whole job, with activations that are computed again."""
+    _, t, p, gpus, batch = TABLE_1[name]
+    h, layers, s = MODELS[name].hidden, MODELS[name].layers, 2048
+    d = gpus // (t * p)
+    traffic = Traffic.of(name, micro_batches=batch // d, recompute=True)
+    job = JobGraph.parallel(tensor=t, pipeline=p, data=d, traffic=traffic)
+    whole = 96 * (batch // d) * d * s * layers * h**2 * (1 + s / (6 * h) + 51_200 / (16 * layers * h))
+    assert job.tflop is not None
+    assert job.tflop * gpus == pytest.approx(whole / 1e12, rel=1e-12)
+
+
+def test_operations_of_gpt3_take_the_time_that_was_published() -> None:
+    """arXiv 2104.04473, section 5.1: 300e9 tokens on 1024 A100 at 140 TFLOP/s each, a batch of 1536: 34 days."""
+    job = JobGraph.parallel(
+        tensor=8, pipeline=16, data=8, traffic=Traffic.of("gpt3-175b", micro_batches=192, recompute=True)
+    )
+    assert job.tflop is not None
+    steps = 300e9 / (1536 * 2048)
+    assert steps * job.tflop / 140 / 86_400 == pytest.approx(34, rel=0.04)
+
+
+def test_operations_of_llama3_405b_are_as_published() -> None:
+    """arXiv 2407.21783, section 1: 3.8e25 operations for 15.6e12 tokens, which leaves attention out: 8 % here."""
+    traffic = Traffic.of("llama3-405b")
+    assert traffic.tflop is not None
+    in_all = traffic.tflop * 1e12 / 8192 * 15.6e12
+    assert 3.8e25 < in_all < 1.1 * 3.8e25
+
+
+@given(*[st.integers(1, 4)] * 4, st.sampled_from([1, 2]), st.integers(1, 5))
+def test_tensor_pipeline_and_context_ranks_share_what_a_data_rank_computes(
+    tensor: int, pipeline: int, context: int, data: int, expert: int, micro_batches: int
+) -> None:
+    one = Traffic.of("mixtral-8x7b").tflop
+    traffic = replace(Traffic.of("mixtral-8x7b", micro_batches=micro_batches), heads=None)
+    job = JobGraph.parallel(
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        data=data * expert,
+        expert=expert,
+        traffic=traffic,
+    )
+    assert one is not None
+    assert job.tflop is not None
+    assert job.tflop * job.num_tasks == pytest.approx(one * micro_batches * data * expert)
+    assert JobGraph.from_json(job.to_json()) == job
+
+
+def test_operations_may_be_stated_and_are_unknown_otherwise() -> None:
+    stated = JobGraph.parallel(tensor=4, traffic=Traffic(tensor=40, tflop=500))
+    unknown = JobGraph.parallel(tensor=4, traffic=Traffic(tensor=40))
+    assert stated.tflop == 125.0
+    assert unknown.tflop is None
+    assert "tflop" not in unknown.to_json()
+    assert stated.with_(tflop=None) == unknown != stated
 
 
 def test_experts_of_deepseek_v3_get_what_its_report_says() -> None:
@@ -315,6 +379,9 @@ BAD: list[tuple[Any, str]] = [
         "pipeline = 8 of 5 parts is more than the 32 layers",
     ),
     (lambda: Traffic(heads=0), "heads = 0 is not in"),
+    (lambda: Traffic(tflop=0), "tflop = 0 is not above 0"),
+    (lambda: Traffic(tflop=5e15), "tflop = 5000000000000000.0 is more than "),
+    (lambda: Traffic(tflop="5"), "tflop = '5' is not a number"),  # type: ignore[arg-type]
     (lambda: Traffic(tensor=-1), "tensor = -1 is not above 0"),
     (lambda: Traffic(tensor="1"), "tensor = '1' is not a number"),  # type: ignore[arg-type]
     (lambda: Traffic(data=math.inf), "data = inf is not a finite number"),

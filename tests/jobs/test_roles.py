@@ -95,6 +95,12 @@ def test_requirements_of_all_tasks_become_groups_and_amounts_add_up() -> None:
     assert (job.single_machine, job.prefer, job.bandwidth_sensitive, job.processes) == (False, None, True, 1)
 
 
+def test_the_task_that_computes_most_counts_for_all_roles() -> None:
+    one, two = JobGraph.ring(2).with_(tflop=3.0), JobGraph.ring(4).with_(tflop=5.0)
+    assert JobGraph.joined([one, two]).tflop == 5.0
+    assert JobGraph.joined([one, two, JobGraph.ring(3)]).tflop is None
+
+
 def test_roles_of_one_name_are_numbered_and_survive_with() -> None:
     job = JobGraph.joined([JobGraph.ring(3)] * 2).with_(name="service", priority=2)
     assert job.roles == (("ring 0", 3), ("ring 1", 3))

@@ -62,9 +62,9 @@ def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
     It contains the `resource_key`, the edges, what they are used for, the profile, the memory bandwidth, and whether
-    the job asks for a utility; `min_utility` itself and `bandwidth_sensitive` are not in it. Jobs of more than 256
-    edges have equal keys only if they share one graph object, and so their collectives, if they state any. The caller
-    must keep this object alive, as the key contains its id.
+    the job asks for a utility; `min_utility` itself, `bandwidth_sensitive` and `tflop` are not in it. Jobs of more than
+    256 edges have equal keys only if they share one graph object, and so their collectives, if they state any. The
+    caller must keep this object alive, as the key contains its id.
     """
     graph: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(graph, int)
@@ -74,7 +74,7 @@ def request_key(job: JobGraph) -> Hashable:
 
 def exact_request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest."""
-    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.roles)
+    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.roles, job.tflop)
 
 
 def _most_thousandths(mig: str, topology: Topology) -> int:

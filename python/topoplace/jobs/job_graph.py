@@ -106,6 +106,8 @@ class JobGraph:
     edges are the sums of what they carry, unless other ones are given."""
     roles: tuple[tuple[str, int], ...] = ()
     """The name and the number of tasks of each role of a job that `joined` made; `dimensions` has their tasks."""
+    tflop: float | None = None
+    """What a task computes in a step, in 10¹² floating-point operations, of the task with the most; None if unknown."""
 
     @property
     def gpu_thousandths(self) -> int:
@@ -311,7 +313,7 @@ class JobGraph:
             data: Number of tasks that do the same with other data.
             context: Number of tasks among which each sequence is divided.
             expert: Number of consecutive data ranks among which the experts are divided; a divisor of `data`.
-            traffic: What the model moves in a step; None counts 1 GB for each collective.
+            traffic: What the model moves and computes in a step; None counts 1 GB for each collective.
             order: The dimensions, the one whose ranks are neighbours first.
 
         Raises:
@@ -322,7 +324,13 @@ class JobGraph:
         degrees = parallel.Degrees(
             tensor=tensor, pipeline=pipeline, data=data, context=context, expert=expert
         )
-        return cls.from_collectives(degrees.num_tasks, degrees.collectives(traffic, order), name=name)
+        return cls(
+            degrees.num_tasks,
+            (),
+            name,
+            stated_collectives=tuple(degrees.collectives(traffic, order)),
+            tflop=degrees.tflop(traffic),
+        )
 
     @classmethod
     def joined(
@@ -338,8 +346,8 @@ class JobGraph:
         name; `dimensions` has the tasks of each by its name, so `grouped("decode", prefer="rack")` means one of them.
         Edges, collectives and groups of each role stay; a role that is itself joined counts as one. What a role
         requires of all its tasks, `within`, `prefer` or `single_machine`, becomes a group. CPUs, host memory and its
-        bandwidth, and drives add up; each task must need the same. Other requirements must be equal, and hold for the
-        joined job.
+        bandwidth, and drives add up; each task must need the same. `tflop` is the most of any role, if all state it.
+        Other requirements must be equal, and hold for the joined job.
 
         Args:
             roles: The job of each role.
@@ -445,7 +453,8 @@ class JobGraph:
     def requirements(self) -> tuple[str, ...]:
         """Return the names of the requirement fields whose value is not the default, such as `cpus`.
 
-        Zero CPUs do not count. The fields `name`, `bandwidth_sensitive` and `profile` are not requirements.
+        Zero CPUs do not count. What only describes a job is no requirement: `name`, `bandwidth_sensitive`, `profile`,
+        `priority`, `group` and `tflop`.
         """
         stated = zip(REQUIREMENTS, _required(self), _DEFAULTS, strict=True)
         return tuple([name for name, value, default in stated if value and value != default])

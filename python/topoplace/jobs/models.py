@@ -1,4 +1,4 @@
-"""Shapes of published transformer models, and how many parameters follow from them."""
+"""Shapes of published transformer models: how many parameters and operations follow from them."""
 
 from __future__ import annotations
 
@@ -70,19 +70,37 @@ class ModelShape:
         The last normalisation is left out, as in that equation.
         """
         layers = self.layers * (self._attention + self._small) + self.expert_parameters
-        layers += self.expert_layers * (
-            self.shared_experts * self._matrices(self.feed_forward) + self._router
-        )
-        dense, inner = (
-            (self.dense_layers, self.dense_feed_forward) if self.experts else (self.layers, self.feed_forward)
-        )
+        layers += self._used_by_all
         embeddings = 2 * self.vocabulary if self.gated else self.vocabulary + self.sequence
-        return layers + dense * self._matrices(inner) + embeddings * self.hidden
+        return layers + embeddings * self.hidden
 
     @property
     def expert_parameters(self) -> int:
         """Return the number of parameters of the experts among which routers choose."""
         return self.expert_layers * self.experts * self._matrices(self.feed_forward)
+
+    @property
+    def multiplied_in_layers(self) -> int:
+        """Return by how many weights of the layers each token is multiplied; of experts, only the chosen ones."""
+        chosen = self.expert_layers * self.top_k * self._matrices(self.feed_forward)
+        return self.layers * self._attention + self._used_by_all + chosen
+
+    def multiplied_in_attention(self, tokens: int) -> int:
+        """Return how many numbers of the keys and values of a sequence each token is multiplied by, in all layers.
+
+        tokens: of a sequence; each counts for every other one, as if attention were not causal.
+        """
+        rotary = self.latent.rotary_size if self.latent else 0
+        return self.layers * self.heads * (2 * self.head_size + rotary) * tokens
+
+    @property
+    def _used_by_all(self) -> int:
+        """The weights of feed-forward layers without experts, of experts that all tokens use, and of routers."""
+        shared = self.shared_experts * self._matrices(self.feed_forward) + self._router
+        dense, inner = (
+            (self.dense_layers, self.dense_feed_forward) if self.experts else (self.layers, self.feed_forward)
+        )
+        return self.expert_layers * shared + dense * self._matrices(inner)
 
     @property
     def _attention(self) -> int:

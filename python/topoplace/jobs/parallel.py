@@ -72,6 +72,12 @@ class Degrees:
             for tasks in groups["pipeline"][:, [-1, 0]].tolist():
                 yield Collective("send", tuple(tasks), gigabytes, "pipeline")
 
+    def tflop(self, traffic: Traffic | None) -> float | None:
+        """Return the 10¹² operations of each task in a step: all data ranks compute the same; None if not known."""
+        if traffic is None or traffic.tflop is None:
+            return None
+        return traffic.tflop / (self.tensor * self.pipeline * self.context)
+
     def _volumes(self, traffic: Traffic | None) -> Volumes:
         if traffic is not None:
             return traffic.per_group(

@@ -17,6 +17,9 @@ MAX_TASKS: Final = 1 << 20
 MAX_EDGES: Final = 1 << 23
 """Maximum number of edges of a job; a larger number is refused as a mistake."""
 
+MAX_TFLOP: Final = 1e15
+"""Maximum 10¹² operations of a step; more are refused as a mistake, such as operations for 10¹² of them."""
+
 WHOLE_GPU: Final = 1000
 """The thousandths of a GPU. Shares are counted in them, so that allocating and releasing is exact."""
 
@@ -34,6 +37,11 @@ def _flag(value: object, what: str) -> bool:
 
 def _positive(value: object, what: str) -> float:
     return _checks.positive(value, what, JobGraphError)
+
+
+def tflop(value: object, what: str) -> float:
+    """Return a number of 10¹² floating-point operations; JobGraphError unless it is above 0."""
+    return _checks.positive(value, what, JobGraphError, high=MAX_TFLOP)
 
 
 def _share(value: object, what: str) -> float:
@@ -83,6 +91,7 @@ _DESCRIPTIONS: Final[Mapping[str, Check]] = {
     "profile": _or_none(_text),
     "priority": _priority,
     "group": _or_none(_text),
+    "tflop": _or_none(tflop),
 }
 _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "min_utility": _utility,

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 MAX_PAIRS: Final = 1 << 20
 """Maximum number of pairs of tasks of two roles that send; a larger number takes too much memory."""
-_OF_ITS_TASKS: Final = ("name", "groups", "within", "prefer", "single_machine", "bandwidth_sensitive")
+_OF_ITS_TASKS: Final = (
+    "name",
+    "groups",
+    "within",
+    "prefer",
+    "single_machine",
+    "bandwidth_sensitive",
+    "tflop",
+)
 """Fields of a role that the joined job has in another form."""
 _AMOUNTS: Final = ("cpus", "memory_gb", "memory_bandwidth")
 """Amounts that a job needs for all its tasks, in equal shares."""
@@ -77,6 +85,7 @@ def joined_fields(parts: Sequence[JobGraph], traffic: object) -> dict[str, Any]:
         "num_tasks": firsts[-1],
         "edges": (*edges, *((*one.tasks, one.gigabytes) for one in between)),
         "bandwidth_sensitive": any(part.bandwidth_sensitive for part in parts),
+        "tflop": _most_tflop(parts),
         "groups": tuple(group for part, first in placed for group in _groups(part, first)),
         "stated_collectives": (*inside, *between),
         "roles": tuple(zip(names, (part.num_tasks for part in parts), strict=True)),
@@ -155,6 +164,12 @@ def _summed(parts: Sequence[JobGraph], name: str) -> float | None:
                 f"roles[{i}].{name} is {share:g} for each task, roles[0].{name} is {each[0]:g}: must be equal"
             )
     return sum(amounts) if any(amounts) else None
+
+
+def _most_tflop(parts: Sequence[JobGraph]) -> float | None:
+    """Return the 10¹² operations of the task with the most; None if a role does not state its own."""
+    stated = [part.tflop for part in parts if part.tflop is not None]
+    return max(stated) if len(stated) == len(parts) else None
 
 
 def _processes(parts: Sequence[JobGraph]) -> int:

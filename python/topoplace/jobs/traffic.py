@@ -1,4 +1,4 @@
-"""Traffic: the GB that training moves in a step along each dimension of parallelism, from published formulas."""
+"""Traffic: what training moves in a step along each dimension of parallelism, and computes, by published formulas."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from topoplace._similar_names import not_one_of
 from topoplace.errors import JobGraphError
 from topoplace.jobs.collectives import KINDS, MAX_GIGABYTES
 from topoplace.jobs.models import MODELS, ModelShape
+from topoplace.jobs.requirements import tflop
 
 Volume = float | Mapping[str, float] | tuple[tuple[str, float], ...]
 """GB of the usual kind of collective, or (kind, GB) for each kind."""
@@ -30,6 +31,7 @@ _REDUCTIONS: Final = ("all_reduce", "all_gather", "reduce_scatter")
 _KINDS: Final = {"data": _REDUCTIONS, "expert_data": _REDUCTIONS, "pipeline": ("send",)}
 """The kinds that a dimension may have, where not all."""
 _BYTES_PER_GB: Final = 1e9
+_OPERATIONS_PER_TFLOP: Final = 1e12
 _MAX_NUMBER: Final = 1 << 24
 _MAX_BYTES: Final = 16.0
 """Maximum bytes of a number."""
@@ -69,7 +71,7 @@ class Traffic:
     Each field has the GB in the collectives of one group if the model is divided along this dimension alone:
     `per_group` and `JobGraph.parallel` divide them by the degrees of the other dimensions. A number counts for the
     usual kind of collective; a mapping such as `{"all_gather": 3.0, "reduce_scatter": 1.5}` says the GB of each kind,
-    counted as in `Collective`.
+    counted as in `Collective`. `tflop` is what a step computes; without it, how long that takes is not known.
 
     Raises:
         JobGraphError: Names the invalid argument, kind and value.
@@ -100,6 +102,9 @@ class Traffic:
     """Attention heads, which tasks that share a layer divide equally; None if not known."""
     experts: int | None = None
     """Experts of a layer, which tasks divide equally; None if not known."""
+    tflop: float | None = None
+    """10¹² floating-point operations of a data rank in a step, which its tensor, pipeline and context ranks divide
+    equally; None if not known."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -110,6 +115,8 @@ class Traffic:
         for size in ("layers", "heads", "experts"):
             if (stated := getattr(self, size)) is not None:
                 keep(self, size, _number(stated, size))
+        if self.tflop is not None:
+            keep(self, "tflop", tflop(self.tflop, "tflop"))
 
     @classmethod
     def transformer(
@@ -127,11 +134,12 @@ class Traffic:
         top_k: int = 0,
         **training: Unpack[Training],
     ) -> Self:
-        """Compute what a transformer moves in a training step, by the formulas listed in docs/concepts.md.
+        """Compute what a transformer moves and computes in a training step, by the formulas in docs/concepts.md.
 
         The sources are Megatron-LM (Narayanan et al., SC'21, arXiv 2104.04473; Korthikanti et al. 2022, arXiv
         2205.05198), ZeRO (Rajbhandari et al., SC'20, arXiv 1910.02054), GShard (Lepikhin et al. 2020, arXiv 2006.16668)
-        and ring attention (Liu et al. 2023, arXiv 2310.01889).
+        and ring attention (Liu et al. 2023, arXiv 2310.01889); for operations, Megatron-LM and PaLM (Chowdhery et al.
+        2022, arXiv 2204.02311, appendix B).
 
         Args:
             layers: Number of layers.
@@ -172,7 +180,7 @@ class Traffic:
 
     @classmethod
     def of(cls, model: str, *, sequence: int | None = None, **training: Unpack[Training]) -> Self:
-        """Compute what a published model moves in a training step; see `transformer`.
+        """Compute what a published model moves and computes in a training step; see `transformer`.
 
         Args:
             model: Its name, such as "llama3-70b"; an unknown one is refused with a list of all.
@@ -198,6 +206,7 @@ class Traffic:
             layers=shape.layers,
             heads=shape.heads if shape.heads > 1 else None,
             experts=shape.experts or None,
+            tflop=step.tflop(),
         )
 
     def per_group(
@@ -285,15 +294,31 @@ class _Step:
     """A value for each option of `Training`."""
 
     @property
+    def _all_tokens(self) -> int:
+        """The tokens of all micro-batches of a data rank: m b s."""
+        sequences: int = self.how["micro_batches"] * self.how["micro_batch_size"]
+        return sequences * self.tokens
+
+    @property
     def _activations(self) -> float:
         """GB of a layer's output for all micro-batches of a data rank: m b s h."""
-        sequences = self.how["micro_batches"] * self.how["micro_batch_size"]
-        numbers = sequences * self.tokens * self.shape.hidden
+        numbers = self._all_tokens * self.shape.hidden
         return float(numbers * self.how["activation_bytes"] / _BYTES_PER_GB)
 
     @property
     def _passes(self) -> int:
         return 3 if self.how["recompute"] else 2
+
+    def tflop(self) -> float:
+        """Return 6 operations for each token and weight, and 12 L h s for its attention (arXiv 2204.02311, appendix B).
+
+        Those are 2 in the forward pass and 4 in the backward pass. With `recompute`, layers do the forward pass twice,
+        and the sum is eq. 3 of arXiv 2104.04473.
+        """
+        shape = self.shape
+        in_layers = shape.multiplied_in_layers + shape.multiplied_in_attention(self.tokens)
+        each = (self._passes + 1) * in_layers + 3 * shape.vocabulary * shape.hidden
+        return 2 * each * self._all_tokens / _OPERATIONS_PER_TFLOP
 
     def tensor(self) -> dict[str, float]:
         """Return two all-reduces of b s h for each layer and pass (arXiv 2104.04473, section 3.2).

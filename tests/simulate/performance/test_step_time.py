@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,15 +22,22 @@ from topoplace.experiments.simulate import (
     Workload,
     simulate,
 )
+from topoplace.topology.devices import Gpu
 
 DGX1 = tp.machines.get("dgx1-v100")
 RANDOM = np.random.default_rng(0)
-TWO_LEAVES = tp.Topology.cluster(
-    tp.Topology.from_links(1, [], 12.0),
-    fabric=tp.Fabric.regular(4, {"leaf": 2, "spine": 4}).with_level("spine", oversubscription=2.0),
-    network=10.0,
-)
-"""Machines of one GPU with an adapter of 10 GB/s; the two of a leaf share an uplink of 10 GB/s."""
+
+
+def two_leaves(model: str | None = None) -> tp.Topology:
+    """Return machines of one GPU with an adapter of 10 GB/s; the two of a leaf share an uplink of 10 GB/s."""
+    return tp.Topology.cluster(
+        tp.Topology.from_links(1, [], 12.0, model=model),
+        fabric=tp.Fabric.regular(4, {"leaf": 2, "spine": 4}).with_level("spine", oversubscription=2.0),
+        network=10.0,
+    )
+
+
+TWO_LEAVES = two_leaves()
 
 
 def sender(gigabytes: float = 20.0) -> tp.JobGraph:
@@ -120,6 +129,130 @@ def test_gpus_without_a_path_are_refused():
 def test_a_job_that_the_default_policy_refuses_takes_its_base_time_alone():
     over = tp.JobGraph.ring(3).with_(bandwidth_sensitive=True, gpu_model="B200")
     assert run_time(StepTime(), [0, 1, 2], job=over) == 100
+
+
+# ---- computing ---------------------------------------------------------------------------------------------------
+
+
+def test_operations_take_seconds_at_the_speed_of_the_gpus():
+    # A V100 does 0.4 x 125e12 operations a second: 5e12 take 0.1 s. 1 GB takes 1 s / 40 over NVLink, and 1 s / 6.
+    job = tp.JobGraph.ring(2).with_(tflop=5.0)
+    assert run_time(StepTime(), [0, 3], job=job) == 100
+    expected = 100 * (0.1 + 1 / 6) / (0.1 + 1 / 40)
+    assert run_time(StepTime(), [0, 7], job=job) == pytest.approx(expected)
+    assert run_time(StepTime(), [0, 7], job=job.with_(bandwidth_sensitive=True)) == pytest.approx(expected)
+    twice = StepTime(efficiency=0.8)
+    assert run_time(twice, [0, 7], job=job) == pytest.approx(100 * (0.05 + 1 / 6) / (0.05 + 1 / 40))
+    hidden = StepTime(overlap=1.0)
+    assert run_time(hidden, [0, 7], job=job) == pytest.approx(100 * (1 / 6) / 0.1)
+    half = job.with_(gpu_fraction=0.5)
+    assert run_time(StepTime(), [0, 7], job=half) == pytest.approx(100 * (0.2 + 1 / 6) / (0.2 + 1 / 40))
+
+
+def test_a_measured_step_counts_before_operations_and_these_before_a_share():
+    job = tp.JobGraph.ring(2).with_(tflop=5.0, profile="vgg16", bandwidth_sensitive=True)
+    measured = run_time(StepTime({"vgg16": (0.1, 0.6)}), [0, 7], job=job)
+    assert measured == run_time(StepTime({"vgg16": (0.1, 0.6)}), [0, 7], job=job.with_(tflop=None))
+    assert run_time(StepTime(), [0, 7], job=job) == run_time(StepTime(default_share=0.0), [0, 7], job=job)
+
+
+def test_the_share_counts_where_a_model_is_unknown():
+    shared = tp.JobGraph.ring(2).with_(bandwidth_sensitive=True)
+    for model in (None, "of tomorrow"):
+        pair = tp.Topology.from_links(3, [(0, 1, 40.0)], 6.0, model=model)
+        found = run_time(StepTime(default_share=0.3), [0, 2], pair, shared.with_(tflop=5.0))
+        assert found == run_time(StepTime(default_share=0.3), [0, 2], pair, shared) > 100
+        assert run_time(StepTime(), [0], pair, tp.JobGraph.independent(1).with_(tflop=5.0)) == 100
+
+
+@given(
+    gpus=st.permutations(range(8)),
+    size=st.integers(1, 6),
+    tflop=st.lists(st.floats(1e-3, 1e4), min_size=2, max_size=2).map(sorted),
+    overlap=st.floats(0, 1),
+)
+@settings(max_examples=60)
+def test_a_job_loses_at_most_what_its_communication_loses_and_less_the_more_it_computes(
+    gpus, size, tflop, overlap
+):
+    job = tp.JobGraph.ring(size)
+    sent = StepTime(default_step=(0.0, 1.0))
+    most = run_time(sent, gpus[:size], job=job)
+    less, more = (
+        run_time(StepTime(overlap=overlap), gpus[:size], job=job.with_(tflop=amount)) for amount in tflop
+    )
+    assert 100 <= more <= less * (1 + 1e-9)
+    assert less <= most * (1 + 1e-9)
+
+
+MIXED = tp.Topology.cluster(
+    [
+        tp.Topology.from_links(2, [(0, 1, 100.0)], 10.0, model="A100"),
+        tp.Topology.from_links(2, [], 10.0, model="H100"),
+    ],
+    network=5.0,
+)
+"""Two slower GPUs, 0 and 1, with a fast link, and two faster ones, 2 and 3, with a slow one."""
+
+
+@given(tflop=st.floats(0.1, 1e4), overlap=st.floats(0, 1))
+@settings(max_examples=60)
+def test_the_base_time_is_that_of_the_shortest_step_on_any_gpus(tflop, overlap):
+    job, seconds = tp.JobGraph.ring(2).with_(tflop=tflop), {}
+    for pair in itertools.combinations(range(4), 2):
+        compute = tflop / (0.4 * (989.4 if min(pair) >= 2 else 312.0))
+        sent = tp.communication_time(job, pair, MIXED).seconds
+        seconds[pair] = compute + sent - overlap * min(compute, sent)
+    best = min(seconds.values())
+    for pair, step in seconds.items():
+        assert run_time(StepTime(overlap=overlap), pair, MIXED, job) == pytest.approx(100 * step / best)
+
+
+def test_a_job_that_sends_nothing_is_slower_on_slower_gpus():
+    one = tp.JobGraph.independent(1).with_(tflop=50.0)
+    assert run_time(StepTime(), [3], MIXED, one) == 100
+    assert run_time(StepTime(), [0], MIXED, one) == pytest.approx(100 * 989.4 / 312)
+    assert run_time(StepTime(), [0], MIXED, one.with_(gpu_model="A100")) == 100
+    assert run_time(StepTime(), [0], MIXED, one.with_(tflop=None)) == 100
+
+
+def test_slices_compute_as_much_as_they_have_of_their_gpu():
+    parts = [
+        Gpu(i, f"GPU0/MIG{i}", "A100", memory_gb=5.0, parent="GPU0", fraction=of / 7)
+        for i, of in enumerate((1, 2))
+    ]
+    sliced = replace(tp.Topology.from_links(2, [], 12.0), gpus=tuple(parts))
+    one = tp.JobGraph.independent(1).with_(tflop=50.0)
+    assert run_time(StepTime(), [0], sliced, one) == pytest.approx(200)
+    assert run_time(StepTime(), [1], sliced, one) == 100
+
+
+def test_training_takes_each_machines_own_time():
+    traffic = tp.Traffic.of("llama3-8b", micro_batches=4)
+    job = tp.JobGraph.parallel(tensor=4, data=2, traffic=traffic)
+    workload = Workload([job], [0.0], [100.0])
+    h100, mi300x = tp.machines.get("dgx-h100"), tp.machines.get("mi300x")
+    step = {}
+    for machine, peak in ((h100, 989.4), (mi300x, 1307.4)):
+        run = simulate(machine, workload, tp.policies.get("least-time"), performance=StepTime())
+        assert run.jobs["run_time"].tolist() == [100.0]  # each of its own base time
+        gpus = run.records[0].placement.gpus
+        sent = tp.communication_time(job, gpus, machine).seconds
+        step[peak] = job.tflop / (0.4 * peak) + sent
+    other = simulate(mi300x, workload, tp.policies.get("least-time"), performance=StepTime(measured_on=h100))
+    assert other.jobs["run_time"].tolist() == pytest.approx([100 * step[1307.4] / step[989.4]])
+    # The MI300X compute a quarter less long, but its links carry less.
+    assert step[1307.4] < step[989.4] < step[1307.4] * 1307.4 / 989.4
+
+
+def test_seconds_of_communication_beside_others_are_those_of_the_step():
+    # As `sender` with a share of one half: 50e12 operations take 1 s on a V100.
+    jobs = [tp.JobGraph.from_edges(2, [(0, 1, 20.0)]).with_(tflop=50.0)] * 2
+    found = ends(two_leaves("V100"), jobs, [(0, 2), (1, 3)], [0.0, 0.0], [30.0, 60.0], StepTime())
+    assert found == pytest.approx([45.0, 75.0])
+
+
+# ---- alone, in general -------------------------------------------------------------------------------------------
 
 
 @given(
@@ -260,6 +393,8 @@ def test_speeds_are_those_of_all_times_anew(name, seed):
         ({"shares": {"a": 1.5}}, r"shares\['a'\] = 1.5"),
         ({"default_share": float("nan")}, "default_share = nan"),
         ({"overlap": 2}, "overlap = 2"),
+        ({"efficiency": 0}, "efficiency = 0"),
+        ({"efficiency": 40}, "efficiency = 40"),
         ({"steps": 3}, "steps"),
     ],
 )

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import topoplace
 from topoplace import _checks, kernels
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine.admission import suits_of
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import request_key
 from topoplace.experiments.simulate.performance.models import MapaSlowdown
 from topoplace.objectives.communication import Exchange
+from topoplace.topology.accelerators import peak_tflop_per_s
 from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.topology.devices import Gpu
 
 _MOST_GANGS: Final = 256
 """Placements on several machines that are kept: their flows may be many, and they seldom come again."""
@@ -42,11 +47,17 @@ class StepTime:
         step(c) = compute + communication - overlap * min(compute, communication)
 
     - With a step in `steps`, (compute_s, gigabytes), compute = compute_s and communication = gigabytes * c.
-    - Without one, communication is a share s of a step on the best GPUs: compute = 1 - s, communication = s * c / b.
+    - Without one, for a job with `tflop`, as those with `Traffic.of` have it: communication = c, so that the weights of
+      its graph are GB, and compute = tflop / (efficiency * the peak of the slowest of its GPUs, in 10¹² operations a
+      second). Where GPUs differ, the best ones are those on which a step is shortest, of what least-time finds among
+      all GPUs and among the faster ones.
+    - Without both, communication is a share s of a step on the best GPUs: compute = 1 - s, communication = s * c / b.
+      This also holds for a job with `tflop` if a model that it may use has no known peak.
 
     A share, not a step, counts only for jobs that are slower on slower links: those that are `bandwidth_sensitive`, and
     those that state their collectives, as jobs with `Traffic` do. All others take their base time, but their flows
-    count for the jobs beside them. Jobs whose tasks do not communicate take their base time.
+    count for the jobs beside them. Jobs whose tasks do not communicate take their base time, but with `tflop` more on
+    slower GPUs.
 
     When a job starts or ends, the jobs that share a port with it go on at another speed. A flow counts on a port as
     long as its job runs, whether the job computes or communicates at that moment.
@@ -59,9 +70,12 @@ class StepTime:
         shares: s by `profile`, 0..1; by default those that MAPA's figures imply.
         default_share: s of other jobs.
         overlap: What part of the shorter of computing and communicating the longer one hides, 0..1: nothing by default.
+        efficiency: What share of its peak a GPU reaches while it computes, 0.001..1. The default, 0.4, is what Llama 3
+            405B had of H100 over whole steps: 0.38 to 0.43 (arXiv 2407.21783, table 4). Megatron-LM had 0.44 to 0.52 of
+            A100 (arXiv 2104.04473, table 1).
         measured_on: The topology on which the base times were measured, alone on the best GPUs: b is that of its GPUs,
-            and jobs may be faster than there. Only links count: GPUs compute as fast as those. None for the topology of
-            the simulation, which also counts for jobs that do not fit the other one.
+            and jobs may be faster than there. Without `tflop`, only links count: GPUs compute as fast as those. None
+            for the topology of the simulation, which also counts for jobs that do not fit the other one.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -75,6 +89,7 @@ class StepTime:
         shares: Mapping[str, float] = MapaSlowdown.SHARES,
         default_share: float = 0.2,
         overlap: float = 0.0,
+        efficiency: float = 0.4,
         measured_on: Topology | None = None,
     ) -> None:
         _checks.instance(steps, Mapping, "steps", ValueError)
@@ -92,6 +107,7 @@ class StepTime:
         }
         self.default_share = _share(default_share, "default_share")
         self.overlap = _share(overlap, "overlap")
+        self.efficiency = _checks.real(efficiency, "efficiency", ValueError, low=0.001, high=1.0)
         if measured_on is not None:
             _checks.instance(measured_on, Topology, "measured_on", ValueError)
         self.measured_on = measured_on
@@ -101,7 +117,7 @@ class StepTime:
         placed = _placed(job, placement)
         if placed is None:
             return job.base_time
-        slowdown = self.slowdown_at(placed, placed.seconds)
+        slowdown = self.slowdown_at(placed, placed.alone.seconds)
         if slowdown == math.inf:
             raise ValueError(
                 f"performance: job {job.job_id!r} has tasks that communicate, on GPUs without a path; state the links "
@@ -115,35 +131,57 @@ class StepTime:
 
     def slowdown_at(self, placed: _Placed, seconds: float) -> float:
         """Return the run time over the base time if communication takes so many seconds."""
-        best = self._seconds_of_base_time(placed)
-        compute, rate = self._parts(placed.job, best)
-        if not rate or abs(seconds - best) <= best * _ROUNDING < math.inf:
+        job, base = placed.job, self._base(placed)
+        best = base.seconds
+        base_compute, rate = self._parts(job, base, best)
+        compute, _ = self._parts(job, placed.alone if base.tflop_per_s else base, best)
+        is_as_near = abs(seconds - best) <= best * _ROUNDING < math.inf
+        if not rate or (is_as_near and compute == base_compute):
             return 1.0
         if seconds == math.inf:
             return math.inf
-        return self._step_s(compute, rate * seconds) / self._step_s(compute, rate * best)
+        return self._step_s(compute, rate * seconds) / self._step_s(base_compute, rate * best)
 
-    def _seconds_of_base_time(self, placed: _Placed) -> float:
-        """Return b; a placement that is faster than the best one known has this b itself."""
-        if self.measured_on is not None:
-            best = self.measured_on.derived(_Times).best(placed.job)
-            if best < math.inf:
-                return best
-        return min(placed.best, placed.seconds)
+    def _base(self, placed: _Placed) -> _Speeds:
+        """Return the speeds of the base time; a placement that is faster than the best ones known has them itself.
+
+        Their `tflop_per_s` is None if a step does not follow from the job's operations.
+        """
+        job, alone = placed.job, placed.alone
+        elsewhere = () if self.measured_on is None else self.measured_on.derived(_Times).best(job)
+        found = elsewhere or (*placed.best, alone)
+        if self._measured_step(job) is None and all(one.tflop_per_s for one in (*found, alone)):
+            return min(
+                found, key=lambda one: self._step_s(self._parts(job, one, one.seconds)[0], one.seconds)
+            )
+        return _Speeds(min(one.seconds for one in found), None)
 
     def _step_s(self, compute: float, communication: float) -> float:
         return compute + communication - self.overlap * min(compute, communication)
 
-    def _parts(self, job: JobGraph, best: float) -> tuple[float, float]:
+    def _measured_step(self, job: JobGraph) -> tuple[float, float] | None:
+        return self.steps.get(job.profile or "", self.default_step)
+
+    def _parts(self, job: JobGraph, speeds: _Speeds, best: float) -> tuple[float, float]:
         """Return the seconds of computing in a step, and those of communication for each second on the ports."""
-        name = job.profile or ""
-        step = self.steps.get(name, self.default_step)
+        step = self._measured_step(job)
         if step is not None:
             return step
-        if not (job.bandwidth_sensitive or job.stated_collectives):
+        if job.tflop and speeds.tflop_per_s:
+            return job.tflop / (speeds.tflop_per_s * job.gpu_share * self.efficiency), 1.0
+        if not best or not (job.bandwidth_sensitive or job.stated_collectives):
             return 1.0, 0.0
-        share = self.shares.get(name.removesuffix(".sh"), self.default_share)
+        share = self.shares.get((job.profile or "").removesuffix(".sh"), self.default_share)
         return 1 - share, share / best
+
+
+class _Speeds(NamedTuple):
+    """How fast a job is on certain GPUs, alone."""
+
+    seconds: float
+    """Of communication in a step."""
+    tflop_per_s: float | None
+    """The peak of its slowest GPU; None for a job without `tflop`, or if a model that it may use has no known peak."""
 
 
 class _Placed(NamedTuple):
@@ -152,18 +190,17 @@ class _Placed(NamedTuple):
     job: JobGraph
     """Kept, as others know it by its id."""
     exchange: Exchange
-    seconds: float
-    """Of communication in a step, alone."""
-    best: float
-    """The same on the best GPUs; infinity if these are not known."""
+    alone: _Speeds
+    best: Sequence[_Speeds]
+    """The same on the best GPUs of each speed; none if they are not known."""
     ports: tuple[int, ...]
     """The ports that it may share with other jobs."""
 
 
 def _placed(job: SubmittedJob, placement: Placement) -> _Placed | None:
-    """Return the job on its GPUs; None if its tasks do not communicate."""
+    """Return the job on its GPUs; None if its tasks do not communicate and their operations are not known."""
     graph = job.job
-    if graph.num_tasks < 2 or not graph.edges:
+    if not graph.num_tasks or (not graph.edges and graph.tflop is None):
         return None
     return placement.topology.derived(_Times).of(graph, placement.gpus)
 
@@ -180,8 +217,8 @@ class _Times:
         self._on_one: Memo[tuple[int, tuple[int, ...]], _Placed] = Memo()
         """By the identity of the graph, and GPUs on the first of like machines."""
         self._gangs: Memo[tuple[int, tuple[int, ...]], _Placed] = Memo(_MOST_GANGS)
-        self._best: Memo[int, tuple[JobGraph, float]] = Memo()
-        self._best_alike: dict[object, tuple[JobGraph, float]] = {}
+        self._best: Memo[int, tuple[JobGraph, Sequence[_Speeds]]] = Memo()
+        self._best_alike: dict[object, tuple[JobGraph, Sequence[_Speeds]]] = {}
 
     def of(self, job: JobGraph, gpus: tuple[int, ...]) -> _Placed:
         """Return a job on these GPUs."""
@@ -200,7 +237,30 @@ class _Times:
 
     def _made(self, job: JobGraph, gpus: tuple[int, ...]) -> _Placed:
         exchange = Exchange(job, np.array(gpus, np.int64), self._topology)
-        return _Placed(job, exchange, exchange.seconds(), self.best(job), self._shared(job, exchange.flows))
+        slowest = float(self._peaks[list(gpus)].min()) if self._peaks_for(job) else None
+        alone = _Speeds(exchange.seconds(), slowest)
+        return _Placed(job, exchange, alone, self.best(job), self._shared(job, exchange.flows))
+
+    @cached_property
+    def _peaks(self) -> NDArray[np.float64]:
+        """(n,) the 10¹² operations a second that each GPU can do at most; 0 if that is not known."""
+        return np.array([_peak(gpu) for gpu in self._topology.gpus])
+
+    @cached_property
+    def _kinds(self) -> list[Gpu]:
+        """A GPU of each kind that is another to a job, or has another peak."""
+        kinds = {
+            (gpu.model, gpu.memory_gb, gpu.fraction, gpu.parent is None): gpu for gpu in self._topology.gpus
+        }
+        return list(kinds.values())
+
+    def _peaks_for(self, job: JobGraph) -> list[float]:
+        """Return the peaks of the GPUs that a job with `tflop` may use, ascending; none if one is not known."""
+        if job.tflop is None:
+            return []
+        suits = suits_of(job)
+        peaks = sorted({_peak(gpu) for gpu in self._kinds if suits(gpu)})
+        return peaks if all(peaks) else []
 
     def _shared(self, job: JobGraph, flows: kernels.Flows) -> tuple[int, ...]:
         """Return the ports of flows that other jobs may use too; a port of one GPU only with a part of that GPU."""
@@ -211,10 +271,13 @@ class _Times:
         own = self._ports.of_one_gpu
         return tuple(sorted(port for port in ports if job.takes_parts or not own[port]))
 
-    def best(self, job: JobGraph) -> float:
-        """Return the seconds of communication on the best GPUs of the idle topology; infinity if none are found."""
+    def best(self, job: JobGraph) -> Sequence[_Speeds]:
+        """Return the speeds on the best GPUs of the idle topology, and on the best of those with each higher peak.
 
-        def find() -> tuple[JobGraph, float]:
+        There are none if no such GPUs are found.
+        """
+
+        def find() -> tuple[JobGraph, Sequence[_Speeds]]:
             asked = job.with_(
                 **{
                     "cpus": None,
@@ -226,22 +289,35 @@ class _Times:
                 profile=None,
                 bandwidth_sensitive=False,
             )
-            seconds = self._best_alike.get(key := request_key(asked))
-            if seconds is None:
-                seconds = self._best_alike[key] = asked, self._best_seconds(asked)
-            return job, seconds[1]
+            found = self._best_alike.get(key := (request_key(asked), job.tflop is None))
+            if found is None:
+                least = self._peaks_for(job) or [0.0]
+                speeds = [one for peak in least if (one := self._best_above(asked, peak)) is not None]
+                found = self._best_alike[key] = asked, speeds
+            return job, found[1]
 
         return self._best.get_or_build(id(job), find)[1]
 
-    def _best_seconds(self, job: JobGraph) -> float:
+    def _best_above(self, job: JobGraph, least: float) -> _Speeds | None:
+        """Return the speeds on the best GPUs with at least this peak, 0 for all; None if they are not known."""
         policy = topoplace.policies.get(topoplace.DEFAULT_POLICY, slack=0.0)
+        cluster = Cluster(self._topology)
+        for gpu in np.flatnonzero(self._peaks < least).tolist() if least else ():
+            cluster.drain(gpu)
         try:
-            placement = policy.place(job, Cluster(self._topology))
+            placement = policy.place(job, cluster)
         except ValueError:  # a requirement that this policy cannot honour
-            return math.inf
+            return None
         if placement is None:
-            return math.inf
-        return Exchange(job, np.array(placement.gpus, np.int64), self._topology).seconds()
+            return None
+        seconds = Exchange(job, np.array(placement.gpus, np.int64), self._topology).seconds()
+        slowest = float(self._peaks[list(placement.gpus)].min()) if least else None
+        return _Speeds(seconds, slowest) if seconds < math.inf else None
+
+
+def _peak(gpu: Gpu) -> float:
+    """Return the 10¹² operations a second that a GPU can do at most; 0 if that is not known."""
+    return (peak_tflop_per_s(gpu.model or "") or 0.0) * gpu.fraction
 
 
 def _first_like_machines(topology: Topology) -> list[int]:
@@ -291,7 +367,7 @@ class RunningSteps:
         finally:
             self._flows.add(placed.exchange.flows)
         model = self._model
-        return model.slowdown_at(placed, seconds) / model.slowdown_at(placed, placed.seconds)
+        return model.slowdown_at(placed, seconds) / model.slowdown_at(placed, placed.alone.seconds)
 
 
 def _share(value: float, what: str) -> float:
