@@ -11,6 +11,6 @@ To change:
 - A job's graph and collectives from NCCL's log: `nccl_log.py`.
 - Kinds of collectives, and what each pair of tasks carries: `collectives.py`.
 - How the jobs of several roles become one: `roles.py`.
-- Ranks and groups of parallel training jobs: `parallel.py`; the bytes of each dimension: `traffic.py`; published
-  models: `models.py`.
+- Ranks and groups of parallel training jobs: `parallel.py`; the bytes of each dimension and the operations of a
+  step: `traffic.py`; published models: `models.py`.
 """

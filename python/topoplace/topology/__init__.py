@@ -8,6 +8,6 @@ To change:
   between GPUs of two machines: `level_ports.py`.
 - The best path through switches and sockets: `routing.py`; levels of a network: `fabric.py`.
 - GPUs, network adapters, other components: `devices.py`; which adapters are nearest: `nearest_adapters.py`; GPU
-  numbers: `device_numbers.py`; makers: `makers.py`.
+  numbers: `device_numbers.py`; makers: `makers.py`; how fast models compute: `accelerators.py`.
 - What `diff` counts as a difference and `check` as suspicious: `compare.py`; checks of lists of links: `validate.py`.
 """
