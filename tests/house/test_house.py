@@ -56,9 +56,9 @@ CONTRACT = {
     "Topology": """from_links from_matrix from_networkx to_networkx from_json to_json from_nvidia_smi digest num_gpus
         num_machines gpus machine_of bandwidth bandwidth_matrix distance distance_matrix link graph""",
     "JobGraph": """ring chain star tree clique mesh torus allreduce independent from_matrix from_edges
-        from_networkx with_ graph parallel from_collectives collectives dimensions joined roles""",
+        from_networkx with_ graph parallel from_collectives collectives dimensions joined roles tflop""",
     "Collective": "kind tasks gigabytes dimension",
-    "Traffic": "transformer of per_group",
+    "Traffic": "transformer of per_group tflop",
     "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy
         topology num_free""",
     "Placement": "env bindings spread launch time times slowest",

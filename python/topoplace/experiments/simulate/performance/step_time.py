@@ -134,7 +134,7 @@ class StepTime:
         job, base = placed.job, self._base(placed)
         best = base.seconds
         base_compute, rate = self._parts(job, base, best)
-        compute, _ = self._parts(job, placed.alone if base.tflop_per_s else base, best)
+        compute = self._parts(job, placed.alone, best)[0] if base.tflop_per_s else base_compute
         is_as_near = abs(seconds - best) <= best * _ROUNDING < math.inf
         if not rate or (is_as_near and compute == base_compute):
             return 1.0
@@ -150,11 +150,11 @@ class StepTime:
         job, alone = placed.job, placed.alone
         elsewhere = () if self.measured_on is None else self.measured_on.derived(_Times).best(job)
         found = elsewhere or (*placed.best, alone)
-        if self._measured_step(job) is None and all(one.tflop_per_s for one in (*found, alone)):
+        if alone.tflop_per_s and self._measured_step(job) is None and all(one.tflop_per_s for one in found):
             return min(
                 found, key=lambda one: self._step_s(self._parts(job, one, one.seconds)[0], one.seconds)
             )
-        return _Speeds(min(one.seconds for one in found), None)
+        return _Speeds(min([one.seconds for one in found]), None)
 
     def _step_s(self, compute: float, communication: float) -> float:
         return compute + communication - self.overlap * min(compute, communication)
