@@ -5,6 +5,7 @@ submission times), performance models (which compute run times) and results.
 
 To change:
 
+- A cluster on which jobs run at time 0: `beginning.py`.
 - The clock: `event_loop.py`, at fixed intervals `ticks.py`; how a policy is asked: `scheduling.py`; who ends next:
   `running_jobs.py`; moved and pre-empted jobs: `interruptions.py`.
 - A column of the summary or of `Result.jobs`: `metrics.py`; what observers see: `monitoring.py`.

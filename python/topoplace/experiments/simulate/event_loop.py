@@ -20,6 +20,7 @@ from topoplace import _checks
 from topoplace._progress import Progress
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
+from topoplace.experiments.simulate.beginning import Beginning, cluster_of, running_before
 from topoplace.experiments.simulate.disciplines.discipline import Discipline
 from topoplace.experiments.simulate.disciplines.discipline_queue import DisciplineQueue
 from topoplace.experiments.simulate.interruptions import History, MoveTimes
@@ -35,6 +36,8 @@ from topoplace.experiments.simulate.workloads.workload import Workload
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from topoplace.cluster.hosts import GivenHosts
     from topoplace.engine.queues.live_queue import Decided
     from topoplace.engine.telemetry import Observer
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    topology: Topology,
+    topology: Topology | Cluster,
     workload: Workload,
     policy: Policy,
     *,
@@ -57,8 +60,12 @@ def simulate(
     measure_every: float | None = None,
     move_times: MoveTimes | None = None,
     discipline: Discipline | None = None,
+    seconds_left: Mapping[str, float] | None = None,
 ) -> Result:
-    """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
+    """Simulate the jobs of `workload` under `policy` on an idle `topology`, or on a cluster, and return the result.
+
+    On a cluster, which does not change, running jobs keep their GPUs until they end. They slow others down, but are in
+    no figure. Jobs that would not fit even after all that end have ended are rejected at once.
 
     A plan may move and pre-empt running jobs (`Plan.move`, `Plan.preempt`). A moved job keeps its work, at the speed of
     its new GPUs; a pre-empted one goes back to its place in the queue. A job that the policy rejects, or does not start
@@ -72,27 +79,23 @@ def simulate(
         decide_every: Ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does;
             None to ask it whenever a job arrives or ends.
         observer: Gets each run that ends (`finished`), and the network load of each running job at multiples of
-            `measure_every` seconds while jobs run (`measured`). It may be the policy itself, such as
-            `DRMaestroService`.
+            `measure_every` seconds while jobs run (`measured`). It may be the policy itself.
         move_times: How long a move or a pre-emption takes, and whether work is kept; `MoveTimes()` by default.
         discipline: Who is next and who may overtake; the policy is then only asked where a job goes, not for plans, so
             that nothing moves. None for the policy's own order.
+        seconds_left: When jobs that run on the cluster end, by their ids, whatever runs beside them; others never end.
 
     Raises:
         TypeError: If the policy's `plan` returns something that is no `Plan`.
         ValueError: If the plan names a job that is not waiting, gives one a wrong number of GPUs, or moves or pre-empts
             one that does not run; if a run time is negative or not finite; if `decide_every` or `measure_every` is too
-            small for the clock; if `observer` and `measure_every` are not given together, with a `MeteredModel`.
+            small for the clock; if `observer` and `measure_every` are not given together, with a `MeteredModel`; if
+            `seconds_left` names a job that does not run; if jobs may not use some machines, and there is no discipline.
         AllocationError: If the policy allocates what is not free, or if `hosts` does not match the machines.
     """
-    _checks.instance(workload, Workload, "workload", ValueError)
-    _checks.instance(policy, Policy, "policy", ValueError)
     _checks.flag(progress, "progress", ValueError)
     model = StepTime() if performance is None else performance
-    _checks.instance(model, PerformanceModel, "performance", ValueError)
-    if discipline is not None:
-        _checks.instance(discipline, Discipline, "discipline", ValueError)
-    run = _Run(Cluster(topology, hosts), workload, policy, model, seed, discipline)
+    run = _begun(topology, hosts, workload, policy, model, seed, discipline, seconds_left)
     run.monitoring = monitoring(observer, measure_every, model)
     if decide_every is not None:
         run.ticks = Ticks(decide_every, "decide_every")
@@ -102,7 +105,37 @@ def simulate(
     with Progress("simulating", fraction=lambda: run.num_done / max(1, len(workload)), enabled=progress):
         while run.step():
             pass
-    return Result(topology, policy.name, tuple(run.records), seed)
+    return Result(run.cluster.topology, policy.name, tuple(run.records), seed)
+
+
+def _begun(
+    where: Topology | Cluster,
+    hosts: GivenHosts | None,
+    workload: Workload,
+    policy: Policy,
+    model: PerformanceModel,
+    seed: int,
+    discipline: Discipline | None,
+    seconds_left: Mapping[str, float] | None,
+) -> _Run:
+    """Return a simulation at time 0."""
+    _checks.instance(workload, Workload, "workload", ValueError)
+    _checks.instance(policy, Policy, "policy", ValueError)
+    _checks.instance(model, PerformanceModel, "performance", ValueError)
+    if discipline is not None:
+        _checks.instance(discipline, Discipline, "discipline", ValueError)
+    elif any(workload.excluded):
+        row = next(row for row, names in enumerate(workload.excluded) if names)
+        raise ValueError(
+            f"discipline = None: excluded[{row}] needs a discipline, as plans know no such limit"
+        )
+    cluster = cluster_of(where, hosts)
+    run = _Run(cluster, workload, policy, model, seed, discipline)
+    if isinstance(where, Cluster):
+        run.begin(Beginning(running_before(cluster, seconds_left, workload), policy, cluster))
+    elif seconds_left is not None:
+        raise ValueError("seconds_left: on an idle topology no job runs")
+    return run
 
 
 class _Run:
@@ -133,6 +166,15 @@ class _Run:
         """The times at which the policy may be asked; None if it is asked at every event."""
         self.monitoring: Monitoring | None = None
         self.move_times = MoveTimes()
+        self.beginning: Beginning | None = None
+        """The jobs that run before; None on an idle cluster."""
+
+    def begin(self, beginning: Beginning) -> None:
+        """Let the jobs run that do so before time 0."""
+        self.beginning = beginning
+        for record in beginning.records:
+            self.running.keep(record)
+            self.queue.runs(record)
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
@@ -150,7 +192,7 @@ class _Run:
             self._end(now)
         while times[-1] == now:
             times.pop()
-            queue.submit(self.arrivals.pop())
+            self._submit(self.arrivals.pop())
             changed = True
         if queue.num_waiting and (self.ticks.due(now) if self.ticks else changed):
             self._schedule(now)
@@ -159,11 +201,20 @@ class _Run:
             self.monitoring.measure(now)
         return True
 
+    def _submit(self, record: JobRecord) -> None:
+        if self.beginning and (reason := self.beginning.why_never(record.submitted)):
+            record.rejected = reason
+            self.num_done += 1
+        else:
+            self.queue.submit(record)
+
     def _end(self, now: float) -> None:
         for record in self.running.ended(now):
             self.cluster.release(record.submitted.job_id)
             if isinstance(self.queue, DisciplineQueue):
                 self.queue.ended(record)
+            if self.beginning and record.job_id in self.beginning.job_ids:
+                continue
             self.num_done += 1
             if self.monitoring:
                 self.monitoring.ended(record, now)
@@ -202,6 +253,7 @@ class _Run:
 
     @cached_property
     def _record_of(self) -> dict[str, JobRecord]:
+        """The records of the workload's jobs by id."""
         return {record.job_id: record for record in self.records}
 
     def _preempt(self, record: JobRecord, now: float) -> None:

@@ -34,6 +34,13 @@ class Running(Protocol):
         """Add a job that runs for `seconds` from `now` at full speed; its record has its placement and this end."""
         ...
 
+    def keep(self, record: JobRecord) -> None:
+        """Add a job that runs before time 0, and ends when its record says, whatever runs beside it, or never.
+
+        Those that never end do not count in the length.
+        """
+        ...
+
     def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
         """Remove a job before its end; return the seconds at full speed that are left, and those at its start."""
         ...
@@ -78,6 +85,11 @@ class IndependentJobs:
             raise _too_late(record)
         heapq.heappush(self._ends, (end, record.submitted.index, record))
 
+    def keep(self, record: JobRecord) -> None:
+        """Add a job that runs before time 0, unless it never ends."""
+        if record.end < math.inf:
+            self.start(record, 0.0, record.end)
+
     def stop(self, record: JobRecord, now: float) -> tuple[float, float]:
         """Remove a job before its end; return the seconds for which it would go on, and those at its start."""
         self._ends = [entry for entry in self._ends if entry[2] is not record]
@@ -100,7 +112,7 @@ class _Job:
     """A running job that others can slow down."""
 
     __slots__ = (
-        *("alone", "index", "left", "placement", "places", "record", "since", "slowdown", "stamp"),
+        *("alone", "index", "is_kept", "left", "placement", "places", "record", "since", "slowdown", "stamp"),
         *("submitted", "traffic", "whole"),
     )
 
@@ -118,6 +130,8 @@ class _Job:
         self.since = now
         self.slowdown = 1.0
         """Current run time relative to full speed."""
+        self.is_kept = False
+        """True if its end is known, and no other job changes it."""
         self.traffic: StepTraffic | None = None
         """The job's flows under a `LinkModel`."""
         self.stamp = 0
@@ -240,13 +254,27 @@ class InteractingJobs:
         """Add a job that runs for `seconds` from `now` at full speed; its record has its placement and this end."""
         placement = record.placement
         assert placement is not None
-        job = _Job(record, placement, now, seconds)
-        job.places = self._sharing.start(job)
+        job = self._added(_Job(record, placement, now, seconds))
         self._num_jobs += 1
         self._push(job)
+
+    def keep(self, record: JobRecord) -> None:
+        """Add a job that runs before time 0, and ends when its record says, whatever runs beside it, or never."""
+        placement = record.placement
+        assert placement is not None
+        job = self._added(_Job(record, placement, 0.0, record.end))
+        job.is_kept = True
+        if record.end < math.inf:
+            self._num_jobs += 1
+            self._push(job)
+
+    def _added(self, job: _Job) -> _Job:
+        """Put a job next to those at its places, and return it."""
+        job.places = self._sharing.start(job)
         for place in job.places:
             self._on.setdefault(place, {})[job] = None
         self._disturbed.update(job.places)
+        return job
 
     def ended(self, now: float) -> Iterator[JobRecord]:
         """Remove the jobs that end at `now`, and yield their records; call it for the time that `next_end` returns."""
@@ -277,6 +305,8 @@ class InteractingJobs:
             near = {job: None for place in disturbed for job in self._on[place]}
             disturbed.clear()
         for job in near:
+            if job.is_kept:
+                continue
             slowdown = self._slowdown(job)
             if slowdown != job.slowdown:
                 job.left = max(job.left - (now - job.since) / job.slowdown, 0.0)

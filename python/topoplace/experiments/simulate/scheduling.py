@@ -28,6 +28,10 @@ class Queue(Protocol):
 
     num_waiting: int
 
+    def runs(self, record: JobRecord) -> None:
+        """Note a job that runs before time 0; it stays where it is."""
+        ...
+
     def submit(self, job: JobRecord) -> None:
         """Add a job behind all others; one that was pre-empted, at its place in the order of submission."""
         ...
@@ -65,6 +69,11 @@ class PlannedQueue:
         self._jobs: dict[str, QueuedJob] = {}
         self._records: dict[str, JobRecord] = {}
         self._deferred: set[str] = set()
+        self._staying: set[str] = set()
+
+    def runs(self, record: JobRecord) -> None:
+        """Note a job that runs before time 0; ValueError if a plan later moves or pre-empts it."""
+        self._staying.add(record.job_id)
 
     def submit(self, job: JobRecord) -> None:
         """Add a job at its place in the order of submission."""
@@ -119,6 +128,10 @@ class PlannedQueue:
         """Move and pre-empt running jobs; ValueError if the plan names one that does not run."""
         leaving = (*plan.preempt, *(job_id for job_id, _ in plan.move))
         for job_id in leaving:
+            if job_id in self._staying:
+                raise ValueError(
+                    f"policy {self._policy.name!r}: {job_id!r} in its plan runs since before time 0, and stays"
+                )
             if not self._cluster.runs(job_id):
                 raise ValueError(f"policy {self._policy.name!r}: {job_id!r} in its plan is not a running job")
         jobs = {job_id: self._cluster.jobs[job_id] for job_id, _ in plan.move}
@@ -149,6 +162,9 @@ class StartedQueue(LiveQueue[JobRecord]):
         super().__init__(rule)
         self._policy = policy
         self._cluster = cluster
+
+    def runs(self, record: JobRecord) -> None:
+        """Do nothing: these policies move no job."""
 
     def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.queues.live_queue import Decided
+from topoplace.experiments.simulate.disciplines.confined import confined
 from topoplace.experiments.simulate.disciplines.group_shares import GroupShares
 from topoplace.experiments.simulate.disciplines.reservations import (
     Reservation,
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 
+_Kind = tuple["JobGraph", frozenset[str]]
+"""A job, and the machines that it must not get."""
+
+
 class DisciplineQueue:
     """A queue in which a discipline orders the jobs and lets some overtake others."""
 
@@ -49,8 +54,8 @@ class DisciplineQueue:
         self._ends: list[Reservation] = []
         """The running jobs by their expected ends."""
         self._shares = GroupShares(cluster, discipline)
-        self._possible: set[JobGraph] = set()
-        """Jobs that are known to fit an idle cluster."""
+        self._possible: set[_Kind] = set()
+        """Kinds of jobs that are known to fit an idle cluster."""
 
     def submit(self, job: JobRecord) -> None:
         """Add a job."""
@@ -74,7 +79,7 @@ class DisciplineQueue:
         """Reject the first job, which does not start on an idle cluster."""
         head = next(self._in_order())
         decided: Decided[JobRecord] = Decided([], [])
-        self._reject(head, why_not(head.job, self._policy, self._cluster), decided)
+        self._reject(head, why_not(head.job, self._policy_for(head), self._cluster), decided)
         return decided
 
     # ---- who is next -----------------------------------------------------------------------------------------
@@ -111,32 +116,33 @@ class DisciplineQueue:
         """Start jobs in order; behind the first one that waits, only those that do not delay it."""
         first: JobRecord | None = None
         start, spare = math.inf, math.inf
-        refused: set[JobGraph] = set()
-        delaying: set[JobGraph] = set()
+        refused: set[_Kind] = set()
+        delaying: set[_Kind] = set()
         for record in self._admitted(decided):
+            kind, policy = _kind(record), self._policy_for(record)
             outlives = end_of(now, _expected_seconds(record)) > start
-            delays = outlives and (whole_gpus(record.job) > spare or record.job in delaying)
-            if record.job in refused or delays:
+            delays = outlives and (whole_gpus(record.job) > spare or kind in delaying)
+            if kind in refused or delays:
                 continue
-            placement = self._policy.place(record.job, self._cluster)
+            placement = policy.place(record.job, self._cluster)
             if placement is None:
-                refused.add(record.job)
+                refused.add(kind)
                 if first is None:
                     if self._discipline.backfill == "none":
                         return
                     first, running = record, self._running_by_end(now)
-                    start = expected_start(record.job, running, self._policy, self._cluster)
+                    start = expected_start(record.job, running, policy, self._cluster)
                     spare = spare_gpus(record.job, start, running, self._cluster)
                 continue
             wanted = self._expected(record, placement, now)
             if first is None or not would_delay(
-                first.job, start, wanted, self._running_by_end(now), self._policy, self._cluster
+                first.job, start, wanted, self._running_by_end(now), self._policy_for(first), self._cluster
             ):
                 self._start(record, wanted, decided)
                 spare -= whole_gpus(record.job) if outlives else 0
                 delaying.clear()
             else:
-                delaying.add(record.job)
+                delaying.add(kind)
 
     def _decide_by_timetable(self, now: float, decided: Decided[JobRecord]) -> bool:
         """Reserve the earliest time for each job in order, and start those whose time is now; return True if any do."""
@@ -146,7 +152,9 @@ class DisciplineQueue:
         for number, record in enumerate(self._admitted(decided)):
             if number > last:
                 break
-            found = timetable.reserve(record.job_id, record.job, _expected_seconds(record))
+            found = timetable.reserve(
+                record.job_id, record.job, _expected_seconds(record), record.submitted.excluded
+            )
             if found is not None and found.start == now:
                 self._start(record, found, decided)
                 timetable.started(record.job_id)
@@ -154,25 +162,29 @@ class DisciplineQueue:
 
     def _is_impossible(self, record: JobRecord, decided: Decided[JobRecord]) -> bool:
         """Return True if a job can never run; it is then rejected."""
-        if record.job in self._possible:
+        if _kind(record) in self._possible:
             return False
-        refusal = self._policy.explain(record.job, self._cluster, top=1).refusal
+        refusal = self._policy_for(record).explain(record.job, self._cluster, top=1).refusal
         if refusal is not None and refusal.permanent:
             self._reject(record, refusal, decided)
             return True
-        self._possible.add(record.job)
+        self._possible.add(_kind(record))
         return False
 
     def _last_that_fits(self, decided: Decided[JobRecord]) -> int:
         """Return the number of the last job in order that could start now if none was before it, or -1."""
-        fits: dict[JobGraph, bool] = {}
+        fits: dict[_Kind, bool] = {}
         last = -1
         for number, record in enumerate(self._admitted(decided)):
-            if record.job not in fits:
-                fits[record.job] = has_room(record.job, self._policy, self._cluster)
-            if fits[record.job]:
+            kind = _kind(record)
+            if kind not in fits:
+                fits[kind] = has_room(record.job, self._policy_for(record), self._cluster)
+            if fits[kind]:
                 last = number
         return last
+
+    def _policy_for(self, record: JobRecord) -> Policy:
+        return confined(self._policy, record.submitted.excluded)
 
     def _start(self, record: JobRecord, wanted: Reservation, decided: Decided[JobRecord]) -> None:
         self._cluster.allocate(record.job_id, wanted.placement, record.job)
@@ -191,6 +203,14 @@ class DisciplineQueue:
         self.num_waiting -= 1
 
     # ---- who runs --------------------------------------------------------------------------------------------
+
+    def runs(self, record: JobRecord) -> None:
+        """Note a job that runs before time 0."""
+        assert record.placement is not None
+        placed = Reservation(record.job_id, record.job, record.placement, record.start, record.end)
+        self._running[record.job_id] = (record, placed)
+        insort(self._ends, placed, key=_by_end)
+        self._shares.add(record, record.placement, 1)
 
     def ended(self, job: JobRecord) -> None:
         """Forget a job that ran."""
@@ -213,6 +233,10 @@ class DisciplineQueue:
 
 def _by_end(one: Reservation) -> tuple[float, str]:
     return one.end, one.job_id
+
+
+def _kind(record: JobRecord) -> _Kind:
+    return record.job, record.submitted.excluded
 
 
 def _expected_seconds(record: JobRecord) -> float:

@@ -27,3 +27,5 @@ class SubmittedJob:
     """Data that the job sends from each of its machines; None if unknown."""
     requested_time: float = field(default=math.nan, compare=False)
     """Run time limit in seconds that the user requested; NaN if unknown, so it is left out of comparisons by `==`."""
+    excluded: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of the machines that the job must not get; left out of comparisons by `==`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -33,8 +33,9 @@ _LEAST_REACHED: Final = 0.5
 class Workload:
     """A list of jobs to simulate, as columns with one entry per job, in any order; times are in seconds.
 
-    Two columns are optional: `transfers` is the data that each job sends, None if unknown. `requested_time` is the run
-    time limit that the user requested, NaN if unknown.
+    Three columns are optional: `transfers` is the data that each job sends, None if unknown. `requested_time` is the
+    run time limit that the user requested, NaN if unknown. `excluded` has the names of the machines that each job must
+    not get; a simulation of such jobs needs a `Discipline`.
 
     Args:
         jobs: What each job needs.
@@ -52,6 +53,7 @@ class Workload:
     job_ids: tuple[str, ...]
     transfers: tuple[Transfers | None, ...]
     requested_time: NDArray[np.float64]
+    excluded: tuple[frozenset[str], ...]
     report: RowReport | None
     """The rows of the text that the workload was read from; None for one that was not read."""
 
@@ -64,6 +66,7 @@ class Workload:
         *,
         transfers: Sequence[Transfers | None] | None = None,
         requested_time: ArrayLike | None = None,
+        excluded: Sequence[Iterable[str]] | None = None,
         report: RowReport | None = None,
     ) -> None:
         rows = _checks.sequence(jobs, "jobs", ValueError)
@@ -78,6 +81,7 @@ class Workload:
             "job_ids": ids,
             "transfers": _transfers(transfers, len(rows)),
             "requested_time": _requested(requested_time, len(rows)),
+            "excluded": _excluded(excluded, len(rows)),
         }
         for name, column in columns.items():
             if len(column) != len(rows):
@@ -95,7 +99,9 @@ class Workload:
     def __iter__(self) -> Iterator[SubmittedJob]:
         """Yield the jobs in the order of the rows."""
         times = (self.submit_time.tolist(), self.base_time.tolist(), self.transfers)
-        columns = zip(self.job_ids, self.jobs, *times, self.requested_time.tolist(), strict=True)
+        columns = zip(
+            self.job_ids, self.jobs, *times, self.requested_time.tolist(), self.excluded, strict=True
+        )
         for index, row in enumerate(columns):
             yield SubmittedJob(index, *row)
 
@@ -170,6 +176,7 @@ class Workload:
             self.job_ids,
             transfers=self.transfers,
             requested_time=self.requested_time,
+            excluded=self.excluded,
             report=self.report,
         )
 
@@ -479,6 +486,18 @@ def _transfers(given: Sequence[Transfers | None] | None, num_jobs: int) -> tuple
 
 def _requested(given: ArrayLike | None, num_jobs: int) -> NDArray[np.float64]:
     return _seconds(np.full(num_jobs, math.nan) if given is None else given, "requested_time", or_nan=True)
+
+
+def _excluded(given: Sequence[Iterable[str]] | None, num_jobs: int) -> tuple[frozenset[str], ...]:
+    if given is None:
+        return (frozenset[str](),) * num_jobs
+    return tuple(
+        frozenset(
+            _checks.text(name, f"excluded[{row}]", ValueError)
+            for name in _checks.sequence(names, f"excluded[{row}]", ValueError)
+        )
+        for row, names in enumerate(_checks.sequence(given, "excluded", ValueError))
+    )
 
 
 def _seconds(values: ArrayLike, name: str, *, or_nan: bool = False) -> NDArray[np.float64]:
