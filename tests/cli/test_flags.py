@@ -41,6 +41,7 @@ BASES = {
     "simulate": "simulate summit --num-jobs 2",
     "simulate --jobs": "simulate summit",
     "compare --jobs": "compare summit --policies baseline,fcfs",
+    "compare --from-live": "compare --policies baseline,fcfs",
     **{
         f"simulate {option}": "simulate summit --jobs trace.csv"
         for option in ("--sensitive", "--duration", "--map")
@@ -92,6 +93,7 @@ ASSUMED = ("x", "zz=1", "gpu_model=V10", "pcie_gb_per_s=-1")
 # Wrong values of each option; `command --option` stands before `--option`.
 WRONG = {
     "--from": NO_FILE,
+    "--from-live": (*NO_FILE, "topo.txt"),
     "--machine": (*NO_FILE, "topo.txt"),
     "--numa": (*NO_FILE, "topo.txt"),
     "--measured": (*NO_FILE, "topo.txt"),

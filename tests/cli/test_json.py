@@ -64,7 +64,10 @@ COMMANDS = {
         "simulate summit --num-jobs 3": 0,
         "simulate summit --jobs trace.csv --policy topo-aware": 0,
     },
-    "compare": {"compare summit --num-jobs 3 --policies fcfs,mapa-greedy": 0},
+    "compare": {
+        "compare summit --num-jobs 3 --policies fcfs,mapa-greedy": 0,
+        "compare --from-live scontrol.txt --policies fcfs,mapa-greedy": 0,
+    },
     "sweep": {"sweep plan.toml -o cells": 0},
     "suite": {"suite --quick --policies fcfs --workers 1 -o suite": 0},
     "profile-build": {"profile build runs.csv -o profile.json": 0},

@@ -146,12 +146,17 @@ def group(commands: Any, name: str, summary: str, metavar: str) -> Any:
     return parser.add_subparsers(metavar=metavar, required=True)
 
 
-def add_topology(parser: argparse.ArgumentParser) -> None:
-    """Add the argument TOPO, which names a topology, and the options about its text format."""
+def add_topology(parser: argparse.ArgumentParser, *, without: str = "") -> None:
+    """Add the argument TOPO, which names a topology, and the options about its text format.
+
+    without: says for the help what holds without TOPO, which then is optional.
+    """
     parser.add_argument(
         "topology",
         metavar="TOPO",
-        help="a built-in machine, a file in any format that `topoplace discover` reads, or - for standard input",
+        nargs="?" if without else None,
+        help="a built-in machine, a file in any format that `topoplace discover` reads, or - for standard input"
+        + (without and f" ({without})"),
     )
     add_assumptions(parser)
 

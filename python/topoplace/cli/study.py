@@ -14,9 +14,12 @@ from topoplace.cli import flags, job_files, options, reading
 from topoplace.cli.job_files import listed
 
 if TYPE_CHECKING:
+    from topoplace.cli.snapshots import LiveCluster
+    from topoplace.cluster.hosts import GivenHosts
     from topoplace.experiments.simulate import Discipline, PerformanceModel, Result, Workload
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.expected_fragmentation import TypicalJobs
+    from topoplace.topology.topology import Topology
 
 _NONE_RAN = 1
 _NUM_JOBS = 300
@@ -139,26 +142,32 @@ class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
     progress: show a bar for simulations that take more than a second. queue: "one" for all policies, or their "own";
-    --order and --backfill give one in any case.
+    --order and --backfill give one in any case. live: the cluster and its jobs, instead of those that TOPO and --jobs
+    name.
     """
 
-    def __init__(self, arguments: argparse.Namespace, *, progress: bool = True, queue: str = "own") -> None:
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        *,
+        progress: bool = True,
+        queue: str = "own",
+        live: LiveCluster | None = None,
+    ) -> None:
         from topoplace.experiments.simulate import MoveTimes, RemoteCopies
 
-        self.topology, self.hosts = reading.machines(arguments)
+        self.live = live
+        """The cluster on which jobs run already; None if the topology is idle at first."""
+        self.topology, self.hosts = _machines(arguments, live)
         self.arguments = arguments
         self.queue = queue
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         unwanted = listed(arguments.without, "--without")
-        workload = _workload(arguments, self.profile)
+        workload = live.workload if live else _workload(arguments, self.profile)
         with reading.errors_of("--without"):
             self.workload = workload.without(*unwanted)
         at_once = len(set(self.workload.submit_time.tolist())) == 1
-        if arguments.load is not None:
-            with flags.named(load="--load"):
-                self.workload = self.workload.with_load(
-                    arguments.load, self.topology.num_gpus, arguments.seed
-                )
+        self.workload = _stretched(self.workload, arguments, self.topology)
         self.progress = progress and sys.stderr is not None and sys.stderr.isatty()
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
@@ -166,11 +175,13 @@ class Study:
             job.gpu_share < 1 for job in self.workload.jobs
         )
         """True if policies that fill clusters have a choice."""
+        self.is_mix = not arguments.jobs and live is None
+        """True if the jobs are MAPA's mix."""
         self.model = self._model(arguments.performance, arguments.step)
         estimated = self.is_log and isinstance(self.model, RemoteCopies)
         draws = estimated or ":" in (arguments.performance or "")  # a model of others may draw, too
-        self.seed_counts = not arguments.jobs or draws or (at_once and arguments.load is not None)
-        """False if the file of jobs says all, and the model of run times does not draw: every seed gives the same."""
+        self.seed_counts = self.is_mix or draws or (at_once and arguments.load is not None)
+        """False if a file says all of the jobs, and the model of run times does not draw: every seed gives the same."""
         self.typical = self._typical(arguments.typical)
         self.discipline = _discipline(arguments, self.workload, queue)
         with flags.named(move_s="--make-room"):
@@ -243,7 +254,7 @@ class Study:
             given_models.faults_named(self.model),
         ):
             result = simulate(
-                self.topology,
+                self.live.cluster if self.live else self.topology,
                 self.workload,
                 policy,
                 performance=self.model,
@@ -252,6 +263,7 @@ class Study:
                 hosts=self.hosts,
                 discipline=self.discipline,
                 move_times=self.move_times,
+                seconds_left=self.live.seconds_left if self.live else None,
             )
         return replace(result, options=self._options(given))
 
@@ -269,7 +281,7 @@ class Study:
         from topoplace.objectives.expected_fragmentation import TypicalJobs
 
         if source is None:
-            return TypicalJobs.of(self.workload.jobs) if self.arguments.jobs else None
+            return None if self.is_mix else TypicalJobs.of(self.workload.jobs)
         with flags.named(jobs="--typical"):
             return TypicalJobs.of(job_files.jobs_of(source, self.arguments, self.profile).jobs)
 
@@ -283,7 +295,7 @@ class Study:
         if name == "profile" and self.profile is None:
             raise ValueError("--performance profile needs --profile FILE")
         made: dict[str, Callable[[], PerformanceModel]] = {
-            _STEP: lambda: _step_time(step, is_mix=not self.arguments.jobs),
+            _STEP: lambda: _step_time(step, is_mix=self.is_mix),
             "fixed": FixedTime,
             "mapa": MapaSlowdown,
             "remote-copies": RemoteCopies,
@@ -324,11 +336,28 @@ def _own_model(name: str, known: Collection[str]) -> PerformanceModel:
         return model_named(name)
 
 
+def _stretched(workload: Workload, arguments: argparse.Namespace, topology: Topology) -> Workload:
+    """Return the jobs, submitted so that they ask for the share of all GPU time that --load says."""
+    if arguments.load is None:
+        return workload
+    with flags.named(load="--load"):
+        return workload.with_load(arguments.load, topology.num_gpus, arguments.seed)
+
+
+def _machines(arguments: argparse.Namespace, live: LiveCluster | None) -> tuple[Topology, GivenHosts | None]:
+    """Return the topology, and the CPUs and memory of its machines, of which a live cluster tells nothing."""
+    return (live.cluster.topology, None) if live else reading.machines(arguments)
+
+
 def _discipline(arguments: argparse.Namespace, workload: Workload, queue: str) -> Discipline | None:
     """Return the discipline of --order and --backfill, or of one queue for all policies; None for their own."""
     from topoplace.experiments.simulate import Discipline
 
     if arguments.order is None and arguments.backfill is None and queue == "own":
+        if any(workload.excluded):
+            raise ValueError(
+                "--queue own: jobs may use some machines only, which the policies' own queues do not know"
+            )
         return None
     if arguments.make_room is not None:
         raise ValueError(

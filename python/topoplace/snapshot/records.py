@@ -12,8 +12,14 @@ from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.discovery.networks import switch_tree
 from topoplace.errors import AllocationError, SnapshotError
+from topoplace.experiments.simulate.workloads.row_report import RowReport
+from topoplace.experiments.simulate.workloads.workload import Workload
 from topoplace.jobs.job_graph import JobGraph
 
+_ASSUMED: Final = (
+    "a job runs for its limit of time on the best GPUs",
+    "jobs that do not say how they communicate are bandwidth-sensitive rings",
+)
 MOST_JOBS: Final = 100_000
 """Limit on the jobs of a snapshot; more are refused as a mistake."""
 MOST_GPUS: Final = 1 << 16
@@ -65,6 +71,43 @@ class Snapshot:
     notes: tuple[str, ...] = ()
     """What the text does not tell, or tells and is left out here."""
 
+    def workload(self, duration: float | None = None) -> Workload:
+        """Return the jobs that wait and are not held for `tp.simulate`, in the order of the queue, submitted at time 0.
+
+        A job runs for its limit of time on the best GPUs.
+
+        Args:
+            duration: Run time in seconds of jobs without a limit.
+
+        Raises:
+            SnapshotError: Names a job without a limit if there is no `duration`.
+        """
+        if duration is not None:
+            duration = _checks.positive(duration, "duration", SnapshotError)
+        jobs = [one for one in self.waiting if not one.held]
+        names = self.cluster.topology.machine_names
+        return Workload(
+            [one.job for one in jobs],
+            [0.0] * len(jobs),
+            [_run_time(one, duration) for one in jobs],
+            [one.job_id for one in jobs],
+            excluded=[one.excluded(names) for one in jobs],
+            report=RowReport(len(self.waiting), len(jobs), assumed=_ASSUMED),
+        )
+
+    def seconds_left(self, duration: float | None = None) -> dict[str, float]:
+        """Return when running jobs end, in seconds from now, for `tp.simulate`.
+
+        duration: the time left to jobs whose ends are not known; None leaves them out, so that they never end.
+        """
+        ends = {
+            one.job_id: duration
+            if duration is not None and one.seconds_left == math.inf
+            else one.seconds_left
+            for one in self.running.values()
+        }
+        return {job_id: left for job_id, left in ends.items() if left < math.inf}
+
     def waiting_job(self, job_id: str) -> WaitingJob:
         """Return a waiting job by its id, or by the end of it after a slash or the start before an underscore.
 
@@ -91,6 +134,16 @@ class Snapshot:
         known = ", ".join(one.job_id for one in self.waiting[:5]) or "none"
         more = f" and {len(self.waiting) - 5} more" if len(self.waiting) > 5 else ""
         return f"; these do: {known}{more}"
+
+
+def _run_time(one: WaitingJob, duration: float | None) -> float:
+    if one.seconds < math.inf:
+        return one.seconds
+    if duration is None:
+        raise SnapshotError(
+            f"duration = None: job {_checks.shown(one.job_id)} has no limit of its run time, so this must say it"
+        )
+    return duration
 
 
 def _short_names(job_id: str) -> Iterator[str]:

@@ -220,8 +220,8 @@ def _graph(job: JobRecord) -> JobGraph | None:
     if request.is_marked(mark):
         return request.parsed(mark, job.get("Comment"), nodes, job.number("SegmentSize")).job_graph()
     if each := _of_each_node(job):
-        return request.SlurmRequest(gpus=each, nodes=nodes).job_graph(same_gpus=False)
-    return RequestedJob().on_gpus(total) if total else None
+        return request.SlurmRequest(gpus=each, nodes=nodes, sensitive=True).job_graph(same_gpus=False)
+    return RequestedJob(sensitive=True).on_gpus(total) if total else None
 
 
 def _asked(job: JobRecord, nodes: int) -> int:

@@ -13,6 +13,7 @@ from topoplace._fewest import fewest
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.errors import SnapshotError
+from topoplace.experiments.simulate.disciplines.confined import confined
 from topoplace.experiments.simulate.disciplines.reservations import Reservation, Timetable
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.moving import MoveCosts, make_room
@@ -102,16 +103,12 @@ class _Forecast:
 
     def never(self) -> str:
         """Return why the job does not fit even if all running jobs end; "" if it does."""
+        policy = confined(self._policy, self._excluded)
         with self._after(len(self._running)) as idle:
-            refusal = self._policy.explain(self._entry.job, idle, 1).refusal
-            if refusal is None and self._policy.place(self._entry.job, idle) is None:
-                return f"{self._policy.name} places it nowhere"
-        if refusal is None or not self._excluded:
-            return refusal.reason if refusal else ""
-        count = len(self._cluster.topology.machine_names)
-        if len(self._excluded) == count:
-            return f"it may use none of the {count} machines"
-        return f"{refusal.reason}; {len(self._excluded)} of {count} machines it may not use, and they count as drained"
+            refusal = policy.explain(self._entry.job, idle, 1).refusal
+            if refusal is None and policy.place(self._entry.job, idle) is None:
+                return f"{policy.name} places it nowhere"
+        return refusal.reason if refusal else ""
 
     def in_queue(self) -> StartTime:
         """Return when the job starts, next to those ahead of it in the queue."""

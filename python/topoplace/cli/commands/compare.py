@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, study, writing
+from topoplace.cli import flags, job_files, options, snapshots, study, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,12 @@ _MAPA = (
     *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
 )
 _MOST_SEEDS = 1000
+_OF_OTHER_JOBS = (
+    *("jobs", "num_jobs", "load", "pattern", "sensitive", "map", "with_cpu_jobs", "gpus_per_node"),
+    *("skip_bad_rows", "cpus", "memory_gb", "profile"),
+)
+"""Options about jobs and machines that are not those of a snapshot."""
+_OF_TOPOLOGY = ("gpu_model", "assume", "assume_no_nvlink")
 
 
 def add(commands: Any) -> None:
@@ -54,10 +60,18 @@ def add(commands: Any) -> None:
         examples=[
             "topoplace compare torus2d-16 -o pictures",
             "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
+            "topoplace compare --from-live scontrol.txt --policies baseline,least-time",
         ],
         negative="no job ran under any policy, as all were rejected",
     )
-    options.add_topology(parser)
+    options.add_topology(parser, without="with --from-live, by default what FILE says of nodes")
+    parser.add_argument(
+        "--from-live",
+        metavar="FILE",
+        nargs="+",
+        help="simulate what comes next on a cluster: its waiting jobs, beside its running ones. FILE is "
+        f"{snapshots.FILES_HELP}",
+    )
     parser.add_argument(
         "--policies",
         help="comma-separated names of policies (default: all; for whole GPUs of one machine, those that know links)",
@@ -80,11 +94,13 @@ def _run(arguments: argparse.Namespace) -> int:
         with flags.named(name="--policies"):
             policies.get(name)  # report an unknown name before the first run
     queue = study.queue_of(arguments)
-    runs = study.Study(arguments, queue=queue)
+    runs = study.Study(arguments, queue=queue, live=_live(arguments))
     if arguments.seeds > 1 and not runs.seed_counts:
         raise ValueError(f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file")
     names = named or policies.names(sharing=None if runs.may_share else False)
     picture = writing.picture(arguments.output, "comparison.png")
+    if runs.live:
+        snapshots.print_notes(runs.live.notes)
     found = _Simulated(runs, names)
     with_one_queue = _with_one_queue(found) if queue == "own" and arguments.make_room is None else ()
     sentence = comparison.conclusion(found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue)
@@ -99,6 +115,31 @@ def _run(arguments: argparse.Namespace) -> int:
     return study.exit_code(found.results)
 
 
+def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
+    """Return the cluster of --from-live; None without it, and ValueError if TOPO is missing then."""
+    if arguments.from_live is None:
+        if arguments.topology is None:
+            raise ValueError(
+                "TOPO is missing: name a topology, or give the files of a cluster with --from-live"
+            )
+        return None
+    if flag := _given(_OF_OTHER_JOBS, arguments):
+        raise ValueError(f"{flag}: with --from-live, the files say which jobs and machines there are")
+    if arguments.topology is None and (flag := _given(_OF_TOPOLOGY, arguments)):
+        raise ValueError(f"{flag} is about TOPO, which is not given")
+    if arguments.make_room is not None:
+        raise ValueError("--make-room: with --from-live, running jobs keep their GPUs")
+    if arguments.order == "priority":
+        raise ValueError("--order priority: with --from-live, jobs are in the scheduler's order already")
+    return snapshots.live_cluster(arguments.from_live, arguments)
+
+
+def _given(names: Sequence[str], arguments: argparse.Namespace) -> str:
+    """Return the first of these options that is given, "" for none."""
+    given = (name for name in names if getattr(arguments, name) not in (None, [], False))
+    return next((f"--{name.replace('_', '-')}" for name in given), "")
+
+
 def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
     """Return the first and the best policy as they are with one queue; () if one of them cannot run so."""
     from topoplace.experiments.sweeps import comparison
@@ -106,7 +147,7 @@ def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
     arguments, best = found.runs.arguments, sorted(comparison.best_of(found.rows))
     some = list(dict.fromkeys((found.names[0], *(found.names[i] for i in best[:1]))))
     try:
-        again = _Simulated(study.Study(arguments, queue="one"), some)
+        again = _Simulated(study.Study(arguments, queue="one", live=found.runs.live), some)
     except ValueError:  # none of them can
         return ()
     return again.rows if again.names == some else ()
@@ -126,7 +167,7 @@ class _Simulated:
             if by_seed:
                 others = argparse.Namespace(**vars(arguments) | {"seed": seed})
                 with contextlib.redirect_stderr(io.StringIO()):  # the notes about the jobs are the same
-                    runs = study.Study(others, queue=runs.queue, progress=False)
+                    runs = study.Study(others, queue=runs.queue, progress=False, live=runs.live)
             results, aside = runs.run_all(self.names)
             self.set_aside.update(aside)
             self.names = [name for name in self.names if name not in aside]
@@ -153,7 +194,8 @@ class _Simulated:
             intervals = {name: [sample.low, sample.high] for name, sample in row.samples.items()}
             seeds = self.runs.arguments.seeds
             several = {"seeds": seeds, "intervals": intervals} if seeds > 1 else {}
-            found.append({**figures, **several, "rejections": result.rejections()})
+            live = {"rejected_jobs": _rejected(result)} if self.runs.live else {}
+            found.append({**figures, **several, "rejections": result.rejections(), **live})
         return found
 
 
@@ -175,11 +217,14 @@ def _print(found: _Simulated, sentence: str) -> None:
     colours = ["green" if i in winners else "" for i in range(len(rows))]
     if sentence:
         print(tables.plain(sentence))
-    count = len(runs.workload)
-    tables.show(headings, cells, f"{count} job{'s' * (count != 1)} on {runs.topology.name}", colours)
+    tables.show(headings, cells, _title(runs), colours)
     if winners:
         first = "fewest jobs rejected, then " if "rejected" in columns else ""
         print(f"* best: {first}lowest mean turnaround")
+    if runs.live:
+        print(
+            "figures are of the waiting jobs, and count from now; running jobs keep their GPUs until they end"
+        )
     if "speedup" in columns:
         print(f"speed-up: over {rows[0].policy}")
     if runs.arguments.seeds > 1:
@@ -191,7 +236,7 @@ def _print(found: _Simulated, sentence: str) -> None:
         *measures.load_remark(runs.arguments.load, used),
     ):
         print(remark)
-    _print_rejections(found.results)
+    _print_rejections(found.results, by_name=runs.live is not None)
     job_files.print_assumed(runs.workload)
 
 
@@ -234,14 +279,32 @@ def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace) -> No
             writing.wrote(path, beside_json=arguments.json)
 
 
-def _print_rejections(results: Sequence[Result]) -> None:
-    """Print why jobs were rejected: a line for each reason and number of jobs, with the policies for which it holds."""
+def _title(runs: study.Study) -> str:
+    count = len(runs.workload)
+    if runs.live is None:
+        return f"{count} job{'s' * (count != 1)} on {runs.topology.name}"
+    running = len(runs.live.cluster.allocations)
+    return f"{count} waiting job{'s' * (count != 1)} on {runs.topology.name}, from now on, beside {running} running"
+
+
+def _rejected(result: Result) -> dict[str, str]:
+    """Return why each of the rejected jobs was rejected, by id."""
+    return {record.job_id: record.rejected for record in result.records if record.rejected}
+
+
+def _print_rejections(results: Sequence[Result], *, by_name: bool) -> None:
+    """Print why jobs were rejected: a line for each reason and the same jobs, with the policies for which it holds.
+
+    by_name: say which jobs, instead of how many.
+    """
     from topoplace.experiments.report import tables
 
-    policies: dict[tuple[str, int], list[str]] = {}
+    policies: dict[tuple[str, str], list[str]] = {}
     for result in results:
         for reason, count in result.rejections().items():
-            policies.setdefault((reason, count), []).append(result.policy)
-    for (reason, count), names in policies.items():
+            ids = [job_id for job_id, why in _rejected(result).items() if why == reason]
+            which = f"job{'s' * (count > 1)} {writing.first_of(ids)}" if by_name else str(count)
+            policies.setdefault((reason, which), []).append(result.policy)
+    for (reason, which), names in policies.items():
         where = "all policies" if len(names) == len(results) else ", ".join(names)
-        print(tables.plain(f"rejected {count} under {where}: {reason}"))
+        print(tables.plain(f"rejected {which} under {where}: {reason}"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, gpu_list, options, reading, running_jobs, writing
+from topoplace.cli import flags, gpu_list, options, running_jobs, snapshots, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -39,8 +38,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         nargs="+",
         required=True,
-        help="what `scontrol show node -d` and `scontrol show job -d` print, or `kubectl get nodes,pods -A -o json`; "
-        "- for standard input",
+        help=snapshots.FILES_HELP,
     )
     parser.add_argument(
         "--topology",
@@ -58,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
-    found = _read(arguments)
+    found = snapshots.read(arguments.files, arguments)
     with (
         flags.named(timeout="--timeout"),
         policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "),
@@ -69,16 +67,6 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _print(start, found)
     return _NEVER if start.reason else 0
-
-
-def _read(arguments: argparse.Namespace) -> Snapshot:
-    """Return the snapshot that the files contain."""
-    from topoplace import snapshot
-
-    topology = None if arguments.topology is None else reading.described(arguments.topology, arguments)
-    texts = [reading.text(file) for file in arguments.files]
-    with reading.errors_of(", ".join(arguments.files)):
-        return snapshot.read(texts, topology)
 
 
 def _as_dict(start: StartTime, found: Snapshot) -> dict[str, Any]:
@@ -122,8 +110,7 @@ def _print(start: StartTime, found: Snapshot) -> None:
 
     for line in _lines(start, found.cluster):
         print(tables.plain(line))
-    for note in found.notes:
-        print(tables.plain(f"note: {note}"), file=sys.stderr)
+    snapshots.print_notes(found.notes)
 
 
 def _lines(start: StartTime, cluster: Cluster) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts
     from topoplace.engine.policy import Policy
     from topoplace.experiments.simulate.workloads.workload import Workload
+    from topoplace.placement import Refusal
     from topoplace.topology.topology import Topology
 
 
@@ -84,6 +85,10 @@ def _record(index: int, job_id: str, cluster: Cluster, end: float) -> JobRecord:
     return JobRecord(submitted, placement, 0.0, end, end)
 
 
+_NOW: Final = "cannot start now: "
+"""How reasons begin that a policy gives for a job that waits."""
+
+
 class Beginning:
     """The jobs that run before a simulation, and what can still run beside those that never end."""
 
@@ -106,5 +111,12 @@ class Beginning:
                     if job_id not in self._endless:
                         state.release(job_id)
                 fits = not policy.explain(job, state, 1).refusal and policy.place(job, state)
-                self._known[key] = "" if fits else why_not(job, policy, state).reason
+                self._known[key] = "" if fits else _in_words(why_not(job, policy, state))
         return self._known[key]
+
+
+def _in_words(refusal: Refusal) -> str:
+    """Return why a job is rejected that does not fit after all jobs that end have ended."""
+    if refusal.permanent:
+        return refusal.reason
+    return f"never fits beside what stays in use: {refusal.reason.removeprefix(_NOW)}"
