@@ -95,6 +95,52 @@ def test_tasks_of_an_array_wait_one_by_one() -> None:
     assert found.waiting_job("30").job_id == "30_1"
 
 
+def test_a_task_of_an_array_is_found_by_its_id_and_by_its_number() -> None:
+    rest = waiting("102", "TresPerNode=gres/gpu:1", more="ArrayJobId=102 ArrayTaskId=2-5")
+    split = waiting("103", "TresPerNode=gres/gpu:2", more="ArrayJobId=102 ArrayTaskId=3")
+    ran = running("104", "n1", "0").replace("JobName", "ArrayJobId=102 ArrayTaskId=7 JobName")
+    for text in (rest + split, split + rest):
+        found = tp.snapshot.read(node("n1", 4, "0") + ran + text)
+        assert sorted(one.job_id for one in found.waiting) == ["102_2", "102_3", "102_4", "102_5"]
+        for name in ("103", "102_3"):
+            assert (found.waiting_job(name).job_id, found.waiting_job(name).job.num_tasks) == ("102_3", 2)
+        assert found.waiting_job("102").job_id in ("102_2", "102_3")
+        for name in ("104", "102_7"):
+            with pytest.raises(tp.SnapshotError, match="job '102_7' runs already"):
+                found.waiting_job(name)
+
+
+TWO_KINDS = (
+    "NodeName=n1 Gres=gpu:a100:2,gpu:h100:2 GresUsed=gpu:a100:0(IDX:N/A),gpu:h100:0(IDX:N/A) State=IDLE"
+)
+
+
+def test_a_request_of_one_kind_gets_gpus_of_that_kind() -> None:
+    other = node("n2", 4, kind="h100")
+    jobs = waiting("21", "TresPerNode=gres/gpu:h100:2") + waiting("22", "TresPerNode=gres/gpu:2")
+    found = tp.snapshot.read(f"{TWO_KINDS} Partitions=batch\n\n{other}{jobs}")
+    assert found.waiting_job("21").job.gpu_model == "h100"
+    assert found.waiting_job("22").job.gpu_model is None
+    assert tp.snapshot.when(found, "21", policy="baseline").gpus == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "topology"),
+    [
+        ("TresPerNode=gres/gpu:h100:1,gres/gpu:a100:1", None),
+        ("TresPerNode=gres/gpu:h100:1", tp.Topology.from_links(4, [])),
+    ],
+)
+def test_a_kind_that_cannot_be_told_is_refused_by_name(
+    request_text: str, topology: tp.Topology | None
+) -> None:
+    found = tp.snapshot.read(f"{TWO_KINDS}\n\n{waiting('21', request_text)}", topology)
+    with pytest.raises(
+        tp.SnapshotError, match=r"job '21' does not wait: job 21 asks for '.*', which is not read"
+    ):
+        found.waiting_job("21")
+
+
 @pytest.mark.parametrize(
     ("reason", "held"),
     [("Dependency", True), ("QOSMaxGRESPerUser", True), ("Priority", False), ("Resources", False)],

@@ -70,6 +70,8 @@ class Snapshot:
     """The highest priority first, then the oldest."""
     notes: tuple[str, ...] = ()
     """What the text does not tell, or tells and is left out here."""
+    numbers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The ids of jobs, such as 102_3, by the scheduler's own number, such as 103, if that is another."""
 
     def workload(self, duration: float | None = None) -> Workload:
         """Return the jobs that wait and are not held for `tp.simulate`, in the order of the queue, submitted at time 0.
@@ -109,11 +111,12 @@ class Snapshot:
         return {job_id: left for job_id, left in ends.items() if left < math.inf}
 
     def waiting_job(self, job_id: str) -> WaitingJob:
-        """Return a waiting job by its id, or by the end of it after a slash or the start before an underscore.
+        """Return a waiting job by its id, by its number, or by part of its id: after a slash, or before an underscore.
 
         Raises:
             SnapshotError: If no job of this id waits, or several are meant.
         """
+        job_id = self.numbers.get(job_id, job_id)
         if found := [one for one in self.waiting if one.job_id == job_id]:
             return found[0]
         if job_id in self.running:
@@ -160,6 +163,7 @@ class Gathered:
     running: dict[str, RunningJob] = field(default_factory=dict[str, RunningJob])
     waiting: dict[str, WaitingJob] = field(default_factory=dict[str, WaitingJob])
     notes: list[str] = field(default_factory=list[str])
+    numbers: dict[str, str] = field(default_factory=dict[str, str])
     assumed: list[str] = field(default_factory=list[str])
     """The running jobs, or pods, whose GPUs the text does not say."""
 
@@ -177,6 +181,11 @@ class Gathered:
         self._refuse_known(job.job_id, where)
         self.waiting[job.job_id] = job
 
+    def name(self, number: str, job_id: str) -> None:
+        """Note the scheduler's own number of a job, unless it is that of its whole array; the first job keeps it."""
+        if number not in ("", job_id, job_id.partition("_")[0], job_id.partition("+")[0]):
+            self.numbers.setdefault(number, job_id)
+
     def _refuse_known(self, job_id: str, where: str) -> None:
         if job_id in self.running or job_id in self.waiting:
             raise SnapshotError(f"{where} appears twice")
@@ -192,7 +201,9 @@ class Gathered:
                 f"Which GPUs these have is not given, and taken to be the lowest: {switch_tree.some(self.assumed)}."
             )
         notes = tuple(dict.fromkeys((*self.cluster.topology.notes, *self.notes)))
-        return Snapshot(self.cluster, {one.job_id: one for one in running}, tuple(waiting), notes)
+        return Snapshot(
+            self.cluster, {one.job_id: one for one in running}, tuple(waiting), notes, self.numbers
+        )
 
 
 def lowest_free(cluster: Cluster, machine: str, count: int, where: str) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from topoplace import _checks
@@ -20,7 +20,7 @@ from topoplace.snapshot import slurm_jobs
 from topoplace.snapshot.idle_cluster import idle
 from topoplace.snapshot.records import MOST_GPUS, MOST_JOBS, Gathered, Snapshot, WaitingJob, lowest_free
 from topoplace.snapshot.slurm_jobs import JobRecord
-from topoplace.snapshot.slurm_nodes import NodeChoice, NodeFacts, of_json, of_text
+from topoplace.snapshot.slurm_nodes import GpuKinds, NodeChoice, NodeFacts, of_json, of_text
 from topoplace.topology.topology import Topology
 
 _GPUS = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?:[:/][A-Za-z_][\w.+-]*)?(?:[:=]([0-9]{1,9}))?(?=,|$)")
@@ -87,9 +87,11 @@ def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
             _add_running(found, job)
     _hold_others(found, texts)
     choice = NodeChoice(texts.facts)
+    kinds = GpuKinds(found.cluster.topology, lambda: _nodes(texts, None))
+    alone = {job.job_id for job in texts.jobs}
     for job in texts.jobs:
         if job.waits and not job.runs:
-            _add_waiting(found, job, choice)
+            _add_waiting(found, job, choice, kinds, alone)
     found.notes += [*choice.notes, *_left_out(texts.jobs)]
     return found.finished()
 
@@ -143,6 +145,7 @@ def _add_running(found: Gathered, job: JobRecord) -> None:
         if gpus:
             found.assumed.append(f"job {job.job_id}")
     if gpus:
+        found.name(job.get("JobId"), job.job_id)
         found.runs(job.job_id, gpus, job.seconds_left, job.where)
     if _SUSPENDED in job.states:
         found.notes.append(f"{job.where} is suspended, and taken to keep its GPUs.")
@@ -180,9 +183,13 @@ def _assumed(found: Gathered, job: JobRecord) -> Iterator[int]:
 # ---- waiting jobs ----------------------------------------------------------------------------------------------
 
 
-def _add_waiting(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
+def _add_waiting(
+    found: Gathered, job: JobRecord, choice: NodeChoice, kinds: GpuKinds, alone: Collection[str]
+) -> None:
+    """Add the tasks of a job. alone: the ids of all records; a task that has its own is not added by its array."""
+    machines = choice.of(job)
     try:
-        graph = _graph(job)
+        graph = _of_kinds(_graph(job), choice.kinds_asked(job, machines), machines, kinds)
     except JobGraphError as error:
         raise SnapshotError(f"{job.where}: {error}") from None
     if graph is None:
@@ -194,9 +201,12 @@ def _add_waiting(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
     reason = job.get("Reason") or ("Priority=0" if job.get("Priority") == "0" else "")
     ours = request.is_marked(job.get("AdminComment")) and reason == "JobHeldUser"
     is_held = job.get("Priority") == "0" or _HELD.match(reason) is not None
-    machines, submitted = choice.of(job), slurm_jobs.moment(job.get("SubmitTime"))
+    submitted = slurm_jobs.moment(job.get("SubmitTime"))
     limit = slurm_jobs.seconds(job.get("TimeLimit"), job.where)
     for job_id in _ids(found, job):
+        if job_id in alone and job_id != job.job_id:
+            continue
+        found.name(job.get("JobId"), job_id)
         found.waits(
             WaitingJob(
                 job_id,
@@ -222,6 +232,16 @@ def _graph(job: JobRecord) -> JobGraph | None:
     if each := _of_each_node(job):
         return request.SlurmRequest(gpus=each, nodes=nodes, sensitive=True).job_graph(same_gpus=False)
     return RequestedJob(sensitive=True).on_gpus(total) if total else None
+
+
+def _of_kinds(
+    graph: JobGraph | None, asked: Collection[str], machines: frozenset[str] | None, kinds: GpuKinds
+) -> JobGraph | None:
+    """Return the job on GPUs of the kind that it asks for; None if that cannot be said of its GPUs."""
+    if graph is None or not asked or graph.gpu_model is not None:
+        return graph
+    models = kinds.models(next(iter(asked)), machines) if len(asked) == 1 else ()
+    return graph.with_(gpu_model=models) if models else None
 
 
 def _asked(job: JobRecord, nodes: int) -> int:

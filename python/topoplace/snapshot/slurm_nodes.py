@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from topoplace.discovery.slurm import node_states
@@ -13,6 +14,7 @@ from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.host_list import expanded
 from topoplace.discovery.text.yaml_tree import Fields, Items
 from topoplace.snapshot.slurm_jobs import JobRecord
+from topoplace.topology.topology import Topology
 
 _START = re.compile(r"^[ \t]*NodeName=(\S+)", re.MULTILINE)
 _VALUE = re.compile(r"(?:^|\s)(Partitions|ActiveFeatures|Gres|State|ReservationName)=(\S*)")
@@ -97,6 +99,43 @@ class NodeChoice:
                 yield lambda name, _: name in named
             else:
                 self.notes.append(f"{job.where}: that it needs {required} and other nodes is left out.")
+
+    def kinds_asked(self, job: JobRecord, machines: frozenset[str] | None) -> frozenset[str]:
+        """Return the types of GPUs that a job asks for, if it may use nodes with several types; else none.
+
+        machines: the nodes that the job may use; None for all.
+        """
+        types = _types_asked(job)
+        here = (facts for name, facts in self._nodes.items() if machines is None or name in machines)
+        return types if any(len(facts.gpu_types) > 1 for facts in here) else frozenset()
+
+
+class GpuKinds:
+    """Which GPUs of the nodes are of which type of Gres, and of which model."""
+
+    def __init__(self, topology: Topology, described: Callable[[], Topology]) -> None:
+        """described: returns the nodes without a template, so that the models of their GPUs are the types of Gres."""
+        self._topology = topology
+        self._described = described
+
+    @cached_property
+    def _models(self) -> list[tuple[str, str | None, str | None]]:
+        """The node, the type and the model of each GPU."""
+        nodes, topology = self._described(), self._topology
+        return [
+            (name, nodes.gpus[place].model, topology.gpus[gpu].model)
+            for name, places in nodes.gpus_of.items()
+            for place, gpu in zip(places, topology.gpus_of.get(name, ()), strict=False)
+        ]
+
+    def models(self, kind: str, machines: frozenset[str] | None) -> tuple[str, ...]:
+        """Return the models of the GPUs of a kind on machines; none if that does not tell them from others there."""
+        here = [(own, model) for name, own, model in self._models if machines is None or name in machines]
+        wanted = {model for own, model in here if own == kind}
+        others = {model for own, model in here if own != kind}
+        if None in wanted or wanted & others:
+            return ()
+        return tuple(sorted(model for model in wanted if model))
 
 
 def _facts(partitions: str, features: str, gres: str, state: str, reservation: str) -> NodeFacts:
