@@ -93,7 +93,7 @@ def test_the_library_says_the_same(call: Call) -> None:
 
 
 def test_a_duration_is_for_jobs_without_a_limit(call: Call) -> None:
-    with open("jobs.txt", "a") as file:
+    with open("jobs.txt", "a", encoding="utf-8") as file:
         file.write(waiting("26", "TresPerNode=gres/gpu:2", priority=3, limit="UNLIMITED"))
     files = ("--from-live", "nodes.txt", "jobs.txt")
     refused = call("compare", *files, *POLICIES)
@@ -107,7 +107,7 @@ def test_a_duration_is_for_jobs_without_a_limit(call: Call) -> None:
 
 def test_a_topology_and_policies_own_queues(call: Call) -> None:
     (Path("one.txt")).write_text(node("n1", 8, "0-3") + running("17", "n1", "0-3"))
-    with open("one.txt", "a") as file:
+    with open("one.txt", "a", encoding="utf-8") as file:
         file.write(waiting("20", "TresPerNode=gres/gpu:2") + waiting("21", "TresPerNode=gres/gpu:4"))
     for more in ((), ("--queue", "own"), ("--backfill", "conservative")):
         done = call("compare", "dgx1-v100", "--from-live", "one.txt", *POLICIES, *more)
@@ -128,13 +128,13 @@ def test_pods_need_a_duration_and_keep_their_gpus(call: Call) -> None:
 def test_files_of_the_table(call: Call, here: Path) -> None:
     done = call("compare", "--from-live", "nodes.txt", "jobs.txt", *POLICIES, "-o", "out")
     assert done.code == 0
-    with open(here / "out/comparison.csv") as file:
+    with open(here / "out/comparison.csv", encoding="utf-8") as file:
         assert [row["policy"].removesuffix(" *") for row in csv.DictReader(file)] == [
             "baseline",
             "least-time",
         ]
     assert (here / "out/comparison.tex").exists()
-    assert "<table" in (here / "out/report.html").read_text()
+    assert "<table" in (here / "out/report.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_files_of_the_table(call: Call, here: Path) -> None:
 )
 def test_refusals_take_one_line(call: Call, words: str, message: str) -> None:
     if "own" in words:
-        with open("jobs.txt", "a") as file:
+        with open("jobs.txt", "a", encoding="utf-8") as file:
             file.write(waiting("27", "TresPerNode=gres/gpu:1", more="Features=ib"))
     done = call("compare", *words.split(), *POLICIES)
     assert (done.code, done.out) == (2, "")

@@ -36,6 +36,7 @@ MOVES = [
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "nodes.txt").write_text(NODES)
     (tmp_path / "jobs.txt").write_text("".join(JOBS))
+    (tmp_path / "bad.txt").write_text(running("26", "n1", "9"))
     monkeypatch.chdir(tmp_path)
 
 
@@ -86,6 +87,8 @@ def test_a_held_job_says_so_and_names_cannot_control_the_terminal(call: Call, tm
         ("17 --from nodes.txt jobs.txt", "job '17' runs already"),
         ("99 --from nodes.txt jobs.txt", "job '99' does not wait; these do: 20, 21, 22, 23, 24 and 1 more"),
         ("20 --from jobs.txt", "jobs.txt: there are jobs and no nodes"),
+        ("20 --from nodes.txt bad.txt", "topoplace: bad.txt: job 26 fits nowhere: it has GPU 9 of 'n1'"),
+        ("20 --from nodes.txt jobs.txt jobs.txt", "nodes.txt, jobs.txt, jobs.txt: a file is given twice"),
         ("20 --from nodes.txt jobs.txt --topology gb200-nvl72", "the text is about other machines"),
     ],
 )

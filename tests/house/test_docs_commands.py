@@ -85,7 +85,10 @@ def test_transcripts(block: str, tmp_path: Path) -> None:
         command, _, shown = part.partition("\n")
         program, *arguments = shlex.split(command)
         if program == "cat":
-            (tmp_path / arguments[0]).write_text(shown, "utf-8")
+            path = tmp_path / arguments[0]
+            if path.exists():  # a command before has written it
+                assert path.read_text("utf-8") == shown
+            path.write_text(shown, "utf-8")
             continue
         assert program == "topoplace"
         done = run(*arguments, cwd=tmp_path)

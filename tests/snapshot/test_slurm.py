@@ -277,3 +277,25 @@ def test_what_is_left_out_is_noted() -> None:
 def test_a_node_of_two_texts_is_refused() -> None:
     with pytest.raises(tp.SnapshotError, match="node 'n1' is there twice"):
         tp.snapshot.read([node("n1", 4), node("n1", 4, state="DOWN")])
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        (running("17", "n1", "7"), "jobs: job 17 fits nowhere: "),
+        (running("17", "n1", "0", limit="soon"), "jobs: job '17': 'soon' is not a time"),
+        (running("17", "n9", "0"), "jobs: job 17 fits nowhere: "),
+        ("\n" + node("n3", 4, kind="a100:x"), "jobs: line 2: node 'n3': Gres = "),
+        (HELD + "\n" + node("n3", 4, kind="a100:x"), "jobs: line 28: node 'n3': Gres = "),
+        (node("n1", 4), "jobs: node 'n1' is there twice"),
+        (waiting("21", "TresPerNode=gres/gpu:99999"), "jobs: job 21: "),
+        ("hello", "jobs: 'hello' is neither"),
+    ],
+)
+def test_of_several_sources_that_at_fault_is_named(jobs: str, message: str) -> None:
+    with pytest.raises((tp.SnapshotError, tp.TopologyError)) as caught:
+        tp.snapshot.read({"nodes": TWO, "jobs": jobs})
+    assert str(caught.value).startswith(message)
+    with pytest.raises((tp.SnapshotError, tp.TopologyError)) as listed:
+        tp.snapshot.read([TWO, jobs])
+    assert str(listed.value) == str(caught.value).replace("jobs: ", "source[1]: ", 1)

@@ -153,24 +153,22 @@ def _running(_: str) -> bytes:
 
 
 def _scontrol(_: str) -> bytes:
-    """Return the same jobs as Slurm shows them, and one that waits for a whole machine."""
+    """Return the same jobs as Slurm shows them, and three that wait; docs/when.md shows what becomes of them."""
     nodes = [
-        f"NodeName=gpu{node} CoresPerSocket=20\n   Gres=gpu:v100:8\n   GresUsed=gpu:v100:2(IDX:0-1)\n"
-        f"   State=MIXED ThreadsPerCore=2\n   Partitions=batch\n"
+        f"NodeName=gpu{node} Gres=gpu:v100:8 GresUsed=gpu:v100:2(IDX:0-1) State=MIXED Partitions=batch"
         for node in range(4)
     ]
-    about = "JobName=train\n   UserId=ann(1000) GroupId=ann(1000)\n   Priority=9"
     running = [
-        f"JobId={17 + node} {about}\n   JobState=RUNNING Reason=None\n   RunTime=00:48:00 TimeLimit={2 + node}:00:00\n"
-        f"   Partition=batch NodeList=gpu{node} NumNodes=1\n"
-        f"     Nodes=gpu{node} CPU_IDs=0-7 Mem=0 GRES=gpu:v100:2(IDX:0-1)\n   TresPerNode=gres/gpu:2\n"
+        f"JobId={17 + node} JobState=RUNNING RunTime=00:48:00 TimeLimit={2 + node:02}:00:00 NodeList=gpu{node}\n"
+        f"     Nodes=gpu{node} CPU_IDs=0-7 Mem=0 GRES=gpu:v100:2(IDX:0-1)"
         for node in range(4)
     ]
-    waiting = (
-        f"JobId=21 {about}\n   JobState=PENDING Reason=Resources\n   RunTime=00:00:00 TimeLimit=08:00:00\n"
-        "   SubmitTime=2026-01-01T00:00:00\n   Partition=batch NodeList= NumNodes=1-1\n   TresPerNode=gres/gpu:8\n"
-    )
-    return _lines(*nodes, *running, waiting)
+    waiting = [
+        f"JobId={21 + i} Priority={9 - i} JobState=PENDING TimeLimit={hours:02}:00:00 Partition=batch NumNodes=1 "
+        f"TresPerNode=gres/gpu:{gpus}"
+        for i, (gpus, hours) in enumerate(((8, 2), (8, 1), (4, 1)))
+    ]
+    return _lines(*nodes, *running, *waiting)
 
 
 def _due(_: str) -> bytes:

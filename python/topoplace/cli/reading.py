@@ -187,7 +187,7 @@ def with_gpus(found: Any, source: str) -> Topology:
             kind, kind
         )
         raise ValueError(
-            f"{_shown(source)}: describes {what}, not machines with GPUs; "
+            f"{shown(source)}: describes {what}, not machines with GPUs; "
             f"`topoplace discover {ways.get(kind, '')}` can use it"
         )
     return found
@@ -240,7 +240,7 @@ def _topology_data(source: str) -> bytes:
     """Return the content of a file with a topology, unpacked if it is gzipped."""
     from topoplace.discovery.text import decode
 
-    return _unpacked(content(source, decode.MAX_BYTES), _shown(source))
+    return _unpacked(content(source, decode.MAX_BYTES), shown(source))
 
 
 def _name_of(source: str) -> str | None:
@@ -294,7 +294,7 @@ def errors_of(source: str) -> Generator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{_shown(source)}: {error}") from None
+        raise ValueError(f"{shown(source)}: {error}") from None
 
 
 def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
@@ -310,11 +310,11 @@ def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
         data = sys.stdin.buffer.read(most_bytes + 1)
         size = len(data)
     else:
-        raise ValueError(f"{_shown(source)}: closed")
+        raise ValueError(f"{shown(source)}: closed")
     if max(size, len(data)) > most_bytes:
-        raise ValueError(f"{_shown(source)}: more than {most_bytes} bytes")
+        raise ValueError(f"{shown(source)}: more than {most_bytes} bytes")
     if not data.strip():
-        raise ValueError(f"{_shown(source)}: empty")
+        raise ValueError(f"{shown(source)}: empty")
     return data
 
 
@@ -331,7 +331,7 @@ def seekable(source: str) -> Generator[IO[bytes]]:
 
 def unpacked(source: str) -> bytes:
     """Return the bytes of a file, or of standard input for `-`, unpacked if they are gzipped."""
-    return _unpacked(content(source), _shown(source))
+    return _unpacked(content(source), shown(source))
 
 
 def profile(source: str) -> PerformanceProfile:
@@ -378,7 +378,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 def text(source: str) -> str:
     """Return the text of a file, gzipped or not, or of standard input for `-`; ValueError if empty or not text."""
-    where, data = _shown(source), unpacked(source)
+    where, data = shown(source), unpacked(source)
     try:
         decoded = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -390,5 +390,6 @@ def text(source: str) -> str:
     return decoded
 
 
-def _shown(source: str) -> str:
+def shown(source: str) -> str:
+    """Return what messages call a source."""
     return "standard input" if source == "-" else source

@@ -27,9 +27,10 @@ def read(files: Sequence[str], arguments: argparse.Namespace) -> Snapshot:
     from topoplace import snapshot
 
     where = None if arguments.topology is None else reading.topology(arguments)
-    texts = [reading.text(file) for file in files]
-    with reading.errors_of(", ".join(files)):
-        return snapshot.read(texts, where)
+    texts = {reading.shown(file): reading.text(file) for file in files}
+    if len(texts) < len(files):
+        raise ValueError(f"{', '.join(files)}: a file is given twice")
+    return snapshot.read(texts, where)
 
 
 def print_notes(notes: Sequence[str]) -> None:

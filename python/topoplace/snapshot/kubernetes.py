@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -60,6 +61,13 @@ class KubernetesTexts:
             self.nodes.append(value)
         elif not self.objects.add(value):
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
+
+    def about(self) -> Iterator[str]:
+        """Yield how messages about what is there begin."""
+        for value in self.nodes:
+            with suppress(KubernetesError):
+                yield f"node {mapping(value.get('metadata'), 'metadata').get('name')}"
+        yield from self.objects.about()
 
     @property
     def is_empty(self) -> bool:

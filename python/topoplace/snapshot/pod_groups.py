@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +64,12 @@ class Objects:
         else:
             return False
         return True
+
+    def about(self) -> Iterator[str]:
+        """Yield how messages about what is there begin."""
+        for value in (*self.pods, *self.workloads):
+            with suppress(KubernetesError):
+                yield _where(value)
 
 
 def groups(objects: Objects, gpu_resource: str) -> Iterator[PodGroup]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from topoplace import _checks
 from topoplace.discovery.text import decode, yaml_tree
-from topoplace.errors import SnapshotError
+from topoplace.errors import SnapshotError, TopologyError
 from topoplace.snapshot import kubernetes, slurm
 from topoplace.snapshot.kubernetes import KubernetesTexts
 from topoplace.snapshot.records import Snapshot
@@ -20,7 +23,11 @@ Source = str | bytes | os.PathLike[str]
 """A text, or a path."""
 
 
-def read(source: Source | Sequence[Source], topology: Topology | None = None) -> Snapshot:
+Sources = Source | Sequence[Source] | Mapping[str, Source]
+"""What a snapshot is read from."""
+
+
+def read(source: Sources, topology: Topology | None = None) -> Snapshot:
     """Read a cluster with its running and waiting jobs from what its scheduler prints.
 
     For Slurm, that is the output of `scontrol show node -d` and `scontrol show job -d`, in text or with `--json`. For
@@ -29,25 +36,28 @@ def read(source: Source | Sequence[Source], topology: Topology | None = None) ->
     what the text leaves open is in `notes`.
 
     Args:
-        source: A text, a path, the name of a file, or several of them.
+        source: A text, a path, the name of a file, or several of them; a mapping names them for messages.
         topology: The cluster, whose machines are called as the nodes are; or one machine that describes each node. None
             takes what the texts say of nodes, which is not how their GPUs are connected.
 
     Raises:
-        SnapshotError: Names the job or the node that contradicts others, such as a pod on a node that is too small.
+        SnapshotError: Names the job or the node that contradicts others, such as a pod on a node that is too small; and
+            the source that it is from, if there are several.
         TopologyError: Names the line or the node that cannot be read.
     """
     if topology is not None:
         _checks.instance(topology, Topology, "topology", SnapshotError)
-    several = not isinstance(source, str | bytes | os.PathLike)
-    sources: Sequence[Source] = _checks.sequence(source, "source", SnapshotError) if several else (source,)
+    named = _named(source)
     texts, objects = SlurmTexts(), KubernetesTexts()
-    for i, one in enumerate(sources):
-        _checks.instance(
-            one, str | bytes | os.PathLike, f"source[{i}]" if several else "source", SnapshotError
-        )
-        for text in _parts(_text(one)):
-            _add(text, texts, objects)
+    for name, one in named.items():
+        with _errors_of(partial(_itself, name)):
+            for text in _parts(_text(one)):
+                _add(text, texts, objects)
+    with _errors_of(partial(_origin, named)):
+        return _snapshot_of(texts, objects, topology)
+
+
+def _snapshot_of(texts: SlurmTexts, objects: KubernetesTexts, topology: Topology | None) -> Snapshot:
     if not texts.is_empty and not objects.is_empty:
         raise SnapshotError("some texts are of Slurm, others of Kubernetes; give those of one cluster")
     if not objects.is_empty:
@@ -55,6 +65,48 @@ def read(source: Source | Sequence[Source], topology: Topology | None = None) ->
     if texts.is_empty:
         raise SnapshotError("there is neither a node nor a job")
     return slurm.snapshot_of(texts, topology)
+
+
+def _named(source: Sources) -> dict[str, Source]:
+    """Return the sources by what messages call them: "" for a single one without a name."""
+    if isinstance(source, str | bytes | os.PathLike):
+        return {"": source}
+    if isinstance(source, Mapping):
+        names = [_checks.text(name, "a name in source", SnapshotError) for name in source]
+        items = list(source.values())
+    else:
+        items = list(_checks.sequence(source, "source", SnapshotError))
+        names = [f"source[{i}]" for i in range(len(items))]
+    for name, one in zip(names, items, strict=True):
+        _checks.instance(one, str | bytes | os.PathLike, name, SnapshotError)
+    return dict(zip(names, items, strict=True))
+
+
+@contextmanager
+def _errors_of(origin: Callable[[str], str]) -> Generator[None]:
+    """Let errors of the block begin with the name of a source. origin: returns it for a message, "" for none."""
+    try:
+        yield
+    except (SnapshotError, TopologyError) as error:
+        name = origin(str(error))
+        raise type(error)(f"{name}: {error}" if name else str(error)) from None
+
+
+def _itself(name: str, _message: str) -> str:
+    return name
+
+
+def _origin(named: Mapping[str, Source], message: str) -> str:
+    """Return the names of the sources with the job or the node that a message is about; of all, if none has it."""
+    about = _ABOUT.match(message.replace("'", ""))
+    found: list[str] = []
+    for name, one in named.items() if about and len(named) > 1 else ():
+        texts, objects = SlurmTexts(), KubernetesTexts()
+        for text in _parts(_text(one)):
+            _add(text, texts, objects)
+        if about and about[1] in (*texts.about(), *objects.about()):
+            found.append(name)
+    return ", ".join(found or named)
 
 
 def _text(source: Source) -> str:
@@ -96,4 +148,6 @@ def _add(text: str, texts: SlurmTexts, objects: KubernetesTexts) -> None:
         raise SnapshotError(f"JSON with {_checks.shown(', '.join(document))} is not a snapshot; {_REMEDY}")
 
 
+_ABOUT = re.compile(r"(?:line [0-9]+: )?(\w+ [^\s:]+)")
+"""How a message begins that is about a job, a node or a pod."""
 _REMEDY = "give `scontrol show node -d` and `scontrol show job -d`, or `kubectl get nodes,pods -A -o json`"

@@ -48,7 +48,9 @@ class SlurmTexts:
         if not re.search(r"^[ \t]*(?:JobId|NodeName)=", text, re.MULTILINE):
             return False
         self.jobs += slurm_jobs.of_text(text)
-        others = slurm_jobs.RECORD.sub("\n", text)
+        others = slurm_jobs.RECORD.sub(
+            lambda job: "\n" * (job[0].count("\n") or 1), text
+        )  # lines keep their numbers
         if slurm_nodes.recognised(others):
             self.nodes.append(others)
             self._add_facts(dict(of_text(others)))
@@ -68,6 +70,11 @@ class SlurmTexts:
         for name in facts.keys() & self.facts.keys():
             raise SnapshotError(f"node {_checks.shown(name)} is there twice")
         self.facts |= facts
+
+    def about(self) -> Iterator[str]:
+        """Yield how messages about what is there begin."""
+        yield from (job.where for job in self.jobs)
+        yield from (f"node {name}" for name in self.facts)
 
     @property
     def is_empty(self) -> bool:
@@ -105,7 +112,12 @@ def _nodes(texts: SlurmTexts, template: Topology | None) -> Topology:
         raise SnapshotError(
             "the nodes are there twice: give `scontrol show node -d` once, in text or in JSON"
         )
-    found = slurm_nodes.parse("\n\n".join(texts.nodes), template=template)
+    try:
+        found = slurm_nodes.parse("\n\n".join(texts.nodes), template=template)
+    except TopologyError:
+        for text in texts.nodes:  # the line of an error is that of its own text
+            slurm_nodes.parse(text, template=template)
+        raise
     # Jobs' GPUs are free in a topology; a snapshot has the jobs.
     return replace(found, notes=tuple(note for note in found.notes if "that jobs hold" not in note))
 
