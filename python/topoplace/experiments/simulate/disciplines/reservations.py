@@ -51,7 +51,8 @@ def whole_gpus(job: JobGraph) -> int:
 def spare_gpus(job: JobGraph, start: float, running: Sequence[Reservation], cluster: Cluster) -> float:
     """Return how many whole GPUs jobs may take that still run at `start`, at most, without delaying a job until later.
 
-    running: the running jobs, the first to end first. It is infinite if the job needs parts of GPUs only, or never starts.
+    running: the running jobs, the first to end first. It is infinite if the job needs parts of GPUs only, or never
+    starts.
     """
     if job.takes_parts or start == math.inf:
         return math.inf
