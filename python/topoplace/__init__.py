@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import collective as collective
     from topoplace import discovery as discovery
+    from topoplace import drawing as drawing
     from topoplace import kernels as kernels
     from topoplace import machines as machines
     from topoplace import mig as mig
@@ -123,6 +124,7 @@ _MODULES = {
     "capacity": "experiments.capacity",
     "collective": "collective",
     "discovery": "discovery",
+    "drawing": "drawing",
     "kernels": "kernels",
     "links": "topology.links.link_catalogue",
     "machines": "machines",

@@ -177,6 +177,12 @@ class Placement:
         if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
 
+    def _repr_svg_(self) -> str:
+        """Return a drawing of the topology with the job's GPUs, which notebooks show; see `topoplace.drawing.svg`."""
+        from topoplace import drawing
+
+        return drawing.svg(self.topology, chosen=self.gpus, job=self.job)
+
     def host_of(self, task: int) -> int | None:
         """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.
 

@@ -68,6 +68,7 @@ CONTRACT = {
     "Policy": "place explain plan",
     "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore bipartition",
     "collective": "ring_bandwidth optimal_bandwidth rings",
+    "drawing": "svg",
     "machines": "get names",
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
     "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",

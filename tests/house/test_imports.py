@@ -14,6 +14,7 @@ import pytest
 LAZY_DOORS = {
     "topoplace.topology.topology": (
         "topoplace.discovery",
+        "topoplace.drawing",
         "topoplace.topology.assemble",
         "topoplace.topology.cluster_links",
         "topoplace.topology.tiling",
@@ -23,7 +24,7 @@ LAZY_DOORS = {
     "topoplace.collective.measuring.measurements": ("topoplace.collective.measuring.measurements_json",),
     "topoplace.collective.rates": ("topoplace.collective.rates_json",),
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json", "topoplace.jobs.roles"),
-    "topoplace.placement": ("topoplace.launch", "topoplace.objectives.communication"),
+    "topoplace.placement": ("topoplace.drawing", "topoplace.launch", "topoplace.objectives.communication"),
     "topoplace.experiments.simulate.metrics": (
         "topoplace.experiments.report.plots",
         "topoplace.experiments.simulate.storage.results",

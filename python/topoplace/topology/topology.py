@@ -318,6 +318,12 @@ class Topology:
 
         return topology_networkx.to_networkx(self)
 
+    def _repr_svg_(self) -> str:
+        """Return a drawing, which notebooks show; see `topoplace.drawing.svg`."""
+        from topoplace import drawing
+
+        return drawing.svg(self)
+
     def digest(self) -> str:
         """Return SHA-256 of the canonical JSON, in hexadecimal: equal for equal content, in every release."""
         return self._digest

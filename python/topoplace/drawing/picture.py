@@ -1,0 +1,119 @@
+"""Draw a topology: choose its layout, draw it with a title and a legend, and write it as an SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from topoplace import _checks
+from topoplace.drawing import cluster_layout, legend, ring_layout, row_layout, svg_text, torus_layout
+from topoplace.drawing.frame import Frame
+from topoplace.drawing.scene import Scene, Text, fitted
+from topoplace.drawing.states import Busy, States, states_of
+from topoplace.drawing.wires import Wiring, direct_links
+from topoplace.errors import TopologyError
+
+if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+WIDTH: Final = 800
+_NARROWEST, _WIDEST = 320, 4000
+_TITLE: Final = 15.0
+_MARGIN: Final = 14.0
+_MAX_LINES: Final = 300
+"""More direct links in a machine are not drawn, as nothing could be told apart."""
+
+
+def svg(
+    topology: Topology,
+    *,
+    busy: Busy = (),
+    chosen: Sequence[int] = (),
+    job: JobGraph | None = None,
+    degraded: Iterable[int] = (),
+    width: int = WIDTH,
+    theme: str = "auto",
+) -> str:
+    """Return a drawing of `topology` as the text of an SVG; equal arguments give equal text.
+
+    A GPU is an element with the attribute `data-gpu` and the classes "gpu" and its state: "free", "busy", "chosen" or
+    "unhealthy", and "degraded" besides. A link is one with `data-link`, such as "0-3", and the classes of its kind and
+    its speed ("kind-nvlink2 speed-2"). A machine of a cluster has `data-machine`, a network adapter `data-adapter`.
+    Of more than 1,024 GPUs, each machine is one tile, shaded by the share of its GPUs in use. Every colour is a custom
+    property of CSS, such as `--topoplace-busy`.
+
+    Args:
+        busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` gives them.
+        chosen: The GPUs of a job, in task order.
+        job: With `chosen`, also highlight the links of the job's edges.
+        degraded: GPUs that work, but not as they should.
+        width: In pixels.
+        theme: "auto" follows the reader's colour scheme, "light" and "dark" force one.
+
+    Raises:
+        TopologyError: Names a wrong argument.
+    """
+    _checks.one_of(theme, "theme", svg_text.THEMES, TopologyError)
+    return svg_text.written(
+        scene(topology, busy=busy, chosen=chosen, job=job, degraded=degraded, width=width), theme
+    )
+
+
+def scene(
+    topology: Topology,
+    *,
+    busy: Busy = (),
+    chosen: Sequence[int] = (),
+    job: JobGraph | None = None,
+    degraded: Iterable[int] = (),
+    width: int = WIDTH,
+) -> Scene:
+    """Return the drawing that `svg` writes; arguments and errors are the same."""
+    states = states_of(topology, busy, chosen, degraded)
+    wide = _checks.integer(width, "width", TopologyError, low=_NARROWEST, high=_WIDEST)
+    made = Scene(float(wide), title=title_of(topology))
+    text = fitted(made.title, made.width - 2 * _MARGIN, _TITLE)
+    made.add(Text(_MARGIN, 24, text, _TITLE, "start", "label strong"))
+    bottom = draw_body(made, states, job, (_MARGIN, 34.0), made.width - 2 * _MARGIN)
+    made.height = legend.draw(made, bottom + 8) + 8
+    return made
+
+
+def title_of(topology: Topology) -> str:
+    """Return a line that says what a topology is."""
+    machines = f"{topology.num_machines:,} machines, " if topology.num_machines > 1 else ""
+    models = {gpu.model for template in topology.templates for gpu in template.gpus}
+    model = f" ({', '.join(sorted(str(model) for model in models))})" if models != {None} else ""
+    return f"{topology.name}: {machines}{topology.num_gpus:,} GPUs{model}"
+
+
+def draw_body(
+    made: Scene, states: States, job: JobGraph | None, at: tuple[float, float], width: float
+) -> float:
+    """Draw the topology of `states` at the place `at` of a scene, and return where the drawing ends."""
+    wiring = Wiring(made)
+    frame = Frame(made, states, *at, width, _pairs(states, job), wiring)
+    bottom = _draw(frame, states.topology)
+    wiring.explain()
+    return bottom
+
+
+def _pairs(states: States, job: JobGraph | None) -> frozenset[tuple[int, int]]:
+    """Return the pairs of chosen GPUs that the job has communicate, the smaller GPU first."""
+    if job is None:
+        return frozenset()
+    gpu_of = {task: gpu for gpu, task in states.task_of.items()}
+    ends = ((gpu_of[a], gpu_of[b]) for a, b, _ in job.edges if a in gpu_of and b in gpu_of)
+    return frozenset((min(pair), max(pair)) for pair in ends)
+
+
+def _draw(frame: Frame, topology: Topology) -> float:
+    if grid := torus_layout.grid_of(topology):
+        return torus_layout.draw(frame, grid)
+    lines = len(direct_links(topology)) if topology.tiling is None else 0
+    if topology.tiling is None and topology.num_gpus <= ring_layout.MAX_GPUS and 0 < lines <= _MAX_LINES:
+        return ring_layout.draw(frame)
+    if topology.num_machines == 1 and topology.num_gpus <= row_layout.MAX_GPUS and not lines:
+        return row_layout.draw(frame)
+    return cluster_layout.draw(frame)

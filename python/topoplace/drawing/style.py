@@ -1,0 +1,165 @@
+"""The palette of all pictures, and how each class of a drawing looks, in light and in dark."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, TypeAlias
+
+COLOURS: Final = (
+    "#8c8c8c",
+    "#80b1d3",
+    "#fdb462",
+    "#1b7837",
+    "#bc80bd",
+    "#e31a1c",
+    "#4d4d4d",
+    "#b3de69",
+    "#1f4fa3",
+    "#f9a8c9",
+    "#8c510a",
+    "#f5e04a",
+)
+"""Colours of series, such as policies and jobs, that are easy to tell apart."""
+
+PALETTE: Final = {
+    "page": ("#ffffff", "#11161c"),
+    "ink": ("#1c2733", "#e6edf3"),
+    "faint": ("#566573", "#a3b3c2"),
+    "frame": ("#eef3f8", "#1b232c"),
+    "edge": ("#9db4c8", "#4d6175"),
+    "free": ("#ffffff", "#2b3642"),
+    "busy": ("#aab1b8", "#596470"),
+    "chosen": ("#f28e2b", "#a85500"),
+    "unhealthy": ("#f4b6ae", "#8c2f2a"),
+    "amber": ("#d99a00", "#f0c040"),
+    "switch": ("#d9f0d3", "#204a2c"),
+    "heat": ("#2166ac", "#6fb1ff"),
+    "speed-0": ("#98a2ab", "#7d8994"),
+    "speed-1": ("#74b3dc", "#5b9fd0"),
+    "speed-2": ("#2072b8", "#3f8fe0"),
+    "speed-3": ("#20a39e", "#2cc4bd"),
+    "speed-4": ("#1b7837", "#46b35f"),
+    "speed-5": ("#b9770e", "#e0a030"),
+    "speed-6": ("#b5312b", "#f0675f"),
+}
+"""Each colour of drawings by name, for light and for dark surroundings."""
+
+SPEEDS: Final = 7
+"""Number of speed classes; each is about twice as fast as the one below it."""
+SHARES: Final = 8
+"""Machines are shaded in so many steps by the share of their GPUs that is in use."""
+JOBS: Final = len(COLOURS) - 1
+"""Jobs with a colour of their own; the first colour is that of all others."""
+
+_WIDTHS: Final = ("1.2", "1.8", "2.6", "3.4", "4.4", "5.4", "6.6")
+_SLOWEST_GB_PER_S: Final = 12.5
+HOST_KINDS: Final = ("pcie", "pcie_bridges", "host", "host_bridges", "system")
+
+Rule: TypeAlias = dict[str, str]
+"""Properties of CSS with their values; "@name" is a colour of the palette."""
+
+
+def _box(fill: str, stroke: str = "@edge", width: str = "1", **others: str) -> Rule:
+    return {"fill": fill, "stroke": stroke, "stroke-width": width} | {
+        key.replace("_", "-"): value for key, value in others.items()
+    }
+
+
+_THINGS: Final[dict[str, Rule]] = {
+    "page": {"fill": "@page"},
+    "label": {"fill": "@ink", "stroke": "none"},
+    "faint": {"fill": "@faint", "stroke": "none"},
+    "strong": {"font-weight": "bold"},
+    "frame": _box("@page"),
+    "machine": _box("@frame"),
+    "socket": _box("@frame"),
+    "cpu": _box("@edge", fill_opacity=".35"),
+    "pcie-switch": _box("@speed-0", "@speed-0", fill_opacity=".3"),
+    "nvswitch": _box("@switch", "@speed-4", "1.2"),
+    "adapter": _box("@page", "@faint"),
+    "cord": {"fill": "none", "stroke": "@faint", "stroke-width": "1"},
+    "link": {"fill": "none", "stroke-linecap": "round"},
+}
+_STATES: Final[dict[str, Rule]] = {
+    "gpu": {"stroke": "@ink", "stroke-width": "1.2"},
+    "tile": {"stroke": "@edge", "stroke-width": ".6"},
+    "free": {"fill": "@free"},
+    "busy": {"fill": "@busy"},
+    **{
+        f"share-{step}": {"fill": "@heat", "fill-opacity": f"{0.14 + 0.86 * step / SHARES:.2f}"}
+        for step in range(1, SHARES + 1)
+    },
+    "share-0": {"fill": "@free"},
+    **{f"job-{i}": {"fill": colour} for i, colour in enumerate(COLOURS)},
+    "of-job": {"fill-opacity": ".55"},
+    "degraded": {"stroke": "@amber", "stroke-width": "3", "stroke-dasharray": "4 2"},
+    "chosen": {"fill": "@chosen", "fill-opacity": "1"},
+    "unhealthy": {"fill": "@unhealthy", "stroke": "@speed-6", "stroke-dasharray": "2 2"},
+    "fragmented": {"fill": "url(#topoplace-hatch)", "stroke": "none"},
+    "hatch": {"stroke": "@speed-6", "stroke-width": "1"},
+}
+_LINKS: Final[dict[str, Rule]] = {
+    **{
+        f"speed-{speed}": {"stroke": f"@speed-{speed}", "stroke-width": width}
+        for speed, width in enumerate(_WIDTHS)
+    },
+    **{f"kind-{kind}": {"stroke-dasharray": "5 3"} for kind in HOST_KINDS},
+    "kind-unknown": {"stroke-dasharray": "1 4"},
+    "thin": {"stroke-width": "1.2"},
+    "inner": {"stroke-width": "3"},
+    "used": {"fill": "none", "stroke": "@chosen", "stroke-width": "12", "stroke-opacity": ".55"},
+}
+RULES: Final = _THINGS | _STATES | _LINKS
+"""The properties of each class; those of later ones take precedence."""
+
+
+def speed_class(gb_per_s: float) -> int:
+    """Return the class of a speed, 0 to 6: 12.5 GB/s and less, 25, 50, 100, 200, 400, 800 GB/s and more."""
+    if gb_per_s <= _SLOWEST_GB_PER_S:
+        return 0
+    return min(SPEEDS - 1, round(math.log2(gb_per_s / _SLOWEST_GB_PER_S)))
+
+
+def properties(classes: str, *, inherited: str = "", dark: bool = False) -> Rule:
+    """Return the properties of a shape with these classes, in an item with the classes `inherited`, colours resolved.
+
+    It is what a browser makes of `css`, for other writers than SVG.
+    """
+    found: Rule = {}
+    for names in (inherited.split(), classes.split()):
+        for name, rule in RULES.items():
+            if name in names:
+                found |= rule
+    return {key: _colour(value, dark) for key, value in found.items()}
+
+
+def css() -> str:
+    """Return the style sheet of drawings: every colour is a custom property, which a page may set as it likes.
+
+    The colours follow the reader's scheme; the class "light" or "dark" of the drawing forces one. Programs that know no
+    custom properties draw in the light colours.
+    """
+    light, dark = (
+        ";".join(f"--topoplace-{name}:{pair[i]}" for name, pair in PALETTE.items()) for i in (0, 1)
+    )
+    sheet = [
+        f".topoplace{{{light}}}",
+        f"@media(prefers-color-scheme:dark){{.topoplace:not(.light){{{dark}}}}}",
+        f".topoplace.dark{{{dark}}}",
+        '.topoplace text{font-family:"DejaVu Sans",Verdana,system-ui,sans-serif}',
+    ]
+    sheet += [f".topoplace .{name}{{{_declared(rule)}}}" for name, rule in RULES.items()]
+    return "\n".join(sheet)
+
+
+def _declared(rule: Rule) -> str:
+    parts: list[str] = []
+    for key, value in rule.items():
+        parts.append(f"{key}:{_colour(value, dark=False)}")
+        if value.startswith("@"):
+            parts.append(f"{key}:var(--topoplace-{value[1:]})")
+    return ";".join(parts)
+
+
+def _colour(value: str, dark: bool) -> str:
+    return PALETTE[value[1:]][dark] if value.startswith("@") else value

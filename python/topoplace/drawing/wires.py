@@ -1,0 +1,173 @@
+"""The links that a drawing shows, each a line: between two GPUs, or from a GPU to its switches or its CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from topoplace.drawing import style
+from topoplace.drawing.scene import Line, Point, Scene
+from topoplace.topology.devices import ComponentKind
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
+
+_INDIRECT: Final = frozenset(
+    {*PATH_KINDS, LinkKind.XGMI_RELAYED, LinkKind.NETWORK, LinkKind.NVSWITCH, LinkKind.NONE}
+)
+_WORDS: Final = {
+    LinkKind.NVLINK: "NVLink",
+    LinkKind.NVLINK1: "NVLink 1",
+    LinkKind.NVLINK2: "NVLink 2",
+    LinkKind.NVLINK3: "NVLink 3",
+    LinkKind.NVLINK4: "NVLink 4",
+    LinkKind.NVLINK5: "NVLink 5",
+    LinkKind.NVSWITCH: "NVLink to switches",
+    LinkKind.XGMI: "xGMI",
+    LinkKind.PCIE: "PCIe switch",
+    LinkKind.PCIE_BRIDGES: "PCIe switches",
+    LinkKind.HOST: "PCIe to the CPU",
+    LinkKind.HOST_BRIDGES: "PCIe, between NUMA nodes",
+    LinkKind.SYSTEM: "PCIe, between sockets",
+    LinkKind.NETWORK: "network",
+    LinkKind.UNKNOWN: "link of unknown kind",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchGroup:
+    """Switches of NVLinks that the same GPUs are attached to, drawn as one bar."""
+
+    count: int
+    """0 if the number of switches is not known."""
+    links: Mapping[int, Link]
+    """The links of each GPU into the switches, taken together."""
+
+
+def direct_links(topology: Topology) -> Sequence[tuple[int, int, Link]]:
+    """Return the links that join two GPUs directly, slowest first: those that a drawing has lines for."""
+    found = [entry for entry in topology.links if entry[2].kind not in _INDIRECT]
+    return sorted(found, key=lambda entry: entry[2].gb_per_s)
+
+
+def switch_groups(topology: Topology) -> Sequence[SwitchGroup]:
+    """Return the groups of NVSwitches of a machine, and the GPUs' links into them."""
+    known = [part.kind is ComponentKind.NVSWITCH for part in topology.components]
+    return _by_components(topology) if any(known) else _by_pairs(topology)
+
+
+def _by_components(topology: Topology) -> Sequence[SwitchGroup]:
+    n = topology.num_gpus
+    links: dict[int, dict[int, Link]] = {
+        n + j: {} for j, part in enumerate(topology.components) if part.kind is ComponentKind.NVSWITCH
+    }
+    for a, b, link in topology.component_links:
+        if a < n and b in links:
+            links[b][a] = joined(link, links[b].get(a), link.kind)
+    groups: dict[frozenset[int], list[dict[int, Link]]] = {}
+    for own in links.values():
+        groups.setdefault(frozenset(own), []).append(own)
+    found: list[SwitchGroup] = []
+    for gpus, members in groups.items():
+        total: dict[int, Link] = {}
+        for own in members:
+            for gpu in gpus:
+                total[gpu] = joined(own[gpu], total.get(gpu), LinkKind.NVSWITCH)
+        found.append(SwitchGroup(len(members), dict(sorted(total.items()))))
+    return sorted((group for group in found if group.links), key=lambda group: min(group.links))
+
+
+def _by_pairs(topology: Topology) -> Sequence[SwitchGroup]:
+    """Return a group for each set of GPUs that reach each other over NVSwitches."""
+    first: dict[int, int] = {}
+    fastest: dict[int, Link] = {}
+    for u, v in combinations(range(topology.num_gpus), 2):
+        link = topology.pairs.link(u, v)
+        if link.kind is LinkKind.NVSWITCH:
+            first[u] = first[v] = first.get(u, u)
+            for gpu in (u, v):
+                fastest[gpu] = max(link, fastest.get(gpu, link), key=lambda found: found.gb_per_s)
+    return [
+        SwitchGroup(0, {gpu: fastest[gpu] for gpu in sorted(first) if first[gpu] == start})
+        for start in sorted(set(first.values()))
+    ]
+
+
+def trunks(topology: Topology, groups: Sequence[SwitchGroup]) -> Iterator[tuple[int, int, Link]]:
+    """Yield the links between groups of switches, those of a pair of groups taken together."""
+    n = topology.num_gpus
+    group_of: dict[int, int] = {}
+    for a, b, _ in topology.component_links:
+        if a < n and topology.components[b - n].kind is ComponentKind.NVSWITCH:
+            group_of[b] = next(i for i, group in enumerate(groups) if a in group.links)
+    total: dict[tuple[int, int], Link] = {}
+    for a, b, link in topology.component_links:
+        ends = group_of.get(a), group_of.get(b)
+        if None not in ends and ends[0] != ends[1]:
+            pair = min(ends), max(ends)  # type: ignore[type-var]
+            total[pair] = joined(link, total.get(pair), LinkKind.NVSWITCH)  # type: ignore[index, arg-type]
+    for (i, j), link in total.items():
+        yield i, j, link
+
+
+def joined(link: Link, other: Link | None, kind: LinkKind) -> Link:
+    """Return two parallel links as one of `kind`; `other` may be missing."""
+    lanes, gb_per_s = (other.lanes, other.gb_per_s) if other else (0, 0.0)
+    return Link(kind, link.lanes + lanes, link.gb_per_s + gb_per_s)
+
+
+def link_classes(link: Link) -> str:
+    """Return the classes of a link: its kind, and the class of its speed."""
+    return f"link kind-{link.kind.value} speed-{style.speed_class(link.gb_per_s)}"
+
+
+def words(link: Link) -> str:
+    """Return a link in words: its lanes, kind and speed."""
+    lanes = f"{link.lanes} × " if link.lanes > 1 else ""
+    return f"{lanes}{_WORDS.get(link.kind, link.kind.label)}, {link.gb_per_s:g} GB/s"
+
+
+class Wiring:
+    """The lines of a scene: it draws each, and has the legend explain each kind and speed."""
+
+    def __init__(self, scene: Scene) -> None:
+        """Draw into `scene`."""
+        self._scene = scene
+        self._links: dict[str, set[Link]] = {}
+        self._has_used = False
+
+    def draw(
+        self, name: str, link: Link, points: Sequence[Point], *, thin: bool = False, used: bool = False
+    ) -> None:
+        """Draw the line called `name`, such as "0-3", along two points, or three for a curve.
+
+        thin: where many lines are close together. used: highlight it, as the job's data take it.
+        """
+        classes = link_classes(link)
+        self._links.setdefault(classes, set()).add(link)
+        self._has_used |= used
+        lines = [Line(points, "used")] if used else []
+        lines.append(Line(points, "thin" if thin else ""))
+        data = {"link": name, "gb-per-s": f"{link.gb_per_s:g}"}
+        self._scene.add(*lines, classes=classes, data=data, title=f"{name}: {words(link)}")
+
+    def explain(self) -> None:
+        """Have the legend explain what was drawn, fastest first."""
+        fastest = sorted(self._links.items(), key=lambda item: -max(link.gb_per_s for link in item[1]))
+        for classes, links in fastest:
+            self._scene.explain(classes, _summary(links), is_line=True)
+        if self._has_used:
+            self._scene.explain("used", "used by the job", is_line=True)
+
+
+def _summary(links: set[Link]) -> str:
+    """Return links of one kind and speed class in words."""
+    if len(links) == 1:
+        return words(next(iter(links)))
+    speeds = sorted({link.gb_per_s for link in links})
+    kind = _WORDS.get(next(iter(links)).kind, next(iter(links)).kind.label)
+    span = f"{speeds[0]:g}" if len(speeds) == 1 else f"{speeds[0]:g}–{speeds[-1]:g}"
+    return f"{kind}, {span} GB/s"
