@@ -141,7 +141,7 @@ def _draw_adapters(frame: Frame, place: Sequence[Point]) -> None:
     for nic in frame.states.topology.nics:
         near = [place[gpu] for gpu in _nearest(nic.paths)]
         x, y = (sum(point[axis] for point in near) / len(near) for axis in (0, 1))
-        ends = near if len(near) < len(place) else []
+        ends: Sequence[Point] = near if len(near) < len(place) else []
         sides[x > frame.x + frame.width / 2].append((y, nic.name, nic.gb_per_s, ends))
     top, bottom = min(y for _, y in place), max(y for _, y in place)
     for is_right, adapters in sides.items():
