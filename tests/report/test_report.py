@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from topoplace import drawing
 from topoplace._progress import Progress
 from topoplace.experiments.report import plots, tables
 from topoplace.experiments.simulate import Workload, simulate
@@ -49,6 +50,8 @@ def test_without_matplotlib_the_package_to_install_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'topoplace\[plot\]'"):
         plots.topology(tp.machines.get("minsky"), tmp_path / "machine.png")
+    plots.topology(tp.machines.get("minsky"), tmp_path / "machine.svg")
+    assert (tmp_path / "machine.svg").read_text("utf-8") == drawing.svg(tp.machines.get("minsky"))
 
 
 ROWS = [("first", 1, 2.5), ("second", 20, 10.0)]

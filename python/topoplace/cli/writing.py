@@ -55,13 +55,9 @@ def picture(path: Path | None, name: str) -> Path | None:
 
     Directories are created. Raises the errors of `directory` and `file`.
     """
-    if path is None:
-        return None
-    if is_picture(path):
+    if path is not None:
         _require_drawing()
-        return file(path)
-    created = directory(path)
-    return None if created is None else created / name
+    return _picture(path, name)
 
 
 def is_picture(path: Path) -> bool:
@@ -69,16 +65,17 @@ def is_picture(path: Path) -> bool:
     return path.suffix in _PICTURES
 
 
-def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None:
-    """Return the path of the picture `name` of a topology, as `picture` does.
+def topology_picture(path: Path | None, name: str) -> Path | None:
+    """Return the path of the picture `name` of a topology, as `picture` does; an SVG needs no package."""
+    if path is not None and (path if is_picture(path) else Path(name)).suffix != ".svg":
+        _require_drawing()
+    return _picture(path, name)
 
-    Raises ValueError if `num_gpus` GPUs are too many for a picture, and the errors of `picture`.
-    """
-    from topoplace.experiments.report.topology_plot import MAX_GPUS
 
-    if path is not None and num_gpus > MAX_GPUS:
-        raise ValueError(f"-o: {num_gpus} GPUs are too many for a picture (at most {MAX_GPUS})")
-    return picture(path, name)
+def _picture(path: Path | None, name: str) -> Path | None:
+    if path is None:
+        return None
+    return file(path) if is_picture(path) else folder(path) / name
 
 
 def file(path: Path, flag: str = "-o", inputs: Iterable[tuple[str, str | Path | None]] = ()) -> Path:

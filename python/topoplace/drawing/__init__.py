@@ -9,10 +9,12 @@ To change:
 - The states of GPUs: `states.py`; which links are lines, and their classes: `wires.py`.
 - Where things are: machines with direct links `ring_layout.py`, those with switches or PCIe alone `row_layout.py`, tori
   `torus_layout.py`, many machines `cluster_layout.py`; which of them a topology gets: `picture.py`.
+- Two placements in one picture: `compared.py`; lines of text: `terminal.py`.
 """
 
 from __future__ import annotations
 
+from topoplace.drawing.compared import before_after
 from topoplace.drawing.picture import svg
 
-__all__ = ["svg"]
+__all__ = ["before_after", "svg"]

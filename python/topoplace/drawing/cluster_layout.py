@@ -148,10 +148,28 @@ def _measure(domain: _Domain, width: float, machines: _Machines, *, is_root: boo
     room = width - 2 * pad
     for inner in domain.inside:
         _measure(inner, room, machines)
-    *_, (right, bottom) = _flow(domain, room, machines)
+    right, bottom = _extent(domain, room, machines)
     least = min(room, 130.0) if machines.columns else 0.0
     domain.width = width if is_root else max(right, least) + 2 * pad
     domain.height = bottom + pad + _head(domain, machines) + _middle(domain, machines)
+
+
+def _extent(domain: _Domain, room: float, machines: _Machines) -> Point:
+    """Return the last point that `_flow` yields; equal machines need no walk."""
+    if domain.inside:
+        *_, end = _flow(domain, room, machines)
+        return end
+    count, gap = len(domain.machines), _gap(domain, machines)
+    beside = max(
+        1, int((min(room, _squarish(domain, machines, room)) + gap + 0.01) // (machines.width + gap))
+    )
+    rows = math.ceil(count / beside)
+    return min(count, beside) * (machines.width + gap) - gap, rows * (machines.height + gap) - gap
+
+
+def _gap(domain: _Domain, machines: _Machines) -> float:
+    """Return the gap between the domains or machines inside a domain."""
+    return _GAP if machines.columns or domain.inside else 1.0
 
 
 def _head(domain: _Domain, machines: _Machines) -> float:
@@ -174,7 +192,7 @@ def _flow(domain: _Domain, room: float, machines: _Machines) -> Iterator[tuple[f
     if not sizes:
         sizes = [(machines.width, machines.height)] * len(domain.machines)
         room = min(room, _squarish(domain, machines, room))
-    gap = _GAP if machines.columns or domain.inside else 1.0
+    gap = _gap(domain, machines)
     x = y = tallest = right = 0.0
     for width, height in sizes:
         if x and x + width > room + 0.01:
@@ -188,7 +206,7 @@ def _flow(domain: _Domain, room: float, machines: _Machines) -> Iterator[tuple[f
 def _squarish(domain: _Domain, machines: _Machines, room: float) -> float:
     """Return the width in which the machines of a domain form a rectangle, two rows of a domain of NVSwitches."""
     count = len(domain.machines)
-    gap = _GAP if machines.columns else 1.0
+    gap = _gap(domain, machines)
     if domain.level is None:
         return room
     if machines.columns:
@@ -248,12 +266,24 @@ class _Painter:
             meaning = "fragmented: free GPUs for a machine, but no idle machine"
             self._scene.explain("fragmented", meaning)
             shapes.append(Rect(x, y, domain.width, domain.height, "fragmented", 4))
-        label = fitted(words, domain.width - 8, size)
+        if self._machines.columns and not domain.is_switched:
+            shapes.append(self._bar_of_level(domain, x, y))
+        label = fitted(words, domain.width - 12, size)
         if (len(label) > 3 or label == words) and _head(domain, self._machines) > _GAP:
-            shapes.append(Text(x + 5, y + size + 1.5, label, size, "start", "label"))
+            shapes.append(Text(x + 7, y + size + 2.5, label, size, "start", "label"))
         free = int(self._states.free_of[list(domain.machines)].sum())
         title = f"{domain.level.name} {domain.name}: {len(domain.machines)} machines, {free} free GPUs"
         self._scene.add(*shapes, data={"domain": domain.name}, title=title)
+
+    def _bar_of_level(self, domain: _Domain, x: float, y: float) -> Rect:
+        """Return the bar of the switches of a domain, in the colour of their speed for a GPU."""
+        level, link = domain.level, domain.link
+        assert level is not None
+        assert link is not None
+        port = Link(link.kind, 1, link.gb_per_s * level.oversubscription)
+        classes = f"level speed-{style.speed_class(port.gb_per_s)}"
+        self._scene.explain(classes, "switches of the network")
+        return Rect(x + _GAP, y + 3, domain.width - 2 * _GAP, _BAR - 4, classes, 3)
 
     def _words(self, domain: _Domain) -> str:
         """Return the name of a domain and what its level carries."""
@@ -324,7 +354,9 @@ class _Painter:
         if link is None:
             return
         classes = link_classes(link)
-        self._scene.explain(f"inner {classes}", f"NVSwitches inside a machine: {words(link)}", is_line=True)
+        meaning = "NVSwitches inside a machine"
+        meaning += f": {words(link)}" if len(self._topology.templates) == 1 else ""
+        self._scene.explain(f"inner {classes}", meaning, is_line=True)
         middle = y + _LABEL + _CELL[1] + 1.5
         ends = (x + 4, middle), (x + self._machines.width - 4, middle)
         self._scene.add(Line(ends), classes=f"inner {classes}")

@@ -13,6 +13,7 @@ from topoplace.topology.links.link import PATH_KINDS, LinkKind
 if TYPE_CHECKING:
     from topoplace.drawing.states import States
     from topoplace.drawing.wires import Wiring
+    from topoplace.topology.devices import Nic
 
 
 @dataclass
@@ -41,9 +42,18 @@ class Frame:
     def _kind(self, pair: tuple[int, int]) -> LinkKind:
         return self.states.topology.pairs.link(*pair).kind
 
-    def draw_adapter(self, name: str, gb_per_s: float | None, box: Rect, lines: Sequence[Line]) -> None:
+    def draw_adapter(self, nic: Nic, box: Rect, lines: Sequence[Line]) -> None:
         """Draw a network adapter in `box`, with its lines to the nearest GPUs."""
-        speed = "" if gb_per_s is None else f", {gb_per_s:g} GB/s"
-        label = Text(box.x + box.width / 2, box.y + box.height / 2 + 3.2, fitted(name, box.width - 4, 9), 9)
-        self.scene.explain("adapter", f"network adapter{speed}")
-        self.scene.add(*lines, box, label, classes="adapter", data={"adapter": name}, title=f"{name}{speed}")
+        self.scene.explain("adapter", f"network adapter{_speeds(self.states.topology.nics)}")
+        middle = box.x + box.width / 2, box.y + box.height / 2 + 3.2
+        label = Text(*middle, fitted(nic.name, box.width - 4, 9), 9)
+        title = f"{nic.name}{_speeds([nic])}"
+        self.scene.add(*lines, box, label, classes="adapter", data={"adapter": nic.name}, title=title)
+
+
+def _speeds(nics: Sequence[Nic]) -> str:
+    """Return the speeds of network adapters in words; "" if none is known."""
+    known = sorted({nic.gb_per_s for nic in nics if nic.gb_per_s is not None})
+    if not known:
+        return ""
+    return f", {known[0]:g} GB/s" if len(known) == 1 else f", {known[0]:g}–{known[-1]:g} GB/s"

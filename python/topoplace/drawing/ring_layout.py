@@ -15,13 +15,20 @@ from topoplace.drawing.wires import direct_links
 from topoplace.topology.devices import PATH_CLASSES
 
 if TYPE_CHECKING:
+    from topoplace.topology.devices import Nic
     from topoplace.topology.links.link import Link
     from topoplace.topology.topology import Topology
 
 MAX_GPUS: Final = 24
+_FEW: Final = 12
 _GPU: Final = (46.0, 34.0)
+_SMALL: Final = (34.0, 24.0)
+"""The size of GPUs of which more than 12 are on the ellipse, so that lines pass between them."""
 _MARGIN: Final = 14.0
 _LABEL: Final = 18.0
+_ACROSS: Final = 48.0
+"""The ellipse of n GPUs is at most 2 n times so wide."""
+_NARROWEST: Final = 164.0
 _ADAPTER: Final = (58.0, 18.0)
 
 
@@ -31,9 +38,11 @@ def draw(frame: Frame) -> float:
     links = direct_links(topology)
     groups = _groups(topology)
     sides = _ADAPTER[0] + 2 * _MARGIN if topology.nics else 0.0
-    height = min(0.62 * (frame.width - 2 * sides) + 40, 26.0 * topology.num_gpus + 130)
+    size = _GPU if topology.num_gpus <= _FEW else _SMALL
+    height = min(0.72 * (frame.width - 2 * sides) + 20, 26.0 * topology.num_gpus + 130)
     middle = (frame.x + frame.width / 2, frame.y + _LABEL + height / 2)
-    radii = frame.width / 2 - sides - _GPU[0] / 2 - _MARGIN, height / 2 - _GPU[1] / 2 - _MARGIN
+    across = min(frame.width / 2 - sides - size[0] / 2 - _MARGIN, _ACROSS * topology.num_gpus)
+    radii = across, height / 2 - size[1] / 2 - _MARGIN
     place = _places(groups, links, middle, radii)
     _draw_sockets(frame, groups, place)
     for u, v, link in links:
@@ -42,7 +51,7 @@ def draw(frame: Frame) -> float:
         frame.wiring.draw(f"{u}-{v}", topology.pairs.link(u, v), (place[u], place[v]), used=True)
     _draw_adapters(frame, place)
     for gpu, (x, y) in enumerate(place):
-        draw_gpu(frame.scene, frame.states, gpu, Rect(x - _GPU[0] / 2, y - _GPU[1] / 2, *_GPU, radius=7))
+        draw_gpu(frame.scene, frame.states, gpu, Rect(x - size[0] / 2, y - size[1] / 2, *size, radius=6))
     return frame.y + _LABEL + height + _MARGIN
 
 
@@ -102,7 +111,7 @@ def _shorten(
 def _draw_sockets(frame: Frame, groups: Sequence[Sequence[int]], place: Sequence[Point]) -> None:
     """Draw a box around the GPUs of each socket; boxes that would overlap are left out."""
     topology = frame.states.topology
-    boxes = [_box([place[gpu] for gpu in group]) for group in groups]
+    boxes = [_box(frame, [place[gpu] for gpu in group]) for group in groups]
     if any(_overlap(a, b) for a, b in combinations(boxes, 2)):
         return
     for group, box in zip(groups, boxes, strict=True):
@@ -124,11 +133,13 @@ def _slowest(topology: Topology, group: Sequence[int]) -> float:
     return min(topology.default, *(topology.pairs.link(u, v).gb_per_s for u, v in combinations(group, 2)))
 
 
-def _box(points: Sequence[Point]) -> Rect:
+def _box(frame: Frame, points: Sequence[Point]) -> Rect:
+    """Return the box around GPUs, wide enough for its label, inside the frame."""
     xs, ys = zip(*points, strict=True)
-    left, top = min(xs) - _GPU[0] / 2 - 8, min(ys) - _GPU[1] / 2 - 20
-    right, bottom = max(xs) + _GPU[0] / 2 + 8, max(ys) + _GPU[1] / 2 + 8
-    return Rect(left, top, right - left, bottom - top, "socket", 8)
+    width = max(max(xs) - min(xs) + _GPU[0] + 16, _NARROWEST)
+    top, bottom = min(ys) - _GPU[1] / 2 - 20, max(ys) + _GPU[1] / 2 + 8
+    left = min(max(frame.x, (min(xs) + max(xs) - width) / 2), frame.x + frame.width - width)
+    return Rect(left, top, width, bottom - top, "socket", 8)
 
 
 def _overlap(a: Rect, b: Rect) -> bool:
@@ -137,20 +148,20 @@ def _overlap(a: Rect, b: Rect) -> bool:
 
 def _draw_adapters(frame: Frame, place: Sequence[Point]) -> None:
     """Draw each network adapter at the side of its nearest GPUs, with a line to each of them."""
-    sides: dict[bool, list[tuple[float, str, float | None, Sequence[Point]]]] = {False: [], True: []}
+    sides: dict[bool, list[tuple[float, str, Nic, Sequence[Point]]]] = {False: [], True: []}
     for nic in frame.states.topology.nics:
         near = [place[gpu] for gpu in _nearest(nic.paths)]
         x, y = (sum(point[axis] for point in near) / len(near) for axis in (0, 1))
         ends: Sequence[Point] = near if len(near) < len(place) else []
-        sides[x > frame.x + frame.width / 2].append((y, nic.name, nic.gb_per_s, ends))
+        sides[x > frame.x + frame.width / 2].append((y, nic.name, nic, ends))
     top, bottom = min(y for _, y in place), max(y for _, y in place)
     for is_right, adapters in sides.items():
         x = frame.x + (frame.width - _ADAPTER[0] - 4 if is_right else 4)
-        for i, (_, name, gb_per_s, ends) in enumerate(sorted(adapters, key=itemgetter(0, 1))):
+        for i, (_, _, nic, ends) in enumerate(sorted(adapters, key=itemgetter(0, 1))):
             y = top + (bottom - top) * (i + 0.5) / len(adapters)
             start = x if is_right else x + _ADAPTER[0]
             lines = [Line(((start, y), end), "cord") for end in ends]
-            frame.draw_adapter(name, gb_per_s, Rect(x, y - 9, *_ADAPTER, radius=3), lines)
+            frame.draw_adapter(nic, Rect(x, y - 9, *_ADAPTER, radius=3), lines)
 
 
 def _nearest(paths: Sequence[str]) -> Sequence[int]:

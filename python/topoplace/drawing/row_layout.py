@@ -14,6 +14,7 @@ from topoplace.topology.devices import PATH_CLASSES, ComponentKind
 from topoplace.topology.links.link import NONE, Link, LinkKind
 
 if TYPE_CHECKING:
+    from topoplace.topology.devices import Nic
     from topoplace.topology.topology import Topology
 
 MAX_GPUS: Final = 32
@@ -160,7 +161,7 @@ def _draw_hosts(frame: Frame, row: _Row, depth: Mapping[str, float], parents: Ma
         ends = (middle, row.y(_MARGIN + _CPU)), (middle, row.y(depth["pcie"]))
         frame.scene.add(Line(ends, "cord"))
     for gpu in row.gpus:
-        x = row.x(gpu) + 0.3 * min(56.0, row.pitch - 6) if topology.nics else row.x(gpu)
+        x = row.x(gpu) + 0.36 * min(56.0, row.pitch - 6) if topology.nics else row.x(gpu)
         is_below = gpu in parents
         start = depth["pcie"] + _PCIE if is_below else _MARGIN + _CPU
         end = parents[gpu] if is_below else cpus[gpu]
@@ -170,20 +171,22 @@ def _draw_hosts(frame: Frame, row: _Row, depth: Mapping[str, float], parents: Ma
 
 
 def _draw_adapters(frame: Frame, row: _Row, depth: Mapping[str, float]) -> None:
-    """Draw each network adapter next to the GPU of the row that it is nearest to, if no other row has a nearer one."""
+    """Draw each network adapter at the nearest GPU; of equally near ones, at that with the fewest."""
     topology = frame.states.topology
-    taken: dict[int, int] = {}
+    of_gpu: dict[int, list[Nic]] = {}
     for nic in topology.nics:
         ranks = [PATH_CLASSES.index(path) for path in nic.paths]
-        gpu = min(range(topology.num_gpus), key=lambda i: (ranks[i], taken.get(i, 0), i))
-        place = taken[gpu] = taken.get(gpu, 0) + 1
-        if gpu not in row.gpus:
-            continue
-        width = 0.52 * min(56.0, row.pitch - 6)
-        x = row.x(gpu) - 0.24 * min(56.0, row.pitch - 6)
-        box = row.box(x, depth["adapter"] - 3 * (place - 1), width, _ADAPTER)
-        lines = [Line(((x, row.y(depth["adapter"] + _ADAPTER)), (x, row.y(depth["gpu"]))), "cord")]
-        frame.draw_adapter(nic.name, nic.gb_per_s, box, lines)
+        gpu = min(range(topology.num_gpus), key=lambda i: (ranks[i], len(of_gpu.get(i, ())), i))
+        of_gpu.setdefault(gpu, []).append(nic)
+    room = min(56.0, row.pitch - 6)
+    for gpu in row.gpus:
+        own = of_gpu.get(gpu, [])
+        for i, nic in enumerate(own):
+            width = 0.72 * room / len(own)
+            x = row.x(gpu) - 0.5 * room + width * (i + 0.5)
+            box = row.box(x, depth["adapter"], width - 2, _ADAPTER)
+            ends = (x, row.y(depth["adapter"] + _ADAPTER)), (x, row.y(depth["gpu"]))
+            frame.draw_adapter(nic, box, [Line(ends, "cord")])
 
 
 def _draw_switches(

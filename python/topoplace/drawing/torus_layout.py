@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from topoplace.drawing.frame import Frame
-from topoplace.drawing.scene import Point, Rect, Text
+from topoplace.drawing.scene import Point, Rect, Text, fitted
 from topoplace.drawing.states import draw_gpu
 from topoplace.drawing.wires import direct_links, words
 
@@ -88,9 +88,9 @@ def draw(frame: Frame, grid: Grid) -> float:
     bottom = frame.y + planes.height * math.ceil(grid.shape[0] / planes.beside)
     if grid.shape[0] == 1:
         return bottom
-    note = "A stub at the corner of a chip is its link to the same place in the next plane"
-    note += ", of the last plane in plane 0." if _is_closed(frame.states.topology, grid) else "."
-    frame.scene.add(Text(frame.x, bottom + 10, note, 11, "start", "faint"))
+    note = "A stub at a corner is the link to the same place in the next plane"
+    note += " (of the last one: in plane 0)." if _is_closed(frame.states.topology, grid) else "."
+    frame.scene.add(Text(frame.x, bottom + 10, fitted(note, frame.width, 11), 11, "start", "faint"))
     return bottom + 18
 
 
@@ -173,12 +173,13 @@ def _draw_chips(frame: Frame, grid: Grid) -> float:
         x = frame.x + plane % beside * (side * columns + _MARGIN)
         y = frame.y + plane // beside * (side * rows + 26)
         if planes > 1 and not i and not j:
-            frame.scene.add(Text(x, y + 12, f"plane {plane}", 10, "start", "faint"))
+            label = fitted(f"plane {plane}", side * columns, 10)
+            frame.scene.add(Text(x, y + 12, label, 10, "start", "faint"))
         box = Rect(x + j * side, y + 18 + i * side, max(1.0, side - 1), max(1.0, side - 1))
         draw_gpu(frame.scene, frame.states, chip, box)
     bottom = frame.y + math.ceil(planes / beside) * (side * rows + 26)
     link = frame.states.topology.links[0][2]
     dimensions = sum(size > 1 for size in grid.shape)
     note = f"Not drawn: the links of each chip to its neighbours along {dimensions} dimensions, {words(link)}"
-    frame.scene.add(Text(frame.x, bottom + 8, note, 11, "start", "faint"))
+    frame.scene.add(Text(frame.x, bottom + 8, fitted(note, frame.width, 11), 11, "start", "faint"))
     return bottom + 16

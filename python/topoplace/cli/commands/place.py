@@ -78,6 +78,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
+    from topoplace.experiments.report import topology_text
 
     cluster = _cluster(reading.topology(arguments), arguments)
     job = job_options.job(arguments)
@@ -87,22 +88,23 @@ def _run(arguments: argparse.Namespace) -> int:
         policy = options.reslicing(policy)
     folder = launch_files.folder(arguments)
     pictures = arguments.output if folder is None else None
-    picture = writing.topology_picture(pictures, "placement.png", cluster.topology.num_gpus)
+    picture = writing.topology_picture(pictures, "placement.png")
     with policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "):
         with Progress("searching"):
             explained = policy.explain(job, cluster, top=arguments.top)
         if policies.installed.is_of_others(policy):
             _check(explained, job, cluster, policy)
     placed = None if explained.refusal else explained.candidates[0]
+    busy = sorted(set(range(cluster.topology.num_gpus)).difference(cluster.free_gpus()))
     if arguments.json:
         writing.as_json(explained.to_dict(cluster.topology))
     else:
+        topology_text.draw(cluster.topology, busy=busy, chosen=placed.gpus if placed else ())
         _print_notes(cluster.topology, is_use_told=bool(arguments.busy or arguments.busy_from))
         _print(job, cluster, explained, placed)
     if picture and placed:
         from topoplace.experiments.report import plots
 
-        busy = set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus())
         plots.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
         writing.wrote(picture, beside_json=arguments.json)
     if folder is not None and placed:

@@ -51,10 +51,11 @@ def _run(arguments: argparse.Namespace) -> None:
             topology = topology.machine(arguments.one)
     extension = "svg" if arguments.svg else "png"
     name = f"{_file_name(topology.name)}.{extension}"
-    picture = writing.topology_picture(arguments.output, name, topology.num_gpus)
+    picture = writing.topology_picture(arguments.output, name)
     if arguments.json:
         print(topology.to_json())
     else:
+        topology_text.draw(topology)
         topology_text.show(topology)
     if picture:
         from topoplace.experiments.report import plots

@@ -1,17 +1,22 @@
-"""Print a topology as tables: its links by kind and speed, the network levels of a cluster, and its notes."""
+"""Print a topology as tiles, and as tables: its links by kind and speed, the levels of a cluster, and its notes."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace.collective import library_of, survey
+from topoplace.drawing import terminal
 from topoplace.experiments.report import tables
 from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
 from topoplace.topology.speed_overrides import speeds_of
 
 if TYPE_CHECKING:
+    from topoplace.drawing.states import Busy
     from topoplace.topology.topology import Topology
 
 _MAX_SHOWN = 16
@@ -19,6 +24,7 @@ _MAX_SHOWN = 16
 _MAX_COUNTED = 1024
 _MAX_RATED = 64
 _MAX_SETS = 1000
+_USUAL_WIDTH, _NARROWEST = 80, 40
 _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
     LinkKind.C2C: "bright_green",
@@ -34,6 +40,35 @@ _COLOURS = {
     LinkKind.NONE: "red",
     LinkKind.UNKNOWN: "red",
 } | dict.fromkeys(NVLINKS, "green")
+
+
+_SHADES = {
+    "free": "black on white",
+    "busy": "white on grey42",
+    "chosen": "black on dark_orange",
+    "unhealthy": "white on dark_red",
+}
+
+
+def draw(topology: Topology, *, busy: Busy = (), chosen: Sequence[int] = ()) -> None:
+    """Print `topology` as tiles of text if standard output is a terminal: see `topoplace.drawing.terminal`."""
+    if not sys.stdout.isatty():
+        return
+    width = shutil.get_terminal_size((_USUAL_WIDTH, 24)).columns
+    drawn = terminal.lines(
+        topology, busy=busy, chosen=chosen, width=max(_NARROWEST, min(_USUAL_WIDTH, width))
+    )
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:
+        print(*("".join(text for text, _ in line) for line in drawn), "", sep="\n")
+        return
+    for line in drawn:
+        Console().print(
+            Text.assemble(*((text, _SHADES.get(state, "")) for text, state in line)), soft_wrap=True
+        )
+    print()
 
 
 def show(topology: Topology) -> None:

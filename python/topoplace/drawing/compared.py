@@ -1,0 +1,119 @@
+"""Draw two placements of a job in one picture, with what each carries, and the factor between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from topoplace import _checks
+from topoplace.collective import library_of, ring_bandwidth
+from topoplace.drawing import legend, svg_text
+from topoplace.drawing.picture import WIDTH, draw_body, title_of
+from topoplace.drawing.scene import Scene, Text, fitted
+from topoplace.drawing.states import Busy, states_of
+from topoplace.errors import TopologyError
+from topoplace.objectives.communication import communication_time
+
+if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+_MARGIN: Final = 14.0
+_MAX_BESIDE: Final = 16
+"""Machines of so many GPUs are drawn side by side, larger ones one below the other."""
+_MAX_LISTED: Final = 16
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A placement and what it carries."""
+
+    gpus: Sequence[int]
+    ring_gb_per_s: float
+    seconds: float | None
+    """How long a step communicates; None without a job, or if nothing communicates."""
+    has_bytes: bool
+    """False if the job does not say how many bytes, so that only factors have a meaning."""
+
+
+def before_after(
+    topology: Topology,
+    before: Sequence[int],
+    after: Sequence[int],
+    *,
+    job: JobGraph | None = None,
+    busy: Busy = (),
+    theme: str = "auto",
+) -> str:
+    """Return a drawing of two sets of GPUs for one job, with what NCCL's rings carry on each, as the text of an SVG.
+
+    A sentence above says how many times as much the better one carries and, with `job`, how long a step communicates.
+
+    Args:
+        before: The GPUs that something else chose, in task order.
+        after: The GPUs that are set against them.
+        job: Its links are highlighted, and its communication time is computed.
+        busy: As for `topoplace.drawing.svg`.
+        theme: "auto", "light" or "dark".
+
+    Raises:
+        TopologyError: Names a wrong argument.
+    """
+    _checks.one_of(theme, "theme", svg_text.THEMES, TopologyError)
+    both = states_of(topology, busy, before, ()), states_of(topology, busy, after, ())
+    sides = [_rated(topology, list(states.task_of), job) for states in both]
+    scene = Scene(float(WIDTH), title=_conclusion(topology, *sides))
+    inner = scene.width - 2 * _MARGIN
+    scene.add(Text(_MARGIN, 24, fitted(scene.title, inner, 14), 14, "start", "label strong"))
+    about = fitted(title_of(topology) + _pace(*sides), inner, 11)
+    scene.add(Text(_MARGIN, 42, about, 11, "start", "faint"))
+    is_beside = topology.num_gpus <= _MAX_BESIDE
+    width = (inner - _MARGIN) / 2 if is_beside else inner
+    x, y, bottom = _MARGIN, 64.0, 64.0
+    for i, (states, side) in enumerate(zip(both, sides, strict=True)):
+        text = fitted(f"{'before' if not i else 'after'}: {_described(side)}", width, 12)
+        scene.add(Text(x, y, text, 12, "start", "label strong"))
+        bottom = max(bottom, draw_body(scene, states, job, (x, y + 8), width))
+        x, y = (x + width + _MARGIN, y) if is_beside else (x, bottom + 24)
+    scene.height = legend.draw(scene, bottom + 8) + 8
+    return svg_text.written(scene, theme)
+
+
+def _rated(topology: Topology, gpus: Sequence[int], job: JobGraph | None) -> _Side:
+    if len(gpus) < 2:
+        return _Side(gpus, 0.0, None, has_bytes=False)
+    seconds = communication_time(job, gpus, topology).seconds if job else None
+    has_bytes = job is not None and bool(job.collectives)
+    return _Side(gpus, ring_bandwidth(topology, gpus), seconds or None, has_bytes)
+
+
+def _conclusion(topology: Topology, before: _Side, after: _Side) -> str:
+    """Return the sentence that compares two placements."""
+    now, then = after.ring_gb_per_s, before.ring_gb_per_s
+    if not now or not then:
+        return "Before and after"
+    unit = "NCCL's rings carry" if library_of(topology) == "NCCL" else "rings carry"
+    factor = now / then
+    if factor == 1:
+        text = f"{unit} {now:.3g} GB/s on either set of GPUs"
+    elif factor > 1:
+        text = f"{factor:.3g} × the bandwidth: {unit} {now:.3g} in place of {then:.3g} GB/s"
+    else:
+        text = f"1/{1 / factor:.3g} of the bandwidth: {unit} {now:.3g} in place of {then:.3g} GB/s"
+    return text
+
+
+def _pace(before: _Side, after: _Side) -> str:
+    """Return how much faster a step communicates, if that is known."""
+    if not (before.seconds and after.seconds):
+        return ""
+    return f" – a step communicates {before.seconds / after.seconds:.3g} × as fast"
+
+
+def _described(side: _Side) -> str:
+    shown = ", ".join(map(str, side.gpus[:_MAX_LISTED])) + (" …" if len(side.gpus) > _MAX_LISTED else "")
+    parts = [f"GPUs {shown}"]
+    parts += [f"{side.ring_gb_per_s:.3g} GB/s"] if side.ring_gb_per_s else []
+    parts += [f"{side.seconds * 1e3:.3g} ms a step"] if side.seconds and side.has_bytes else []
+    return " – ".join(parts)
