@@ -16,6 +16,7 @@ pytest.importorskip("matplotlib")
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools/site"))
 
+import drawings  # noqa: E402
 import pictures  # noqa: E402
 from reference import public_modules, public_names  # noqa: E402
 
@@ -52,6 +53,11 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
     assert [page.name for page in pages if elsewhere.search(page.read_text("utf-8"))] == []
+
+
+def test_drawings_are_those_of_the_library() -> None:
+    kept = {path.stem: path.read_text("utf-8") for path in drawings.IMAGES.glob("*.svg")}
+    assert kept == dict(drawings.pictures())
 
 
 def test_pictures_are_drawn_from_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ class _Side:
     ring_gb_per_s: float
     seconds: float | None
     """How long a step communicates; None without a job, or if nothing communicates."""
-    has_bytes: bool
-    """False if the job does not say how many bytes, so that only factors have a meaning."""
+    per: str
+    """What takes these seconds: "a step", or "a GB" if all collectives have one, as without traffic of a model."""
 
 
 def before_after(
@@ -82,10 +82,10 @@ def before_after(
 
 def _rated(topology: Topology, gpus: Sequence[int], job: JobGraph | None) -> _Side:
     if len(gpus) < 2:
-        return _Side(gpus, 0.0, None, has_bytes=False)
+        return _Side(gpus, 0.0, None, "")
     seconds = communication_time(job, gpus, topology).seconds if job else None
-    has_bytes = job is not None and bool(job.collectives)
-    return _Side(gpus, ring_bandwidth(topology, gpus), seconds or None, has_bytes)
+    sizes = {one.gigabytes for one in job.collectives} if job else set[float]()
+    return _Side(gpus, ring_bandwidth(topology, gpus), seconds or None, "a GB" if sizes == {1.0} else "a step")
 
 
 def _conclusion(topology: Topology, before: _Side, after: _Side) -> str:
@@ -115,5 +115,5 @@ def _described(side: _Side) -> str:
     shown = ", ".join(map(str, side.gpus[:_MAX_LISTED])) + (" …" if len(side.gpus) > _MAX_LISTED else "")
     parts = [f"GPUs {shown}"]
     parts += [f"{side.ring_gb_per_s:.3g} GB/s"] if side.ring_gb_per_s else []
-    parts += [f"{side.seconds * 1e3:.3g} ms a step"] if side.seconds and side.has_bytes else []
+    parts += [f"{side.seconds * 1e3:.3g} ms {side.per}"] if side.seconds else []
     return " – ".join(parts)

@@ -95,7 +95,7 @@ class States:
         if not number:
             return f"{sum(not colour for colour in self.colour_of.values())} other jobs"
         own = next(job for job, colour in self.colour_of.items() if colour == number)
-        return fitted(f"job {own}", _LONGEST_NAME, 11.0)
+        return fitted(own, _LONGEST_NAME, 11.0)
 
     def title(self, gpu: int) -> str:
         """Return what a pointer shows at a GPU."""

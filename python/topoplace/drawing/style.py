@@ -67,7 +67,7 @@ def _box(fill: str, stroke: str = "@edge", width: str = "1", **others: str) -> R
 
 _THINGS: Final[dict[str, Rule]] = {
     "page": {"fill": "@page"},
-    "label": {"fill": "@ink", "stroke": "none"},
+    "label": {"fill": "@ink", "fill-opacity": "1", "stroke": "none"},
     "faint": {"fill": "@faint", "stroke": "none"},
     "strong": {"font-weight": "bold"},
     "frame": _box("@page"),
