@@ -270,7 +270,8 @@ class _Painter:
             shapes.append(self._bar_of_level(domain, x, y))
         label = fitted(words, domain.width - 12, size)
         if (len(label) > 3 or label == words) and _head(domain, self._machines) > _GAP:
-            shapes.append(Text(x + 7, y + size + (2.5 if self._machines.columns else 1.0), label, size, "start", "label"))
+            base = y + size + (2.5 if self._machines.columns else 1.0)
+            shapes.append(Text(x + 7, base, label, size, "start", "label"))
         free = int(self._states.free_of[list(domain.machines)].sum())
         title = f"{domain.level.name} {domain.name}: {len(domain.machines)} machines, {free} free GPUs"
         self._scene.add(*shapes, data={"domain": domain.name}, title=title)
