@@ -360,3 +360,23 @@ def test_notebooks_show_topologies_and_placements() -> None:
     job = tp.JobGraph.ring(3)
     placed = tp.Placement((4, 2, 0), topology=topology, job=job)
     assert placed._repr_svg_() == drawing.svg(topology, chosen=(4, 2, 0), job=job)
+
+
+def test_a_gpu_without_a_link_to_one_switch_is_seen() -> None:
+    worn = replace(_H100, component_links=[entry for entry in _H100.component_links if entry[:2] != (3, 8)])
+    lines = having(drawn(worn), "data-link")
+    speeds = {key: float(line.attrib["data-gb-per-s"]) for key, line in lines.items() if "nvswitch" in key}
+    others = {gpu: {f"{gpu}-nvswitch0": 125.0, f"{gpu}-nvswitch1": 325.0} for gpu in range(8) if gpu != 3}
+    assert speeds == {"3-nvswitch1": 325.0} | {
+        key: speed for own in others.values() for key, speed in own.items()
+    }
+
+
+def test_links_between_switches_are_those_of_their_groups() -> None:
+    dgx2 = tp.machines.get("dgx2")
+    worn = replace(dgx2, component_links=[e for e in dgx2.component_links if e[:2] != (3, 16)])
+    lines = having(drawn(worn), "data-link")
+    trunk = {
+        key: float(one.attrib["data-gb-per-s"]) for key, one in lines.items() if key.startswith("nvswitch")
+    }
+    assert trunk == {"nvswitch0-nvswitch2": 200.0, "nvswitch1-nvswitch2": 1000.0}

@@ -13,7 +13,7 @@ from topoplace.drawing import style
 from topoplace.drawing.frame import Frame
 from topoplace.drawing.scene import Line, Point, Rect, Text, fitted, text_width
 from topoplace.drawing.states import draw_gpu
-from topoplace.drawing.wires import link_classes, switch_groups, words
+from topoplace.drawing.wires import direct_links, link_classes, switch_groups, words
 from topoplace.topology.links.link import Link, LinkKind
 
 if TYPE_CHECKING:
@@ -72,11 +72,19 @@ def draw(frame: Frame) -> float:
     machines = _sizes(frame, root)
     _Painter(frame, machines).paint(root, frame.x, frame.y)
     bottom = frame.y + root.height
-    if machines.columns or not topology.levels:
+    text = _not_drawn(topology) if machines.columns else f"A tile is a machine. {_levels_in_words(topology)}"
+    if not text:
         return bottom
-    text = fitted(f"A tile is a machine. {_levels_in_words(topology)}", frame.width, 11)
+    text = fitted(text, frame.width, 11)
     frame.scene.add(Text(frame.x, bottom + 16, text, 11, "start", "faint"))
     return bottom + 22
+
+
+def _not_drawn(topology: Topology) -> str:
+    """Return a sentence about the direct links inside machines, which have no lines here; "" without such links."""
+    counts = [len(direct_links(template)) for template in topology.templates]
+    total = sum(counts[template] for template in topology.template_of)
+    return f"Not drawn: {total:,} direct links; draw one machine to see them." if total else ""
 
 
 def _levels_in_words(topology: Topology) -> str:
@@ -149,7 +157,7 @@ def _measure(domain: _Domain, width: float, machines: _Machines, *, is_root: boo
     for inner in domain.inside:
         _measure(inner, room, machines)
     right, bottom = _extent(domain, room, machines)
-    least = min(room, 130.0) if machines.columns else 0.0
+    least = min(room, text_width(_words(domain), 10) + 16) if machines.columns else 0.0
     domain.width = width if is_root else max(right, least) + 2 * pad
     domain.height = bottom + pad + _head(domain, machines) + _middle(domain, machines)
 
@@ -259,7 +267,7 @@ class _Painter:
         assert domain.level is not None
         assert domain.link is not None
         box = Rect(x, y, domain.width, domain.height, "frame", 4)
-        words = self._words(domain) if self._machines.columns else domain.name
+        name = _words(domain) if self._machines.columns else domain.name
         size = 10.0 if self._machines.columns else 8.5
         shapes: list[Rect | Text] = [box]
         if self._is_fragmented(domain):
@@ -268,8 +276,8 @@ class _Painter:
             shapes.append(Rect(x, y, domain.width, domain.height, "fragmented", 4))
         if self._machines.columns and not domain.is_switched:
             shapes.append(self._bar_of_level(domain, x, y))
-        label = fitted(words, domain.width - 12, size)
-        if (len(label) > 3 or label == words) and _head(domain, self._machines) > _GAP:
+        label = fitted(name, domain.width - 12, size)
+        if (len(label) > 3 or label == name) and _head(domain, self._machines) > _GAP:
             base = y + size + (2.5 if self._machines.columns else 1.0)
             shapes.append(Text(x + 7, base, label, size, "start", "label"))
         free = int(self._states.free_of[list(domain.machines)].sum())
@@ -285,16 +293,6 @@ class _Painter:
         classes = f"level speed-{style.speed_class(port.gb_per_s)}"
         self._scene.explain(classes, "switches of the network")
         return Rect(x + _GAP, y + 3, domain.width - 2 * _GAP, _BAR - 4, classes, 3)
-
-    def _words(self, domain: _Domain) -> str:
-        """Return the name of a domain and what its level carries."""
-        level, link = domain.level, domain.link
-        assert level is not None
-        assert link is not None
-        over = f", {level.oversubscription:g}:1" if level.oversubscription > 1 else ""
-        speed = link.gb_per_s * level.oversubscription
-        name = domain.name if level.name in domain.name else f"{level.name} {domain.name}"
-        return f"{name}: {speed:g} GB/s a GPU{over}{', rails' if level.rail else ''}"
 
     def _is_fragmented(self, domain: _Domain) -> bool:
         """Return True if free GPUs of a domain would fill its smallest machine, but none of its machines is idle."""
@@ -312,7 +310,7 @@ class _Painter:
     def _paint_bar(self, domain: _Domain, x: float, y: float, width: float) -> None:
         bar = Rect(x, y, width, _BAR, "nvswitch", 4)
         label = Text(x + width / 2, y + 13, fitted("NVSwitch", width, 11), 11)
-        self._scene.add(bar, label, data={"switch": domain.name}, title=self._words(domain))
+        self._scene.add(bar, label, data={"switch": domain.name}, title=_words(domain))
 
     def _paint_machine(
         self, machine: int, x: float, y: float, domain: _Domain | None = None, edge: float = 0.0
@@ -390,6 +388,17 @@ class _Painter:
         number = states.colour_of[jobs.most_common(1)[0][0]]
         self._scene.explain(f"tile job-{number}", states.job_words(number))
         return f"share-{step} job-{number}"
+
+
+def _words(domain: _Domain) -> str:
+    """Return the name of a domain and what its level carries."""
+    level, link = domain.level, domain.link
+    if level is None or link is None:
+        return ""
+    over = f", {level.oversubscription:g}:1" if level.oversubscription > 1 else ""
+    speed = link.gb_per_s * level.oversubscription
+    name = domain.name if level.name in domain.name else f"{level.name} {domain.name}"
+    return f"{name}: {speed:g} GB/s a GPU{over}{', rails' if level.rail else ''}"
 
 
 def _tail(name: str, width: float) -> str:

@@ -85,7 +85,9 @@ def _rated(topology: Topology, gpus: Sequence[int], job: JobGraph | None) -> _Si
         return _Side(gpus, 0.0, None, "")
     seconds = communication_time(job, gpus, topology).seconds if job else None
     sizes = {one.gigabytes for one in job.collectives} if job else set[float]()
-    return _Side(gpus, ring_bandwidth(topology, gpus), seconds or None, "a GB" if sizes == {1.0} else "a step")
+    return _Side(
+        gpus, ring_bandwidth(topology, gpus), seconds or None, "a GB" if sizes == {1.0} else "a step"
+    )
 
 
 def _conclusion(topology: Topology, before: _Side, after: _Side) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from topoplace.drawing.frame import Frame
-from topoplace.drawing.scene import Line, Rect, Text, fitted
+from topoplace.drawing.scene import Line, Point, Rect, Text, fitted
 from topoplace.drawing.states import draw_gpu
 from topoplace.drawing.wires import SwitchGroup, switch_groups, trunks
 from topoplace.topology.devices import PATH_CLASSES, ComponentKind
-from topoplace.topology.links.link import NONE, Link, LinkKind
+from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.topology.devices import Nic
@@ -21,6 +21,9 @@ MAX_GPUS: Final = 32
 _MARGIN, _CPU, _PCIE, _ADAPTER, _GPU, _BAR = 8.0, 22.0, 14.0, 18.0, 36.0, 26.0
 _GAP: Final = 16.0
 _TO_BAR: Final = 46.0
+_LANE: Final = _BAR + 8.0
+_LANE_SHIFT: Final = 7.0
+"""Lines to bars of further lanes are so far beside those of the lane before."""
 _PATHS_OF_SWITCH: Final = (LinkKind.PCIE, LinkKind.PCIE_BRIDGES)
 
 
@@ -56,18 +59,20 @@ def draw(frame: Frame) -> float:
     groups = switch_groups(topology)
     parents = _pcie_switches(topology)
     depth = _depths(topology, parents)
-    rows = _rows(frame, topology, depth["end"], bool(groups), parents)
+    parts = _parts(topology, parents)
+    lanes = _lanes(groups, parts)
+    rows = _rows(frame, parts, depth["end"], 1 + max(lanes, default=-1))
     for row in rows:
         _draw_sockets(frame, row, depth)
         _draw_hosts(frame, row, depth, parents)
         _draw_adapters(frame, row, depth)
-    _draw_switches(frame, rows, groups, depth)
+    _draw_switches(frame, rows, list(zip(groups, lanes, strict=True)), depth)
     for row in rows:
         for gpu in row.gpus:
             box = row.box(row.x(gpu), depth["gpu"], min(56.0, row.pitch - 6), _GPU)
             draw_gpu(frame.scene, frame.states, gpu, replace(box, radius=6))
     last = rows[-1]
-    bars = (_TO_BAR + _BAR if groups else 0.0) if len(rows) == 1 else 0.0
+    bars = _TO_BAR + (1 + max(lanes)) * _LANE if groups and len(rows) == 1 else 0.0
     return max(last.y(0), last.y(depth["end"])) + bars + _MARGIN
 
 
@@ -79,10 +84,8 @@ def _depths(topology: Topology, parents: Mapping[int, str]) -> Mapping[str, floa
     return {"pcie": pcie, "adapter": adapter, "gpu": gpu, "end": gpu + _GPU + _MARGIN}
 
 
-def _rows(
-    frame: Frame, topology: Topology, depth: float, is_switched: bool, parents: Mapping[int, str]
-) -> Sequence[_Row]:
-    """Return one row of the GPUs by socket, or two with the switches between them."""
+def _parts(topology: Topology, parents: Mapping[int, str]) -> Sequence[Sequence[int]]:
+    """Return the GPUs of each row, by socket and PCIe switch: more than eight GPUs are in two rows."""
 
     def key(gpu: int) -> tuple[int, int, str, int]:
         device = topology.gpus[gpu]
@@ -91,10 +94,28 @@ def _rows(
 
     gpus = sorted(range(topology.num_gpus), key=key)
     half = len(gpus) if len(gpus) <= 8 else (len(gpus) + 1) // 2
-    parts = [gpus[:half], gpus[half:]] if half < len(gpus) else [gpus]
-    pitch = min(96.0, (frame.width - 4 * _MARGIN) / half)
-    left = frame.x + (frame.width - pitch * half) / 2
-    between = 2 * _TO_BAR + 2 * _BAR + _GAP if is_switched else _GAP
+    return [gpus[:half], gpus[half:]] if half < len(gpus) else [gpus]
+
+
+def _lanes(groups: Sequence[SwitchGroup], parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return how many bars are between that of each group of switches and its row, so that none overlap."""
+    place = {gpu: (row, i) for row, part in enumerate(parts) for i, gpu in enumerate(part)}
+    taken: list[tuple[int, int, int, int]] = []
+    for group in groups:
+        at = sorted(map(place.__getitem__, group.links))
+        row, first = at[0][0], min(i for _, i in at)
+        last = max(i for _, i in at)
+        below = [lane for r, a, b, lane in taken if r == row and a <= last and first <= b]
+        taken.append((row, first, last, 1 + max(below, default=-1)))
+    return [lane for *_, lane in taken]
+
+
+def _rows(frame: Frame, parts: Sequence[Sequence[int]], depth: float, lanes: int) -> Sequence[_Row]:
+    """Return the rows; between two are the switches, in so many lanes for each."""
+    most = len(parts[0])
+    pitch = min(96.0, (frame.width - 4 * _MARGIN) / most)
+    left = frame.x + (frame.width - pitch * most) / 2
+    between = 2 * (_TO_BAR + lanes * _LANE) if lanes else _GAP
     tops = frame.y + _MARGIN, frame.y + _MARGIN + 2 * depth + between
     return [_Row(part, pitch, left, tops[i], -1 if i else 1) for i, part in enumerate(parts)]
 
@@ -150,7 +171,6 @@ def _draw_sockets(frame: Frame, row: _Row, depth: Mapping[str, float]) -> None:
 def _draw_hosts(frame: Frame, row: _Row, depth: Mapping[str, float], parents: Mapping[int, str]) -> None:
     """Draw the path of each GPU to its CPU, by way of its PCIe switch."""
     topology = frame.states.topology
-    direct = Link(LinkKind.HOST, 1, topology.default) if topology.default else NONE
     cpus = _cpu_of(topology, row)
     for name, gpus in _spans(row, parents):
         middle = (row.x(gpus[0]) + row.x(gpus[-1])) / 2
@@ -165,9 +185,22 @@ def _draw_hosts(frame: Frame, row: _Row, depth: Mapping[str, float], parents: Ma
         is_below = gpu in parents
         start = depth["pcie"] + _PCIE if is_below else _MARGIN + _CPU
         end = parents[gpu] if is_below else cpus[gpu]
-        if direct is not NONE:
+        if gb_per_s := _host_gb_per_s(topology, gpu):
             points = (x, row.y(start)), (x, row.y(depth["gpu"]))
-            frame.wiring.draw(f"{gpu}-{end}", direct, points, used=gpu in frame.over_hosts)
+            link = Link(LinkKind.HOST, 1, gb_per_s)
+            frame.wiring.draw(f"{gpu}-{end}", link, points, used=gpu in frame.over_hosts)
+
+
+def _host_gb_per_s(topology: Topology, gpu: int) -> float:
+    """Return the speed of a GPU's own PCIe, of its link to a CPU or a PCIe switch if that is known."""
+    kinds = [part.kind for part in topology.components]
+    known = [
+        link.gb_per_s
+        for a, b, link in topology.component_links
+        if a == gpu and b >= topology.num_gpus
+        if link.kind in PATH_KINDS and kinds[b - topology.num_gpus] is not ComponentKind.NVSWITCH
+    ]
+    return max(known, default=topology.default)
 
 
 def _draw_adapters(frame: Frame, row: _Row, depth: Mapping[str, float]) -> None:
@@ -190,26 +223,40 @@ def _draw_adapters(frame: Frame, row: _Row, depth: Mapping[str, float]) -> None:
 
 
 def _draw_switches(
-    frame: Frame, rows: Sequence[_Row], groups: Sequence[SwitchGroup], depth: Mapping[str, float]
+    frame: Frame,
+    rows: Sequence[_Row],
+    groups: Sequence[tuple[SwitchGroup, int]],
+    depth: Mapping[str, float],
 ) -> None:
-    """Draw a bar for each group of NVSwitches, and a line from each GPU to it."""
+    """Draw a bar for each group of NVSwitches in its lane, and a line from each GPU to it."""
     bars: list[Rect] = []
-    for i, group in enumerate(groups):
+    for i, (group, lane) in enumerate(groups):
         own = [(row, gpu) for row in rows for gpu in row.gpus if gpu in group.links]
         xs = [row.x(gpu) for row, gpu in own]
         nearest = own[0][0]
         left, right = min(xs) - 0.5 * nearest.pitch + 4, max(xs) + 0.5 * nearest.pitch - 4
-        bar = nearest.box((left + right) / 2, depth["end"] + _TO_BAR, right - left, _BAR, "nvswitch")
-        bars.append(bar)
+        deep = depth["end"] + _TO_BAR + lane * _LANE
+        bars.append(nearest.box((left + right) / 2, deep, right - left, _BAR, "nvswitch"))
         for row, gpu in own:
-            edge = bar.y if row.direction > 0 else bar.y + bar.height
-            points = (row.x(gpu), row.y(depth["gpu"] + _GPU)), (row.x(gpu), edge)
+            edge = bars[i].y if row.direction > 0 else bars[i].y + _BAR
+            x = row.x(gpu) + _LANE_SHIFT * lane
+            points = (x, row.y(depth["gpu"] + _GPU)), (x, edge)
             used = gpu in frame.over_switches
             frame.wiring.draw(f"{gpu}-nvswitch{i}", group.links[gpu], points, used=used)
-        count = f"{group.count} NVSwitches" if group.count > 1 else "NVSwitch"
-        label = Text(bar.x + bar.width / 2, bar.y + 17.5, fitted(count, bar.width, 12), 12)
-        frame.scene.add(bar, label, data={"switch": f"nvswitch{i}"})
-    for i, j, link in trunks(frame.states.topology, groups):
-        x = bars[i].x + bars[i].width / 2
-        ends = (x, bars[i].y + bars[i].height), (x, bars[j].y)
-        frame.wiring.draw(f"nvswitch{i}-nvswitch{j}", link, ends)
+    for i, j, link in trunks(frame.states.topology, [group for group, _ in groups]):
+        frame.wiring.draw(f"nvswitch{i}-nvswitch{j}", link, _between(bars[i], bars[j]))
+    for i, (group, _) in enumerate(groups):
+        count = f"{len(group.switches)} NVSwitches" if len(group.switches) > 1 else "NVSwitch"
+        middle = bars[i].x + bars[i].width / 2
+        label = Text(middle, bars[i].y + 17.5, fitted(count, bars[i].width, 12), 12)
+        frame.scene.add(bars[i], label, data={"switch": f"nvswitch{i}"})
+
+
+def _between(a: Rect, b: Rect) -> Sequence[Point]:
+    """Return the line between two bars: across, if they are side by side, else down."""
+    if a.y == b.y:
+        a, b = sorted((a, b), key=lambda bar: bar.x)
+        return (a.x + a.width, a.y + 0.5 * _BAR), (b.x, a.y + 0.5 * _BAR)
+    a, b = sorted((a, b), key=lambda bar: bar.y)
+    x = (max(a.x, b.x) + min(a.x + a.width, b.x + b.width)) / 2
+    return (x, a.y + _BAR), (x, b.y)

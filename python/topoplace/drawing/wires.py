@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Final
 
 from topoplace.drawing import style
@@ -29,7 +29,7 @@ _WORDS: Final = {
     LinkKind.XGMI: "xGMI",
     LinkKind.PCIE: "PCIe switch",
     LinkKind.PCIE_BRIDGES: "PCIe switches",
-    LinkKind.HOST: "PCIe to the CPU",
+    LinkKind.HOST: "PCIe",
     LinkKind.HOST_BRIDGES: "PCIe, between NUMA nodes",
     LinkKind.SYSTEM: "PCIe, between sockets",
     LinkKind.NETWORK: "network",
@@ -41,8 +41,8 @@ _WORDS: Final = {
 class SwitchGroup:
     """Switches of NVLinks that the same GPUs are attached to, drawn as one bar."""
 
-    count: int
-    """0 if the number of switches is not known."""
+    switches: frozenset[int]
+    """Their vertices in the topology's `component_links`; empty if the topology does not list its switches."""
     links: Mapping[int, Link]
     """The links of each GPU into the switches, taken together."""
 
@@ -67,16 +67,15 @@ def _by_components(topology: Topology) -> Sequence[SwitchGroup]:
     for a, b, link in topology.component_links:
         if a < n and b in links:
             links[b][a] = joined(link, links[b].get(a), link.kind)
-    groups: dict[frozenset[int], list[dict[int, Link]]] = {}
-    for own in links.values():
-        groups.setdefault(frozenset(own), []).append(own)
+    groups: dict[frozenset[int], list[int]] = {}
+    for switch, own in links.items():
+        groups.setdefault(frozenset(own), []).append(switch)
     found: list[SwitchGroup] = []
-    for gpus, members in groups.items():
+    for gpus, switches in groups.items():
         total: dict[int, Link] = {}
-        for own in members:
-            for gpu in gpus:
-                total[gpu] = joined(own[gpu], total.get(gpu), LinkKind.NVSWITCH)
-        found.append(SwitchGroup(len(members), dict(sorted(total.items()))))
+        for switch, gpu in product(switches, sorted(gpus)):
+            total[gpu] = joined(links[switch][gpu], total.get(gpu), LinkKind.NVSWITCH)
+        found.append(SwitchGroup(frozenset(switches), total))
     return sorted((group for group in found if group.links), key=lambda group: min(group.links))
 
 
@@ -91,24 +90,20 @@ def _by_pairs(topology: Topology) -> Sequence[SwitchGroup]:
             for gpu in (u, v):
                 fastest[gpu] = max(link, fastest.get(gpu, link), key=lambda found: found.gb_per_s)
     return [
-        SwitchGroup(0, {gpu: fastest[gpu] for gpu in sorted(first) if first[gpu] == start})
+        SwitchGroup(frozenset(), {gpu: fastest[gpu] for gpu in sorted(first) if first[gpu] == start})
         for start in sorted(set(first.values()))
     ]
 
 
 def trunks(topology: Topology, groups: Sequence[SwitchGroup]) -> Iterator[tuple[int, int, Link]]:
     """Yield the links between groups of switches, those of a pair of groups taken together."""
-    n = topology.num_gpus
-    group_of: dict[int, int] = {}
-    for a, b, _ in topology.component_links:
-        if a < n and topology.components[b - n].kind is ComponentKind.NVSWITCH:
-            group_of[b] = next(i for i, group in enumerate(groups) if a in group.links)
+    group_of = {switch: i for i, group in enumerate(groups) for switch in group.switches}
     total: dict[tuple[int, int], Link] = {}
     for a, b, link in topology.component_links:
-        ends = group_of.get(a), group_of.get(b)
-        if None not in ends and ends[0] != ends[1]:
-            pair = min(ends), max(ends)  # type: ignore[type-var]
-            total[pair] = joined(link, total.get(pair), LinkKind.NVSWITCH)  # type: ignore[index, arg-type]
+        i, j = group_of.get(a, -1), group_of.get(b, -1)
+        if -1 < min(i, j) < max(i, j):
+            pair = min(i, j), max(i, j)
+            total[pair] = joined(link, total.get(pair), LinkKind.NVSWITCH)
     for (i, j), link in total.items():
         yield i, j, link
 
