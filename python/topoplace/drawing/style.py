@@ -7,19 +7,19 @@ from typing import Final, TypeAlias
 
 COLOURS: Final = (
     "#8c8c8c",
-    "#80b1d3",
-    "#fdb462",
+    "#5aa5d8",
+    "#e8a03a",
     "#1b7837",
     "#bc80bd",
     "#e31a1c",
     "#4d4d4d",
-    "#b3de69",
+    "#8fc044",
     "#1f4fa3",
-    "#f9a8c9",
+    "#ef86b6",
     "#8c510a",
-    "#f5e04a",
+    "#cfb41d",
 )
-"""Colours of series, such as policies and jobs, that are easy to tell apart."""
+"""Colours of series, such as policies and jobs, that are easy to tell apart, on white and on black."""
 
 PALETTE: Final = {
     "page": ("#ffffff", "#11161c"),

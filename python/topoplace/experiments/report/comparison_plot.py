@@ -32,8 +32,9 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
     heights = [0.7 + 0.24 * len(group) for group in by_topology.values()]
     figure, grid = figures.new(11, 0.6 + sum(heights), rows=len(by_topology), columns=2, heights=heights)
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
+        series = figures.policy_numbers([result.policy for result in group])
         for axes, (what, values) in zip(row, _panels(group), strict=True):
-            _boxes(axes, values, f"{figures.literal(name)}: {what}")
+            _boxes(axes, values, f"{figures.literal(name)}: {what}", series)
             axes.set_yticks(range(len(group)), [""] * len(group))
         row[0].set_yticklabels([figures.literal(result.policy) for result in group], fontsize=9)
     figure.suptitle("Median (line), middle half (box), least and most (whiskers) of jobs", fontsize=12)
@@ -54,8 +55,8 @@ def _panels(group: Sequence[Result]) -> list[tuple[str, list[Any]]]:
     ]
 
 
-def _boxes(axes: Axes, values: Sequence[Any], title: str) -> None:
-    """Draw a horizontal box for each array of `values`, the first at the top."""
+def _boxes(axes: Axes, values: Sequence[Any], title: str, series: Sequence[int]) -> None:
+    """Draw a horizontal box for each array of `values`, the first at the top, with the look of its series."""
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=3.4, foreground="#ffffff")]  # shows the median on dark boxes
@@ -68,7 +69,7 @@ def _boxes(axes: Axes, values: Sequence[Any], title: str) -> None:
         patch_artist=True,
         medianprops={"color": "#222222", "linewidth": 1.6, "path_effects": halo},
     )
-    for i, box in enumerate(boxes["boxes"]):
+    for i, box in zip(series, boxes["boxes"], strict=True):
         box.set(facecolor=figures.colour(i), hatch=figures.hatch(i))
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.set_xlim(left=0)

@@ -10,26 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace import policies
+from topoplace.drawing.style import COLOURS
 from topoplace.errors import require_package
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS: Final = (
-    "#8c8c8c",
-    "#80b1d3",
-    "#fdb462",
-    "#1b7837",
-    "#bc80bd",
-    "#e31a1c",
-    "#4d4d4d",
-    "#b3de69",
-    "#1f4fa3",
-    "#f9a8c9",
-    "#8c510a",
-    "#f5e04a",
-)
-"""Colours that are easy to tell apart; there are more policies, which also differ in their hatch."""
 _HATCHES: Final = ("", "///", "...", "xxx")
 _LINE_STYLES: Final = ("-", "--", ":", "-.")
 
@@ -78,10 +64,28 @@ def colour(i: int) -> str:
     return COLOURS[i % len(COLOURS)]
 
 
+def policy_numbers(names: Sequence[str]) -> list[int]:
+    """Return which series each policy is, by which `colour`, `hatch` and `line_style` choose its look.
+
+    A built-in policy has the same look in every picture, also if its options follow in brackets. Other names, and those
+    of a policy that is there already, are further series.
+    """
+    known = list(policies.names())
+    numbers: list[int] = []
+    further = len(known)
+    for name in names:
+        policy = name.partition(" (")[0]
+        number = known.index(policy) if policy in known else further
+        if number in numbers:
+            number = further
+        further += number == further
+        numbers.append(number)
+    return numbers
+
+
 def policy_colour(name: str) -> str:
     """Return the colour of a built-in policy, in any picture; black for other names."""
-    names = policies.names()
-    return colour(names.index(name)) if name in names else "#000000"
+    return colour(policy_numbers([name])[0]) if name in policies.names() else "#000000"
 
 
 def hatch(i: int) -> str:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from topoplace.drawing import style
+from topoplace.experiments.report import figures
 from topoplace.experiments.report.measures import MEASURES, remarks
 from topoplace.experiments.simulate.samples import Sample
 
@@ -77,6 +79,7 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
     """Return the values of one topology and number of jobs. policies: the results by name, see `_by_name`."""
     first = next(iter(policies.values()))[0]
     topology = first.topology
+    series = figures.policy_numbers(list(policies))
     return {
         "name": topology.name,
         "gpus": topology.num_gpus,
@@ -84,8 +87,15 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
         "machines": _machines(topology),
         "remarks": remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
         "runs": [
-            {"policy": policy, "repetitions": len(runs), "figures": _figures(runs), **_details(runs[0])}
-            for policy, runs in policies.items()
+            {
+                "policy": policy,
+                "colour": figures.colour(number),
+                "dash": number // len(style.COLOURS),
+                "repetitions": len(runs),
+                "figures": _figures(runs),
+                **_details(runs[0]),
+            }
+            for number, (policy, runs) in zip(series, policies.items(), strict=True)
         ],
     }
 

@@ -3,16 +3,14 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const ROWS = 50;
 const POINTS = 1200;
-// Okabe and Ito's colours, which colour-blind people can tell apart; yellow is left out, as it is faint on white.
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c8c8c"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 const chosen = { group: 0, run: 0, measure: 0, time: 0.5, search: "", first: 0 };
 
 const element = (id) => document.getElementById(id);
 const group = () => DATA.groups[chosen.group];
 const run = () => group().runs[chosen.run];
-const colour = (i) => COLOURS[i % COLOURS.length];
-const dash = (i) => DASHES[Math.floor(i / COLOURS.length) % DASHES.length];
+const colour = (i) => group().runs[i].colour;
+const dash = (i) => DASHES[group().runs[i].dash % DASHES.length];
 
 // ---- words and numbers ----
 
