@@ -1,4 +1,4 @@
-"""Draw how policies compare: box plots of the bandwidth and the run time of jobs, one box per policy."""
+"""Draw how policies compare: boxes of the bandwidth and the run time of jobs, and when each policy's last job ends."""
 
 # matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
@@ -23,21 +23,26 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
     """Draw box plots of bandwidth-sensitive jobs' effective bandwidth and run time, one box per result.
 
     If no bandwidth-sensitive job ran on a topology, they are of the waiting time and the slowdown of all jobs instead.
-    Each topology has a row of two plots. Boxes extend from the 25th to the 75th percentile, whiskers from the minimum
+    A third plot has the makespan, as what is good for single jobs may make all of them late. Each topology has a row of
+    plots. Boxes extend from the 25th to the 75th percentile, whiskers from the minimum
     to the maximum. A result without such jobs has no box.
     """
     by_topology: dict[str, list[Result]] = {}
     for result in results:
         by_topology.setdefault(result.topology.name, []).append(result)
     heights = [0.7 + 0.24 * len(group) for group in by_topology.values()]
-    figure, grid = figures.new(11, 0.6 + sum(heights), rows=len(by_topology), columns=2, heights=heights)
+    figure, grid = figures.new(14, 0.6 + sum(heights), rows=len(by_topology), columns=3, heights=heights)
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
         series = figures.policy_numbers([result.policy for result in group])
-        for axes, (what, values) in zip(row, _panels(group), strict=True):
+        for axes, (what, values) in zip(row[:2], _panels(group), strict=True):
             _boxes(axes, values, f"{figures.literal(name)}: {what}", series)
             axes.set_yticks(range(len(group)), [""] * len(group))
+        _ends(row[2], group, f"{figures.literal(name)}: makespan", series)
         row[0].set_yticklabels([figures.literal(result.policy) for result in group], fontsize=9)
-    figure.suptitle("Median (line), middle half (box), least and most (whiskers) of jobs", fontsize=12)
+    figure.suptitle(
+        "Median (line), middle half (box), least and most (whiskers) of jobs; and when the last job ends",
+        fontsize=12,
+    )
     figures.save(figure, path)
 
 
@@ -71,7 +76,22 @@ def _boxes(axes: Axes, values: Sequence[Any], title: str, series: Sequence[int])
     )
     for i, box in zip(series, boxes["boxes"], strict=True):
         box.set(facecolor=figures.colour(i), hatch=figures.hatch(i))
-    axes.set_ylim(len(values) - 0.4, -0.6)
+    _finish(axes, len(values), title)
+
+
+def _ends(axes: Axes, group: Sequence[Result], title: str, series: Sequence[int]) -> None:
+    """Draw a horizontal bar for the makespan of each result, in hours if they are long."""
+    spans = np.array([float(result.summary()["makespan"]) for result in group])
+    unit, seconds = figures.time_unit(float(np.nanmax(spans, initial=0.0)))
+    bars = axes.barh(range(len(spans)), spans / seconds, 0.68, edgecolor="#222222", linewidth=0.8)
+    for bar, number in zip(bars, series, strict=True):
+        bar.set(facecolor=figures.colour(number), hatch=figures.hatch(number))
+    axes.set_yticks(range(len(group)), [""] * len(group))
+    _finish(axes, len(group), f"{title} ({unit})")
+
+
+def _finish(axes: Axes, rows: int, title: str) -> None:
+    axes.set_ylim(rows - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.set_title(title, fontsize=10)
     axes.grid(axis="x", alpha=0.3)
