@@ -151,7 +151,9 @@ def test_a_missing_package_is_named_before_the_work(
         monkeypatch.setattr(work, None)
     done = call(*command.split(), "-o", "pictures")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "topoplace: -o (a picture) needs matplotlib: pip install 'topoplace[plot]'\n"
+    is_svg_possible = command.startswith(("show", "place"))
+    what = "-o (a PNG; an SVG needs no package)" if is_svg_possible else "-o (a picture)"
+    assert done.err == f"topoplace: {what} needs matplotlib: pip install 'topoplace[plot]'\n"
     assert not (here / "pictures").exists()
 
 

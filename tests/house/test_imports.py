@@ -26,6 +26,7 @@ LAZY_DOORS = {
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json", "topoplace.jobs.roles"),
     "topoplace.placement": ("topoplace.drawing", "topoplace.launch", "topoplace.objectives.communication"),
     "topoplace.experiments.simulate.metrics": (
+        "topoplace.experiments.report.measures",
         "topoplace.experiments.report.plots",
         "topoplace.experiments.simulate.storage.results",
     ),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -52,6 +53,18 @@ def test_without_matplotlib_the_package_to_install_is_named(
         plots.topology(tp.machines.get("minsky"), tmp_path / "machine.png")
     plots.topology(tp.machines.get("minsky"), tmp_path / "machine.svg")
     assert (tmp_path / "machine.svg").read_text("utf-8") == drawing.svg(tp.machines.get("minsky"))
+
+
+def test_a_notebook_shows_the_key_figures_of_a_result() -> None:
+    topology = tp.Topology.from_links(2, [(0, 1, 50.0)], name="<b>two & more")
+    result = simulate(
+        topology, Workload([tp.JobGraph.ring(2)] * 3, [0.0] * 3, [10.0] * 3), tp.policies.Baseline()
+    )
+    table = result._repr_html_()
+    assert "<caption>baseline, 3 jobs on &lt;b&gt;two &amp; more</caption>" in table
+    cells = dict(re.findall(r"<tr><td[^>]*>([^<]*)</td><td>([^<]*)</td></tr>", table))
+    assert (cells["makespan"], cells["utilization"], cells["mean wait"]) == ("30 s", "100 %", "10 s")
+    assert "nan" not in table
 
 
 ROWS = [("first", 1, 2.5), ("second", 20, 10.0)]

@@ -68,7 +68,7 @@ def is_picture(path: Path) -> bool:
 def topology_picture(path: Path | None, name: str) -> Path | None:
     """Return the path of the picture `name` of a topology, as `picture` does; an SVG needs no package."""
     if path is not None and (path if is_picture(path) else Path(name)).suffix != ".svg":
-        _require_drawing()
+        _require_drawing("-o (a PNG; an SVG needs no package)")
     return _picture(path, name)
 
 
@@ -117,10 +117,10 @@ def first_of(items: Sequence[object]) -> str:
     return (", ".join(map(str, items[:_MAX_SHOWN])) or "none") + more
 
 
-def _require_drawing() -> None:
+def _require_drawing(what: str = "-o (a picture)") -> None:
     from topoplace.errors import require_package
 
-    require_package("matplotlib.figure", "-o (a picture)")
+    require_package("matplotlib.figure", what)
 
 
 def _create(path: Path, flag: str, given: Path) -> None:

@@ -22,7 +22,9 @@ def add(commands: Any) -> None:
     )
     options.add_topology(show)
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
-    show.add_argument("--svg", action="store_true", help="draw an SVG instead of a PNG")
+    show.add_argument(
+        "--svg", action="store_true", help="draw an SVG, which needs no other package, instead of a PNG"
+    )
     options.add_json(show)
     options.add_output(show)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,6 +87,19 @@ def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
     return [
         f"effective bandwidth (EffBW) is extrapolated for {which} bandwidth-sensitive jobs: {OUTSIDE_ITS_RANGE}"
     ]
+
+
+def as_html(result: Result) -> str:
+    """Return a table of a result's key figures, those it has, as HTML for a notebook."""
+    summary = result.summary()
+    rows = [
+        f'<tr><td style="text-align:left">{measure.label}</td>'
+        f"<td>{number(shown(key, summary))} {measure.unit}</td></tr>"
+        for key, measure in MEASURES.items()
+        if key in summary and not math.isnan(summary[key])
+    ]
+    title = f"{result.policy}, {len(result.records):,} jobs on {result.topology.name}"
+    return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"
 
 
 def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[str]:

@@ -263,6 +263,12 @@ class Result:
 
         return results.load(path)
 
+    def _repr_html_(self) -> str:
+        """Return a table of the key figures, which notebooks show."""
+        from topoplace.experiments.report import measures
+
+        return measures.as_html(self)
+
     def gantt(self, path: str | Path) -> None:
         """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
 
