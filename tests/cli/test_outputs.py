@@ -169,7 +169,7 @@ def test_a_cluster_is_drawn_as_svg_without_matplotlib(
     done = call(command, "large.json", "-o", "large.png")
     assert (done.code, done.err) == (
         2,
-        "topoplace: -o (a picture) needs matplotlib: pip install 'topoplace[plot]'\n",
+        "topoplace: -o (a PNG; an SVG needs no package) needs matplotlib: pip install 'topoplace[plot]'\n",
     )
 
 

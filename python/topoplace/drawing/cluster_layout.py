@@ -142,6 +142,7 @@ def _sizes(frame: Frame, root: _Domain) -> _Machines:
         )
         _measure(root, frame.width, machines, is_root=True)
         return machines
+    machines = _Machines(_TILES[0], _TILES[0], 0)
     for side, has_labels in product(_TILES, (True, False)):
         machines = _Machines(side, side, 0, has_labels=has_labels)
         _measure(root, frame.width, machines, is_root=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -120,9 +120,10 @@ def states_of(topology: Topology, busy: Busy, chosen: Sequence[int], degraded: I
         ]
 
     if isinstance(busy, Mapping):
+        by_job = cast("Mapping[str, Iterable[int]]", busy)
         held = {
             gpu: _checks.text(job, "a job in busy", TopologyError)
-            for job, gpus in busy.items()
+            for job, gpus in by_job.items()
             for gpu in numbers(gpus, f"busy[{_checks.shown(job)}]")
         }
     else:

@@ -84,7 +84,7 @@ def _ends(axes: Axes, group: Sequence[Result], title: str, series: Sequence[int]
     spans = np.array([float(result.summary()["makespan"]) for result in group])
     unit, seconds = figures.time_unit(float(np.nanmax(spans, initial=0.0)))
     bars = axes.barh(range(len(spans)), spans / seconds, 0.68, edgecolor="#222222", linewidth=0.8)
-    for bar, number in zip(bars, series, strict=True):
+    for bar, number in zip(bars.patches, series, strict=True):
         bar.set(facecolor=figures.colour(number), hatch=figures.hatch(number))
     axes.set_yticks(range(len(group)), [""] * len(group))
     _finish(axes, len(group), f"{title} ({unit})")

@@ -86,7 +86,7 @@ def _patch(shape: Shape, look: Mapping[str, str], order: int) -> Any:
     from matplotlib.path import Path as Curve
 
     # The axes alone say how large the picture is; measuring thousands of patches takes long.
-    options = _options(look) | {"zorder": order, "in_layout": False}
+    options: dict[str, Any] = _options(look) | {"zorder": order, "in_layout": False}
     if isinstance(shape, Line):
         codes = [Curve.MOVETO, Curve.LINETO]
         if len(shape.points) == 3:
@@ -96,8 +96,10 @@ def _patch(shape: Shape, look: Mapping[str, str], order: int) -> Any:
     assert isinstance(shape, Rect)
     corner, size = (shape.x, shape.y), (shape.width, shape.height)
     if not shape.radius or "hatch" in options:
-        return Rectangle(corner, *size, **options)
-    return FancyBboxPatch(corner, *size, boxstyle=f"round,pad=0,rounding_size={shape.radius}", **options)
+        return Rectangle(corner, size[0], size[1], **options)
+    return FancyBboxPatch(
+        corner, size[0], size[1], boxstyle=f"round,pad=0,rounding_size={shape.radius}", **options
+    )
 
 
 def _options(look: Mapping[str, str]) -> dict[str, Any]:
