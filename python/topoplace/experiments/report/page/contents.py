@@ -89,9 +89,9 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
         "runs": [
             {
                 "policy": policy,
+                "repetitions": len(runs),
                 "colour": figures.colour(number),
                 "dash": number // len(style.COLOURS),
-                "repetitions": len(runs),
                 "figures": _figures(runs),
                 **_details(runs[0]),
             }
