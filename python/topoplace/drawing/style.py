@@ -48,7 +48,9 @@ SPEEDS: Final = 7
 """Number of speed classes; each is about twice as fast as the one below it."""
 SHARES: Final = 8
 """Machines are shaded in so many steps by the share of their GPUs that is in use."""
-JOBS: Final = len(COLOURS) - 1
+_OF_JOBS: Final = tuple(colour for colour in COLOURS if colour != "#4d4d4d")
+"""Dark grey is left out: in dark surroundings, free GPUs look so."""
+JOBS: Final = len(_OF_JOBS) - 1
 """Jobs with a colour of their own; the first colour is that of all others."""
 
 _WIDTHS: Final = ("1.2", "1.8", "2.6", "3.4", "4.4", "5.4", "6.6")
@@ -90,7 +92,7 @@ _STATES: Final[dict[str, Rule]] = {
         for step in range(1, SHARES + 1)
     },
     "share-0": {"fill": "@free"},
-    **{f"job-{i}": {"fill": colour} for i, colour in enumerate(COLOURS)},
+    **{f"job-{i}": {"fill": colour} for i, colour in enumerate(_OF_JOBS)},
     "of-job": {"fill-opacity": ".55"},
     "degraded": {"stroke": "@amber", "stroke-width": "3", "stroke-dasharray": "4 2"},
     "chosen": {"fill": "@chosen", "fill-opacity": "1"},
