@@ -3,5 +3,5 @@
 To change:
 
 - What `show` prints: `topology_text.py`, `fabric_text.py`; every table: `tables.py`; what `trace` says:
-  `trace_figures.py`; labels and units: `measures.py`; colours and files of pictures: `figures.py`.
+  `trace_figures.py`; labels and units: `measures.py`; files of pictures: `figures.py`; colours: `drawing/style.py`.
 """
