@@ -508,8 +508,16 @@ class JobGraph:
         array.setflags(write=False)
         return array
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Return the hash of all fields: they have thousands of entries, and memos ask for it often."""
+        return hash(tuple(getattr(self, field.name) for field in fields(self) if field.compare))
+
     def __getstate__(self) -> dict[str, Any]:
-        # The cached native graph and array are left out.
+        # The cached native graph and array are left out, and the hash, as texts have another one in each process.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod

@@ -34,13 +34,13 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="run only a few cells, to check that a policy works, without a judgement",
+        help="run only a few cells with one seed, to check that a policy works, without a judgement",
     )
     parser.add_argument(
         "--performance",
         metavar="PACKAGE.MODULE:OBJECT",
         default="",
-        help="another model of run times than MAPA's, such as topoplace.experiments.simulate:StepTime",
+        help="another model of run times than StepTime, such as topoplace.experiments.simulate:MapaSlowdown",
     )
     sweeping.add_options(parser)
     parser.add_argument(
@@ -70,12 +70,13 @@ def _run(arguments: argparse.Namespace) -> None:
     page.write(plan, run.outcomes, scores, written[1])
     written += tables.write(document.heads(), document.lines(scores), run.folder, "scores")
     if arguments.write:
-        document.write(arguments.write, plan, scores)
+        document.write(arguments.write, plan, run.outcomes, scores)
         written.append(arguments.write)
+    conclusions = document.conclusions(plan, run.outcomes, scores)
     if arguments.json:
         writing.as_json([_as_dict(score) for score in scores])
     else:
-        _print(scores, arguments.policy)
+        _print(scores, conclusions)
     for path in written:
         writing.wrote(path, beside_json=arguments.json)
 
@@ -97,25 +98,24 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _as_dict(score: Score) -> dict[str, Any]:
-    ratios = {
+    measures = {
         name: {"mean": sample.mean, "low": sample.low, "high": sample.high}
-        for name, sample in score.ratios.items()
+        for name, sample in score.values.items()
     }
-    refused = [{**scenario._asdict(), "why": why} for scenario, why in score.refused.items()]
-    return {"policy": score.policy, "scenarios": score.scenarios, "ratios": ratios, "refused": refused}
+    failed = [{**scenario._asdict(), "why": why} for scenario, why in score.failed.items()]
+    return {"policy": score.policy, "measures": measures, "failed": failed}
 
 
-def _print(scores: Sequence[Score], own: str | None) -> None:
-    """Print the table, and why the policy of the user's own, or one that refuses all scenarios, does so."""
+def _print(scores: Sequence[Score], conclusions: Sequence[str]) -> None:
+    """Print the conclusions and the table, and why policies fail."""
     from topoplace.experiments import suite
     from topoplace.experiments.report import tables
     from topoplace.experiments.suite import document
 
+    for sentence in conclusions:
+        print(tables.plain(sentence))
     tables.show(document.heads(), document.lines(scores), f"suite version {suite.VERSION}")
-    print(
-        f"ratios to {suite.REFERENCE}, mean ± half of the 95 % interval; lower is better, but for bandwidth"
-    )
+    print(f"turnaround and ring GB/s are ratios to {suite.REFERENCE}; mean ± half of the 95 % interval")
     for score in scores:
-        explained = score.policy == own or not score.scenarios
-        for why in dict.fromkeys(score.refused.values() if explained else ()):
-            print(tables.plain(f"{score.policy} refuses: {why}"))
+        for why in dict.fromkeys(score.failed.values()):
+            print(tables.plain(f"{score.policy} fails: {why}"))

@@ -4,18 +4,19 @@
 
 To change:
 
-- Machines and workloads: `topologies.py`, `workloads.py`; what a cell measures, and the version: `cells.py`; the
-  table in a document: `document.py`.
+- Machines and workloads: `topologies.py`, `workloads.py`; what a cell measures: `measures.py`; its queue, the seeds and
+  the version: `cells.py`; how policies are compared: `scores.py`; the table in a document: `document.py`.
 """
 
 from __future__ import annotations
 
-from topoplace.experiments.suite.cells import QUICK_SEEDS, SEEDS, VERSION, plan, simulate
-from topoplace.experiments.suite.scores import MEASURES, REFERENCE, Score, scores_of
+from topoplace.experiments.suite.cells import HELD_OUT, SEEDS, VERSION, plan, simulate
+from topoplace.experiments.suite.measures import MEASURES
+from topoplace.experiments.suite.scores import REFERENCE, Score, scores_of
 
 __all__ = [
+    "HELD_OUT",
     "MEASURES",
-    "QUICK_SEEDS",
     "REFERENCE",
     "SEEDS",
     "VERSION",

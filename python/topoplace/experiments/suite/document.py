@@ -1,27 +1,33 @@
-"""The suite's table as text in Markdown, between two marks of a document."""
+"""The suite's conclusions and table as text in Markdown, between two marks of a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from topoplace.experiments.simulate.storage.tables import replacing
 from topoplace.experiments.suite import topologies, workloads
-from topoplace.experiments.suite.cells import VERSION
-from topoplace.experiments.suite.scores import MEASURES, REFERENCE, Score
-from topoplace.experiments.sweeps import Plan
+from topoplace.experiments.suite.cells import HELD_OUT, VERSION
+from topoplace.experiments.suite.measures import MEASURES
+from topoplace.experiments.suite.scores import REFERENCE, Score, best_by, held_out
+from topoplace.experiments.sweeps import Outcome, Plan
 
 _BEGIN: Final = "<!-- begin: topoplace suite --write -->\n"
 _END: Final = "<!-- end -->"
+_YARDSTICKS: Final = {
+    "turnaround": "the shortest turnaround",
+    "lost": "the least time lost to communication",
+    "ring_bandwidth": "the most NCCL ring bandwidth",
+    "idle": "the fewest GPUs idle for want of a whole domain",
+}
 
 
-def write(path: Path, plan: Plan, scores: Sequence[Score]) -> None:
+def write(path: Path, plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> None:
     """Replace what is between the two marks in the document `path`; see `split`."""
     before, after = split(path)
     with replacing(path) as file:
-        file.write_text(before + _BEGIN + text(plan, scores) + _END + after, encoding="utf-8")
+        file.write_text(before + _BEGIN + text(plan, outcomes, scores) + _END + after, encoding="utf-8")
 
 
 def split(path: Path) -> tuple[str, str]:
@@ -35,53 +41,67 @@ def split(path: Path) -> tuple[str, str]:
 
 def heads() -> tuple[str, ...]:
     """Return the heads of the table's columns."""
-    return ("policy", *MEASURES.values(), "scenarios", "refuses")
+    return ("policy", *(measure.label for measure in MEASURES.values()))
 
 
 def lines(scores: Sequence[Score]) -> list[tuple[str, ...]]:
-    """Return the rows of the table: each measure, and how many scenarios the policy runs and refuses."""
-    return [
-        (
-            score.policy,
-            *(_ratio(score, name) for name in MEASURES),
-            str(score.scenarios),
-            refusals(score) or "-",
-        )
-        for score in scores
-    ]
+    """Return the rows of the table."""
+    return [(score.policy, *(_cell(score, name) for name in MEASURES)) for score in scores]
 
 
-def _ratio(score: Score, name: str) -> str:
+def _cell(score: Score, name: str) -> str:
     """Return mean ± margin; the mean alone if all seeds give the same, as for the reference."""
-    sample = score.ratios.get(name)
+    sample = score.values.get(name)
     if sample is None:
-        return "-"
-    return f"{sample.mean:.3f} ± {sample.margin:.3f}" if sample.margin else f"{sample.mean:.3f}"
+        return "fails" if score.failed else "-"
+    digits = 3 if MEASURES[name].is_ratio else 1
+    mean = f"{sample.mean:.{digits}f}"
+    return f"{mean} ± {sample.margin:.{digits}f}" if sample.margin else mean
 
 
-def refusals(score: Score) -> str:
-    """Return how many scenarios of which workloads a policy refuses."""
-    names = sorted(scenario.workload for scenario in score.refused)
-    return ", ".join(f"{name} {len(list(group))}" for name, group in groupby(names))
+def conclusions(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> list[str]:
+    """Return sentences: which policies are best by each yardstick, and whether a held-out seed agrees."""
+    found = [
+        f"By {label}: {_listed(best)}."
+        for name, label in _YARDSTICKS.items()
+        if (best := best_by(scores, name))
+    ]
+    kept = held_out(plan, outcomes)
+    if kept is not None:
+        found.append(
+            f"With a seed that this table does not show, {kept.best} has the shortest turnaround; the rank correlation "
+            f"of the policies is {kept.agreement:.2f}."
+        )
+    return found
 
 
-def text(plan: Plan, scores: Sequence[Score]) -> str:
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}, within the intervals"
+
+
+def text(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> str:
     """Return what stands between the marks."""
-    seeds = len({cell.seed for cell in plan.cells})
+    seeds = len({cell.seed for cell in plan.cells} - {HELD_OUT})
     table = [heads(), tuple("---" for _ in heads()), *lines(scores)]
     there = {cell.scenario.topology for cell in plan.cells}
     names = [name for name in topologies.NAMES if name in there]
-    described = {name: topologies.built(name) for name in names}
     kinds = [name for name in workloads.NAMES if name in {cell.scenario.workload for cell in plan.cells}]
     return "\n".join(
         (
             f"Suite version {VERSION}, {len(names)} machines and clusters, {len(kinds)} workloads, {seeds} seeds. "
-            f"Ratios to `{REFERENCE}`, mean ± half of the 95 % interval.\n",
+            f"Mean ± half of the 95 % interval; turnaround and ring GB/s are ratios to `{REFERENCE}`.\n",
+            *(f"- {sentence}" for sentence in conclusions(plan, outcomes, scores)),
+            "",
             *(f"| {' | '.join(row)} |" for row in table),
-            "\n| machine or cluster | GPUs | machines |\n|---|---|---|",
-            *(f"| {name} | {one.num_gpus} | {one.num_machines} |" for name, one in described.items()),
+            "\n| machine or cluster | GPUs | machines | what |\n|---|---|---|---|",
+            *map(_described, names),
             "\n| workload | jobs |\n|---|---|",
             *(f"| {name} | {workloads.ABOUT[name]} |" for name in kinds),
             "",
         )
     )
+
+
+def _described(name: str) -> str:
+    topology = topologies.built(name)
+    return f"| {name} | {topology.num_gpus} | {topology.num_machines} | {topologies.ABOUT[name]} |"

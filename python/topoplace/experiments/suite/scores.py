@@ -1,95 +1,144 @@
-"""How policies did in the suite: each measure relative to a reference policy, over all that the policy runs."""
+"""How policies did in the suite: each measure over all scenarios, none left out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from topoplace.experiments.simulate.samples import Sample
+from topoplace.experiments.suite.cells import HELD_OUT
+from topoplace.experiments.suite.measures import MEASURES
 from topoplace.experiments.sweeps import Outcome, Plan, Scenario
 
 REFERENCE: Final = "random-fit"
-"""The policy that all others are compared with. It runs every workload and looks at no links."""
-MEASURES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "mean_turnaround": "turnaround",
-        "makespan": "makespan",
-        "sensitive_slowdown": "slowdown of sensitive jobs",
-        "sensitive_effective_bandwidth": "bandwidth of sensitive jobs",
-    }
-)
-"""The figures of a cell that are compared, with their labels. Lower is better, but for the bandwidth."""
+"""The policy that all others are compared with. It looks at no links."""
 
 
 @dataclass(frozen=True)
 class Score:
     """How a policy did.
 
-    ratios: for each measure, one value a seed: the geometric mean over scenarios of the policy's value divided by the
-    reference's. scenarios: number of those that the policy runs. refused: why it refuses others, by scenario.
+    values: for each measure, one value a seed, over the scenarios that have it: of ratios the geometric mean of the
+    policy's value divided by the reference's, of percentages the mean. A policy that fails in a cell has none.
+    failed: why, by scenario.
     """
 
     policy: str
-    ratios: Mapping[str, Sample]
-    scenarios: int
-    refused: Mapping[Scenario, str]
+    values: Mapping[str, Sample]
+    failed: Mapping[Scenario, str]
+
+    @property
+    def runs_all(self) -> bool:
+        """Return True if the policy refuses no job."""
+        return "refused" in self.values and self.values["refused"].mean == 0
 
 
 _Cells = dict[tuple[Scenario, int], Outcome]
 
 
 def scores_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[Score]:
-    """Return the score of each policy of a plan of the suite, best turnaround first.
+    """Return the score of each policy of a plan of the suite without the held-out seed, best turnaround first.
 
-    A scenario counts if neither the policy nor the reference refuses it with any seed. ValueError if the plan lacks
-    the reference.
+    Policies that refuse jobs have less to run, so they come after those that run all. ValueError if the plan lacks the reference.
     """
+    return _scores(plan, outcomes, lambda seed: seed != HELD_OUT)
+
+
+def _scores(plan: Plan, outcomes: Sequence[Outcome], counts: Callable[[int], bool]) -> list[Score]:
     cells: dict[str, _Cells] = {}
     for cell, outcome in zip(plan.cells, outcomes, strict=True):
-        cells.setdefault(cell.policy, {})[cell.scenario, cell.seed] = outcome
-    if REFERENCE not in cells:
+        if counts(cell.seed):
+            cells.setdefault(cell.policy, {})[cell.scenario, cell.seed] = outcome
+    if REFERENCE not in cells and cells:
         raise ValueError(f"the plan has no cells of {REFERENCE}, the reference")
     scores = [_score(policy, found, cells[REFERENCE]) for policy, found in cells.items()]
-    return sorted(scores, key=lambda score: (_turnaround(score), score.policy))
+    return sorted(scores, key=lambda score: (not score.runs_all, _turnaround(score), score.policy))
 
 
 def _turnaround(score: Score) -> float:
-    sample = score.ratios.get("mean_turnaround")
+    sample = score.values.get("turnaround")
     return sample.mean if sample else math.inf
 
 
 def _score(policy: str, cells: _Cells, reference: _Cells) -> Score:
-    refused = {scenario: outcome for (scenario, _), outcome in cells.items() if isinstance(outcome, str)}
-    left = {scenario for (scenario, _), outcome in reference.items() if isinstance(outcome, str)}.union(
-        refused
-    )
-    ran = list(dict.fromkeys(scenario for scenario, _ in cells if scenario not in left))
-    seeds = sorted({seed for _, seed in cells})
-    ratios: dict[str, Sample] = {}
-    for measure in MEASURES:
-        by_seed = [_geometric_mean(_ratios(measure, ran, seed, cells, reference)) for seed in seeds]
+    failed = {scenario: outcome for (scenario, _), outcome in cells.items() if isinstance(outcome, str)}
+    if failed:
+        return Score(policy, {}, failed)
+    seeds = dict.fromkeys(seed for _, seed in cells)
+    values: dict[str, Sample] = {}
+    for name in MEASURES:
+        by_seed = [_over_scenarios(name, seed, cells, reference) for seed in seeds]
         if not any(map(math.isnan, by_seed)):
-            ratios[measure] = Sample.of(by_seed)
-    return Score(policy, ratios, len(ran), refused)
+            values[name] = Sample.of(by_seed)
+    return Score(policy, values, {})
 
 
-def _ratios(
-    measure: str, scenarios: Sequence[Scenario], seed: int, cells: _Cells, reference: _Cells
-) -> list[float]:
-    """Return the ratios of all scenarios that have the measure."""
-    found: list[float] = []
-    for scenario in scenarios:
-        value, base = cells[scenario, seed], reference[scenario, seed]
-        assert not isinstance(value, str)
-        assert not isinstance(base, str)
-        own, of_reference = value.get(measure, math.nan), base.get(measure, math.nan)
-        if own > 0 and of_reference > 0:  # NaN is neither
-            found.append(own / of_reference)
-    return found
+def _over_scenarios(name: str, seed: int, cells: _Cells, reference: _Cells) -> float:
+    scenarios = [scenario for scenario, at in cells if at == seed]
+    own = [_value(cells[scenario, seed], name) for scenario in scenarios]
+    if not MEASURES[name].is_ratio:
+        return _mean(own)
+    base = [_value(reference[scenario, seed], name) for scenario in scenarios]
+    return math.exp(_mean(math.log(a / b) for a, b in zip(own, base, strict=True) if a > 0 and b > 0))
 
 
-def _geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else math.nan
+def _value(outcome: Outcome, name: str) -> float:
+    return math.nan if isinstance(outcome, str) else outcome.get(name, math.nan)
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+# ---- conclusions -----------------------------------------------------------------------------------------------
+
+
+class HeldOut(NamedTuple):
+    """What the held-out seed says of the others."""
+
+    best: str
+    """The policy with the shortest turnaround there."""
+    agreement: float
+    """Spearman's rank correlation of the turnarounds there and with the other seeds."""
+
+
+def best_by(scores: Sequence[Score], name: str) -> list[str]:
+    """Return the policies that are best by a measure, of those that run all jobs, or as good within the intervals."""
+    sign = 1 if MEASURES[name].is_better_low else -1
+    known = [
+        (score.policy, score.values[name]) for score in scores if score.runs_all and name in score.values
+    ]
+    if not known:
+        return []
+    _, best = min(known, key=lambda one: sign * one[1].mean)
+    return [
+        policy for policy, sample in known if sign * (sample.minus(best).mean) <= sample.minus(best).margin
+    ]
+
+
+def held_out(plan: Plan, outcomes: Sequence[Outcome]) -> HeldOut | None:
+    """Return what the held-out seed says; None if the plan does not have it."""
+    shown = {score.policy: _turnaround(score) for score in scores_of(plan, outcomes) if score.runs_all}
+    kept = {
+        score.policy: _turnaround(score)
+        for score in _scores(plan, outcomes, HELD_OUT.__eq__)
+        if score.runs_all
+    }
+    both = [policy for policy in kept if policy in shown]
+    if len(both) < 2:
+        return None
+    ranks = [_ranks([found[policy] for policy in both]) for found in (shown, kept)]
+    return HeldOut(min(both, key=lambda policy: kept[policy]), _correlation(*ranks))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value; equal ones have the mean of theirs."""
+    return [sum(other < value for other in values) + values.count(value) / 2 for value in values]
+
+
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    return statistics.correlation(one, other) if len(set(one)) > 1 and len(set(other)) > 1 else math.nan

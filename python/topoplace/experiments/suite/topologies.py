@@ -7,68 +7,73 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from topoplace.machines import get, torus
-from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.links.link_catalogue import direct
+from topoplace.machines import get
+from topoplace.topology.fabric import Fabric, Level, numbered
 from topoplace.topology.topology import Topology
 
-Build = Callable[[str], Topology]
+_PORT: Final = 50.0
+"""GB/s of a GPU's network port, one way: 400 Gb/s."""
+_LINGJUN: Final = (
+    {8: 35, 7: 8, 6: 3, 5: 1, 3: 1},
+    {8: 28, 7: 7, 6: 4, 5: 1, 2: 2},
+    {8: 5, 7: 8, 6: 8, 5: 5, 4: 2, 2: 1},
+)
+"""How many leaves have how many hosts, under each of the three groups of spines, in Alibaba's Lingjun dataset of
+2023."""
 
 
-def _torus(shape: tuple[int, ...]) -> Build:
-    """Return what builds one machine of chips in a torus."""
-    return lambda name: torus(shape, host=shape, name=name)
+def _rails(count: int, machines_per_unit: int, oversubscription: float, name: str) -> Topology:
+    """Return machines of eight H100 in units, each with a rail for each of their GPUs, and spines above."""
+    fabric = Fabric.regular(count, {"rail": machines_per_unit, "unit": machines_per_unit, "spine": count})
+    fabric = fabric.with_level("rail", gb_per_s=_PORT, rail=True, pxn=True)
+    fabric = fabric.with_level("unit", gb_per_s=_PORT)
+    fabric = fabric.with_level("spine", gb_per_s=_PORT, oversubscription=oversubscription)
+    return Topology.cluster(get("dgx-h100"), fabric=fabric, name=name)
 
 
-def _hypercube(dimensions: int) -> Build:
-    """Return what builds a machine whose V100 have a link to each GPU whose number differs in one bit."""
-    pairs = [
-        (u, u | 1 << bit) for u in range(1 << dimensions) for bit in range(dimensions) if not u >> bit & 1
+def _racks(name: str) -> Topology:
+    """Return eight racks, each one NVLink domain of 72 GPUs."""
+    return Topology.cluster(get("gb200-nvl72"), 8, network=_PORT, name=name)
+
+
+def _lingjun(name: str) -> Topology:
+    """Return 847 machines of eight under 119 leaves of unequal size, in three groups of spines below one core."""
+    sizes = [
+        (spine, size) for spine, leaves in enumerate(_LINGJUN) for size, n in leaves.items() for _ in range(n)
     ]
-    return _linked(1 << dimensions, tuple((u, v, 1) for u, v in pairs))
-
-
-def _linked(num_gpus: int, pairs: tuple[tuple[int, int, int], ...]) -> Build:
-    """Return what builds a machine of V100 on four sockets, with NVLinks between pairs (u, v, lanes)."""
-    return lambda name: Topology.from_links(
-        num_gpus,
-        [direct(u, v, LinkKind.NVLINK2, lanes) for u, v, lanes in pairs],
-        name=name,
-        model="V100",
-        memory_gb=32.0,
-        sockets=[4 * gpu // num_gpus for gpu in range(num_gpus)],
+    leaf = tuple(f"leaf{number}" for number, (_, size) in enumerate(sizes) for _ in range(size))
+    spine = tuple(f"spine{spine}" for spine, size in sizes for _ in range(size))
+    levels = (
+        Level("leaf", leaf, _PORT),
+        Level("spine", spine, _PORT),
+        Level("core", ("core",) * len(leaf), _PORT, oversubscription=2.0),
     )
+    return Topology.cluster(get("p5.48xlarge"), fabric=Fabric(numbered("host", len(leaf)), levels), name=name)
 
 
-_BUILT: Final[Mapping[str, Build]] = MappingProxyType(
+_BUILT: Final[Mapping[str, Callable[[str], Topology]]] = MappingProxyType(
     {
-        # Machines: those of the catalogue with 16 GPUs and more, and others from generators.
-        **{name: lambda name: get(name) for name in ("dgx2", "torus2d-16", "cubemesh-16")},
-        **{name: lambda name: get(name) for name in ("gb200-nvl72", "tpu-v4-64")},
-        "ring-16": _torus((16,)),
-        "torus-4x4": _torus((4, 4)),
-        "torus-4x4x2": _torus((4, 4, 2)),
-        "hypercube-16": _hypercube(4),
-        "hypercube-32": _hypercube(5),
-        "pairs-16": _linked(16, tuple((u, u + 1, 2) for u in range(0, 16, 2))),
-        "pcie-16": _linked(16, ()),
-        # Clusters.
-        "8-dgx1-v100": lambda name: Topology.cluster(
-            get("dgx1-v100"), fabric=Fabric.regular(8, {"rack": 4}), name=name
-        ),
-        "16-minsky": lambda name: Topology.cluster(
-            get("minsky"), fabric=Fabric.regular(16, {"rack": 4, "row": 8}), name=name
-        ),
-        "4-dgx-h100": lambda name: Topology.cluster(get("dgx-h100"), 4, network=50.0, name=name),
-        "4-dgx1-p100-4-dgx-a100": lambda name: Topology.cluster(
-            [get("dgx1-p100")] * 4 + [get("dgx-a100")] * 4, racks=4, name=name
-        ),
+        "dgx1-v100": get,
+        "l40s-8": get,
+        "nvl72-x8": _racks,
+        "h100-x64": lambda name: _rails(64, 16, 1.0, name),
+        "lingjun-x847": _lingjun,
+        "h100-x1500": lambda name: _rails(1500, 32, 2.0, name),
     }
 )
+ABOUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "dgx1-v100": "one DGX-1 with eight V100, the machine of most papers",
+        "l40s-8": "one machine with eight L40S on PCIe",
+        "nvl72-x8": "eight racks of GB200 NVL72",
+        "h100-x64": "DGX-H100 with rails, 16 to a unit, under spines",
+        "lingjun-x847": "p5.48xlarge under the leaves, spines and core of Alibaba's Lingjun",
+        "h100-x1500": "DGX-H100 with rails, 32 to a unit, under spines with half their bandwidth",
+    }
+)
+"""What each machine or cluster is, in words."""
 NAMES: Final = tuple(_BUILT)
 """The names of the machines, then of the clusters."""
-NUM_CLUSTERS: Final = 4
 
 
 @functools.cache
