@@ -42,7 +42,8 @@ _Cells = dict[tuple[Scenario, int], Outcome]
 def scores_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[Score]:
     """Return the score of each policy of a plan of the suite without the held-out seed, best turnaround first.
 
-    Policies that refuse jobs have less to run, so they come after those that run all. ValueError if the plan lacks the reference.
+    Policies that refuse jobs have less to run, so they come after those that run all. ValueError if the plan lacks
+    the reference.
     """
     return _scores(plan, outcomes, lambda seed: seed != HELD_OUT)
 

@@ -62,7 +62,6 @@ def mapped(
     timing: machine_sets.Timing,
     others: kernels.FlowCounts | None,
     timeout: float | None,
-    is_any: bool = False,
 ) -> Mapped | None:
     """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
 
@@ -72,8 +71,46 @@ def mapped(
         timing: How times on one machine are computed and compared.
         others: The flows of running jobs, which count on uplinks.
         timeout: Limit in seconds on the search for the machines.
-        is_any: Return the first place found, and 0 seconds as those that none beats.
     """
+    job, gang = request.job, _gang(request, view, offers, others)
+    if gang is None:
+        return None
+    most_moves = _moves(gang.exchanges, _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS)
+    for machines, tree in _trees(request, gang, view, offers):
+        found = _on_tree(job, tree, gang, others, most_moves, timeout)
+        if found is None:
+            continue
+        gpus = _gpus_of(job, tree.parts(gang.units, found.leaf_of), view, timing)
+        if not gang.parts and not job.groups:
+            gpus = _exchanged(request, gpus, found.seconds, machines, view, timing.rates)
+        rooms = tree.rooms(offers)
+        least = bounds.least_seconds(job, gang.units, gang.exchanges, rooms, view, timing.rates)
+        return Mapped(gpus, least)
+    return None
+
+
+def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
+    """Return True if `mapped` finds a place, if its time does not end."""
+    gang = _gang(request, view, offers, None)
+    if gang is None:
+        return False
+    trees = _trees(request, gang, view, offers)
+    return any(_on_tree(request.job, tree, gang, None, 0, None) for _, tree in trees)
+
+
+class _Gang(NamedTuple):
+    """What is mapped."""
+
+    units: Ints
+    """(u, t) the tasks of each item."""
+    exchanges: kernels.Exchanges
+    parts: list[Part] | None
+    """The machines from which the search starts, where groups decide about these."""
+
+
+def _gang(
+    request: JobRequest, view: ClusterView, offers: Offers, others: kernels.FlowCounts | None
+) -> _Gang | None:
     job = request.job
     is_bound = request.spread or job.max_machines or job.same_gpus or request.needs_sockets
     if is_bound or not offers.is_simple or not len(offers):
@@ -82,35 +119,27 @@ def mapped(
     parts = _divided_beside(job, units, request, view, offers, others)
     if parts is None and _needs_division(job, units):
         return None
-    some = offers if parts else _promising(request, offers, view)
-    exchanges = _exchanges(job, units)
+    return _Gang(units, _exchanges(job, units), parts)
+
+
+def _trees(
+    request: JobRequest, gang: _Gang, view: ClusterView, offers: Offers
+) -> Iterator[tuple[Offers, MachineTree]]:
+    """Yield the machines to try, the most promising ones first, and their tree."""
+    some = offers if gang.parts else _promising(request, offers, view)
     for machines in (some, offers) if len(some) < len(offers) else (offers,):
-        tree = MachineTree(request, machines, view, units.shape[1])
-        most_moves = (
-            0 if is_any else _moves(exchanges, _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS)
-        )
-        found = _on_tree(job, tree, units, exchanges, parts, others, timeout, most_moves)
-        if found is not None and is_any:
-            return Mapped([], 0.0)
-        if found is not None:
-            gpus = _gpus_of(job, tree.parts(units, found.leaf_of), view, timing)
-            if not parts and not job.groups:
-                gpus = _exchanged(request, gpus, found.seconds, machines, view, timing.rates)
-            rooms = tree.rooms(offers)
-            return Mapped(gpus, bounds.least_seconds(job, units, exchanges, rooms, view, timing.rates))
-    return None
+        yield machines, MachineTree(request, machines, view, gang.units.shape[1])
 
 
 def _on_tree(
     job: JobGraph,
     tree: MachineTree,
-    units: Ints,
-    exchanges: kernels.Exchanges,
-    parts: Sequence[Part] | None,
+    gang: _Gang,
     others: kernels.FlowCounts | None,
+    most_moves: int,
     timeout: float | None,
-    moves: int,
 ) -> kernels.TreeMapping | None:
+    units, exchanges, parts = gang
     start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
     if parts and (start < 0).any():
         return None
@@ -122,7 +151,7 @@ def _on_tree(
         start=start,
         confined=confined,
         others=() if others is None else tree.others(others, _largest_flows(job, units)),
-        moves=moves,
+        moves=most_moves,
         timeout=timeout,
     )
 

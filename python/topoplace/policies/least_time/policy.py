@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_options import Option, Options
     from topoplace.engine.request import JobRequest
     from topoplace.placement import Placement
-    from topoplace.policies.least_time.gangs import Mapped
 
 _ROUNDING: Final = 3e-9
 
@@ -247,7 +246,18 @@ class LeastTime(MachinePolicy):
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
     ) -> Iterator[tuple[Sequence[int], Evaluation]]:
-        mapped = self._mapped(request, view, most_memory_gb)
+        from topoplace.policies.least_time import gangs
+
+        offers, mapped = self._offers(request, view, most_memory_gb), None
+        with suppress(SearchTimeoutError):
+            mapped = gangs.mapped(
+                request,
+                view,
+                offers,
+                timing=self._timing,
+                others=self._others(view),
+                timeout=self.timeout,
+            )
         if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
             # Otherwise, machines with more memory may be faster.
             if most_memory_gb == request.memory_limits[-1]:
@@ -266,28 +276,12 @@ class LeastTime(MachinePolicy):
         if is_certain and request.size and not (job.single_machine or request.needs_sockets):
             if not self.may_fit(job, view.cluster.num_free):
                 return False
-            if any(self._mapped(request, view, limit, is_any=True) for limit in request.memory_limits):
+            from topoplace.policies.least_time.gangs import can_be_mapped
+
+            offers = (self._offers(request, view, limit) for limit in request.memory_limits)
+            if any(can_be_mapped(request, view, one) for one in offers):
                 return True
         return super().finds_any(job, view)
-
-    def _mapped(
-        self, request: JobRequest, view: ClusterView, most_memory_gb: float, *, is_any: bool = False
-    ) -> Mapped | None:
-        """Return where a gang goes, see `gangs.mapped`; None also if the search ends too early."""
-        from topoplace.policies.least_time import gangs
-
-        offers = self._offers(request, view, most_memory_gb)
-        with suppress(SearchTimeoutError):
-            return gangs.mapped(
-                request,
-                view,
-                offers,
-                timing=self._timing,
-                others=None if is_any else self._others(view),
-                timeout=self.timeout,
-                is_any=is_any,
-            )
-        return None
 
 
 def _chain_like(job: JobGraph) -> JobGraph:
