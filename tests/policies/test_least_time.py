@@ -220,6 +220,21 @@ def test_domains_are_filled_from_the_outermost_level_down() -> None:
     assert placed(tp.JobGraph.independent(1), cluster).gpus == (10,)
 
 
+@pytest.mark.parametrize("pattern", [tp.JobGraph.allreduce, tp.JobGraph.ring, tp.JobGraph.clique])
+@pytest.mark.parametrize("asked", [{"within": "leaf"}, {"prefer": "leaf"}, {"balanced": "leaf"}])
+def test_a_gang_in_one_domain_is_as_fast_as_one_that_may_go_anywhere(
+    pattern: Callable[[int], tp.JobGraph], asked: dict[str, str]
+) -> None:
+    """On an idle cluster the nearest machines are in one leaf anyway: ranks follow each other on them."""
+    fabric = Fabric.regular(32, {"leaf": 16, "spine": 32})
+    topology = tp.Topology.cluster(H100, fabric=fabric, network=50)
+    anywhere, inside = (
+        placed(job, tp.Cluster(topology)) for job in (pattern(64), pattern(64).with_(**asked))
+    )
+    assert inside.scores["communication_time"] == anywhere.scores["communication_time"]
+    assert by_machine(inside) == [8] * 8
+
+
 def test_four_tasks_use_two_adapters_of_both_machines() -> None:
     cluster = drained(tp.Topology.cluster(H100, 2), [*range(3, 8), *range(11, 16)])
     assert by_machine(placed(tp.JobGraph.clique(4), cluster)) == [2, 2]

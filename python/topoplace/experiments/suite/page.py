@@ -14,10 +14,11 @@ from topoplace.experiments.sweeps import Outcome, Overview, Plan, rows_of, write
 
 def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path: Path) -> None:
     """Write the page to `path`, without the held-out seed."""
-    panels = [
+    found = [
         (measure.label, {score.policy: score.values[name] for score in scores if name in score.values})
         for name, measure in MEASURES.items()
     ]
+    panels = [panel for panel in found if len({sample.mean for sample in panel[1].values()}) > 1]
     shown = [number for number, cell in enumerate(plan.cells) if cell.seed != HELD_OUT]
     cells = Plan(tuple(plan.cells[number] for number in shown), plan.about)
     rows = rows_of(cells, [outcomes[number] for number in shown])

@@ -272,22 +272,9 @@ def _divided_beside(
     if len(idle) == len(offers) or int(idle.sizes.sum()) < job.num_tasks:
         return parts
     other = _divided(job, units, request, view, idle)
-    if other is None or not _is_as_narrow(job, units, request, view, other, parts):
-        return parts
-    return other
-
-
-def _is_as_narrow(
-    job: JobGraph,
-    units: Ints,
-    request: JobRequest,
-    view: ClusterView,
-    one: Sequence[Part],
-    other: Sequence[Part],
-) -> bool:
-    """Return True if a division is over no more domains of any level than another one."""
-    widths = [_widths(job, units, chain_of(request, view), parts) for parts in (one, other)]
-    return all(mine <= others for mine, others in zip(*widths, strict=True))
+    widths = [_widths(job, units, chain_of(request, view), one) for one in (other or parts, parts)]
+    is_as_narrow = all(one <= before for one, before in zip(*widths, strict=True))
+    return other if other is not None and is_as_narrow else parts
 
 
 def _with_idle_uplinks(
@@ -334,24 +321,23 @@ def _divided(
         if found is not None:
             return found
     parts = divided(request, offers, view)
-    blocks = _blocks(job, int(offers.sizes.max()))
-    if parts is None or len(parts) * blocks.shape[1] <= job.num_tasks:
-        return parts
-    other = divided(view.request(_with_whole_units(job, blocks)), offers, view)
-    return other if other is not None and _is_as_narrow(job, units, request, view, other, parts) else parts
+    return _in_rank_order(parts) if parts and _are_alike(job) else parts
 
 
-def _blocks(job: JobGraph, most: int) -> Ints:
-    """Return (b, most) consecutive tasks for whole machines, if all are in all collectives and no group parts them.
+def _are_alike(job: JobGraph) -> bool:
+    """Return True if all tasks are in all collectives and groups: the library's rings then follow the ranks."""
+    together = (*required_of(job), *preferred_of(job))
+    return all(len(one.tasks) == job.num_tasks for one in (*job.collectives, *together))
 
-    Else none, (0, 1).
-    """
-    are_alike = all(len(one.tasks) == job.num_tasks for one in job.collectives)
-    if most > 1 and are_alike and not job.num_tasks % most:
-        blocks = np.arange(job.num_tasks).reshape(-1, most)
-        if _are_whole(blocks, [group.tasks for group in job.groups]):
-            return blocks
-    return np.empty((0, 1), np.int64)
+
+def _in_rank_order(parts: Sequence[Part]) -> list[Part]:
+    """Return parts of the same machines, as large, with consecutive tasks."""
+    ordered = sorted(parts, key=lambda part: part.machine)
+    ends = np.cumsum([len(part.tasks) for part in ordered]).tolist()
+    return [
+        part._replace(tasks=list(range(end - len(part.tasks), end)))
+        for part, end in zip(ordered, ends, strict=True)
+    ]
 
 
 def _with_whole_units(job: JobGraph, units: Ints) -> JobGraph:
