@@ -109,7 +109,7 @@ class LiveQueue(Generic[Job]):
         decided: Decided[Job] = Decided([], [])
         open_kinds: list[WaitingKind[Job]] = []
         rule.begin()
-        at = 0
+        at, passed = 0, self._next_number
         while at < len(kinds):
             kind = kinds[at]
             number, job = kind.jobs[0]
@@ -131,9 +131,10 @@ class LiveQueue(Generic[Job]):
                     break
                 at += 1
             if rule.exhausted():
+                passed = number + 1
                 break
         for kind in open_kinds:
-            kind.defer(self._next_number)
+            kind.defer(passed)
         return decided
 
     def count_deferred(self) -> None:
