@@ -189,14 +189,12 @@ def drawn(name: str, topology: Topology, seed: int) -> Workload:
     ]
     gpus = _TURNOVERS * topology.num_gpus / sum(part.chance * _mean(part.sizes) for part in parts)
     count = min(max(_JOBS.start, round(gpus)), _JOBS.stop - 1)
-    chosen = random.choice(len(parts), count, p=_normal([part.chance for part in parts])).tolist()
-    jobs = [_job(parts[number], place, random) for number in chosen]
-    medians = np.array([parts[number].median_s for number in chosen])
-    times = medians * np.exp(_SPREAD * random.standard_normal(count))
+    numbers = random.choice(len(parts), count, p=_normal([part.chance for part in parts]))
+    chosen = [parts[int(number)] for number in numbers]
+    jobs = [_job(part, place, random) for part in chosen]
+    times = np.array([part.median_s for part in chosen]) * np.exp(_SPREAD * random.standard_normal(count))
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "load = "
-        )  # run times with heavy tails; the page of the suite says it
+        warnings.filterwarnings("ignore", "load = ")  # the last jobs end long after the last submission
         return Workload(jobs, np.zeros(count), times).with_load(_LOAD, topology.num_gpus, seed)
 
 

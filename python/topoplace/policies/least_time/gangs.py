@@ -326,8 +326,8 @@ def _divided(
 
 def _are_alike(job: JobGraph) -> bool:
     """Return True if all tasks are in all collectives and groups: the library's rings then follow the ranks."""
-    together = (*required_of(job), *preferred_of(job))
-    return all(len(one.tasks) == job.num_tasks for one in (*job.collectives, *together))
+    groups = [one.tasks for one in (*required_of(job), *preferred_of(job))]
+    return all(len(tasks) == job.num_tasks for tasks in (*groups, *(one.tasks for one in job.collectives)))
 
 
 def _in_rank_order(parts: Sequence[Part]) -> list[Part]:
