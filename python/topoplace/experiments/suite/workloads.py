@@ -21,6 +21,7 @@ from topoplace.topology.topology import Topology
 _LOAD: Final = 1.1
 _TURNOVERS: Final = 6
 """So many times as many GPUs as there are, all jobs together ask for."""
+_MOST_GPUS: Final = 12_000
 _JOBS: Final = range(100, 1_501)
 _SPREAD: Final = 0.8
 """Standard deviation of the logarithm of run times."""
@@ -179,7 +180,7 @@ ABOUT: Final[Mapping[str, str]] = MappingProxyType({name: kind.about for name, k
 def drawn(name: str, topology: Topology, seed: int) -> Workload:
     """Return the workload of this name for a machine or cluster.
 
-    Its jobs ask for six times as many GPUs as there are, but are 100 to 1,500. Jobs larger than a quarter of the
+    Its jobs ask for six times as many GPUs as there are, at most 12,000, but are 100 to 1,500. Jobs larger than a quarter of the
     cluster, and than 8 GPUs, are left out. Jobs arrive at random and ask for 110 % of all GPU time.
     """
     random = np.random.default_rng([NAMES.index(name), seed])
@@ -187,8 +188,9 @@ def drawn(name: str, topology: Topology, seed: int) -> Workload:
     parts = [
         part._replace(sizes=fitting) for part in _KINDS[name].parts if (fitting := _fitting(part, place))
     ]
-    gpus = _TURNOVERS * topology.num_gpus / sum(part.chance * _mean(part.sizes) for part in parts)
-    count = min(max(_JOBS.start, round(gpus)), _JOBS.stop - 1)
+    mean = sum(part.chance * _mean(part.sizes) for part in parts)
+    wanted = round(min(_TURNOVERS * topology.num_gpus, _MOST_GPUS) / mean)
+    count = min(max(_JOBS.start, wanted), _JOBS.stop - 1)
     numbers = random.choice(len(parts), count, p=_normal([part.chance for part in parts]))
     chosen = [parts[int(number)] for number in numbers]
     jobs = [_job(part, place, random) for part in chosen]
