@@ -180,8 +180,8 @@ ABOUT: Final[Mapping[str, str]] = MappingProxyType({name: kind.about for name, k
 def drawn(name: str, topology: Topology, seed: int) -> Workload:
     """Return the workload of this name for a machine or cluster.
 
-    Its jobs ask for six times as many GPUs as there are, at most 12,000, but are 100 to 1,500. Jobs larger than a quarter of the
-    cluster, and than 8 GPUs, are left out. Jobs arrive at random and ask for 110 % of all GPU time.
+    Its jobs ask for six times as many GPUs as there are, at most 12,000, but are 100 to 1,500. Jobs larger than a
+    quarter of the cluster, and than 8 GPUs, are left out. Jobs arrive at random and ask for 110 % of all GPU time.
     """
     random = np.random.default_rng([NAMES.index(name), seed])
     place = _Place.of(topology)
