@@ -79,6 +79,8 @@ def _run(arguments: argparse.Namespace) -> None:
         _print(scores, conclusions)
     for path in written:
         writing.wrote(path, beside_json=arguments.json)
+    if all(score.failed for score in scores):
+        raise SystemExit(1)
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
@@ -98,9 +100,9 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _as_dict(score: Score) -> dict[str, Any]:
+    known = {name: score.interval(name) for name in score.cells}
     measures = {
-        name: {"mean": sample.mean, "low": sample.low, "high": sample.high}
-        for name, sample in score.values.items()
+        name: dict(zip(("mean", "low", "high"), found, strict=True)) for name, found in known.items() if found
     }
     failed = [{**scenario._asdict(), "why": why} for scenario, why in score.failed.items()]
     return {"policy": score.policy, "measures": measures, "failed": failed}
@@ -115,7 +117,9 @@ def _print(scores: Sequence[Score], conclusions: Sequence[str]) -> None:
     for sentence in conclusions:
         print(tables.plain(sentence))
     tables.show(document.heads(), document.lines(scores), f"suite version {suite.VERSION}")
-    print(f"turnaround and ring GB/s are ratios to {suite.REFERENCE}; mean ± half of the 95 % interval")
+    print(
+        f"turnaround and ring GB/s are ratios to {suite.REFERENCE}, ± half of the 95 % interval over the cells"
+    )
     for score in scores:
         for why in dict.fromkeys(score.failed.values()):
             print(tables.plain(f"{score.policy} fails: {why}"))

@@ -50,13 +50,14 @@ def lines(scores: Sequence[Score]) -> list[tuple[str, ...]]:
 
 
 def _cell(score: Score, name: str) -> str:
-    """Return mean ± margin; the mean alone if all seeds give the same, as for the reference."""
-    sample = score.values.get(name)
-    if sample is None:
+    """Return a measure, of ratios with half of the 95 % interval if they differ."""
+    found = score.interval(name)
+    if found is None:
         return "fails" if score.failed else "-"
-    digits = 3 if MEASURES[name].is_ratio else 1
-    mean = f"{sample.mean:.{digits}f}"
-    return f"{mean} ± {sample.margin:.{digits}f}" if sample.margin else mean
+    mean, low, high = found
+    if not MEASURES[name].is_ratio:
+        return f"{mean:.1f}"
+    return f"{mean:.3f} ± {(high - low) / 2:.3f}" if high > low else f"{mean:.3f}"
 
 
 def conclusions(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> list[str]:
@@ -76,7 +77,9 @@ def conclusions(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]
 
 
 def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}, within the intervals"
+    if len(names) == 1:
+        return f"{names[0]}, and no other"
+    return f"{names[0]}; the intervals of their differences do not part it from {', '.join(names[1:])}"
 
 
 def text(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> str:
@@ -89,7 +92,7 @@ def text(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> st
     return "\n".join(
         (
             f"Suite version {VERSION}, {len(names)} machines and clusters, {len(kinds)} workloads, {seeds} seeds. "
-            f"Mean ± half of the 95 % interval; turnaround and ring GB/s are ratios to `{REFERENCE}`.\n",
+            f"Turnaround and ring GB/s are ratios to `{REFERENCE}`, ± half of the 95 % interval over the cells.\n",
             *(f"- {sentence}" for sentence in conclusions(plan, outcomes, scores)),
             "",
             *(f"| {' | '.join(row)} |" for row in table),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from topoplace.experiments.simulate.samples import Sample
 from topoplace.experiments.suite.cells import HELD_OUT, VERSION
 from topoplace.experiments.suite.document import heads, lines
 from topoplace.experiments.suite.measures import MEASURES
@@ -14,11 +15,12 @@ from topoplace.experiments.sweeps import Outcome, Overview, Plan, rows_of, write
 
 def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path: Path) -> None:
     """Write the page to `path`, without the held-out seed."""
-    found = [
-        (measure.label, {score.policy: score.values[name] for score in scores if name in score.values})
-        for name, measure in MEASURES.items()
-    ]
-    panels = [panel for panel in found if len({sample.mean for sample in panel[1].values()}) > 1]
+    known = {name: {one.policy: one.interval(name) for one in scores} for name in MEASURES}
+    means = {
+        name: {policy: Sample.of([found[0]]) for policy, found in by_policy.items() if found}
+        for name, by_policy in known.items()
+    }
+    panels = [(MEASURES[name].label, one) for name, one in means.items() if len(set(one.values())) > 1]
     shown = [number for number, cell in enumerate(plan.cells) if cell.seed != HELD_OUT]
     cells = Plan(tuple(plan.cells[number] for number in shown), plan.about)
     rows = rows_of(cells, [outcomes[number] for number in shown])

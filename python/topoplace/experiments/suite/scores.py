@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -21,19 +21,35 @@ REFERENCE: Final = "random-fit"
 class Score:
     """How a policy did.
 
-    values: for each measure, one value a seed, over the scenarios that have it: of ratios the geometric mean of the
-    policy's value divided by the reference's, of percentages the mean. A policy that fails in a cell has none.
-    failed: why, by scenario.
+    cells: for each measure, one value for each scenario and seed, in the same order for all policies, NaN where no job
+    counts: of ratios the logarithm of the policy's value divided by the reference's. A policy that fails in a cell has
+    none. failed: why, by scenario.
     """
 
     policy: str
-    values: Mapping[str, Sample]
+    cells: Mapping[str, tuple[float, ...]]
     failed: Mapping[Scenario, str]
 
     @property
     def runs_all(self) -> bool:
         """Return True if the policy refuses no job."""
-        return "refused" in self.values and self.values["refused"].mean == 0
+        return bool(self.cells) and not any(self.cells["refused"])
+
+    def sample(self, name: str) -> Sample | None:
+        """Return the values of a measure in the cells that have it; None without such."""
+        known = [value for value in self.cells.get(name, ()) if not math.isnan(value)]
+        return Sample.of(known) if known else None
+
+    def interval(self, name: str) -> tuple[float, float, float] | None:
+        """Return the mean of a measure, of ratios the geometric one, and the 95 % interval over the cells."""
+        sample = self.sample(name)
+        if sample is None:
+            return None
+        found = sample.mean, sample.low, sample.high
+        if not MEASURES[name].is_ratio:
+            return found
+        mean, low, high = map(math.exp, found)
+        return mean, low, high
 
 
 _Cells = dict[tuple[Scenario, int], Outcome]
@@ -60,7 +76,7 @@ def _scores(plan: Plan, outcomes: Sequence[Outcome], counts: Callable[[int], boo
 
 
 def _turnaround(score: Score) -> float:
-    sample = score.values.get("turnaround")
+    sample = score.sample("turnaround")
     return sample.mean if sample else math.inf
 
 
@@ -68,31 +84,20 @@ def _score(policy: str, cells: _Cells, reference: _Cells) -> Score:
     failed = {scenario: outcome for (scenario, _), outcome in cells.items() if isinstance(outcome, str)}
     if failed:
         return Score(policy, {}, failed)
-    seeds = dict.fromkeys(seed for _, seed in cells)
-    values: dict[str, Sample] = {}
-    for name in MEASURES:
-        by_seed = [_over_scenarios(name, seed, cells, reference) for seed in seeds]
-        if not any(map(math.isnan, by_seed)):
-            values[name] = Sample.of(by_seed)
+    values = {
+        name: tuple([_value(name, outcome, reference[cell]) for cell, outcome in cells.items()])
+        for name in MEASURES
+    }
     return Score(policy, values, {})
 
 
-def _over_scenarios(name: str, seed: int, cells: _Cells, reference: _Cells) -> float:
-    scenarios = [scenario for scenario, at in cells if at == seed]
-    own = [_value(cells[scenario, seed], name) for scenario in scenarios]
+def _value(name: str, outcome: Outcome, reference: Outcome) -> float:
+    own, base = (
+        math.nan if isinstance(one, str) else one.get(name, math.nan) for one in (outcome, reference)
+    )
     if not MEASURES[name].is_ratio:
-        return _mean(own)
-    base = [_value(reference[scenario, seed], name) for scenario in scenarios]
-    return math.exp(_mean(math.log(a / b) for a, b in zip(own, base, strict=True) if a > 0 and b > 0))
-
-
-def _value(outcome: Outcome, name: str) -> float:
-    return math.nan if isinstance(outcome, str) else outcome.get(name, math.nan)
-
-
-def _mean(values: Iterable[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return math.fsum(known) / len(known) if known else math.nan
+        return own
+    return math.log(own / base) if own > 0 and base > 0 else math.nan
 
 
 # ---- conclusions -----------------------------------------------------------------------------------------------
@@ -108,17 +113,24 @@ class HeldOut(NamedTuple):
 
 
 def best_by(scores: Sequence[Score], name: str) -> list[str]:
-    """Return the policies that are best by a measure, of those that run all jobs, or as good within the intervals."""
+    """Return the best policy by a measure, of those that run all jobs, and those that are as good.
+
+    As good is one whose difference from the best, cell by cell, has a 95 % interval with 0.
+    """
     sign = 1 if MEASURES[name].is_better_low else -1
-    known = [
-        (score.policy, score.values[name]) for score in scores if score.runs_all and name in score.values
-    ]
+    known = [(score, sample) for score in scores if score.runs_all and (sample := score.sample(name))]
     if not known:
         return []
-    _, best = min(known, key=lambda one: sign * one[1].mean)
-    return [
-        policy for policy, sample in known if sign * (sample.minus(best).mean) <= sample.minus(best).margin
-    ]
+    best, _ = min(known, key=lambda one: sign * one[1].mean)
+    others = [score for score, _ in known if score is not best]
+    return [best.policy, *(one.policy for one in others if _behind(one, best, name).low <= 0)]
+
+
+def _behind(one: Score, best: Score, name: str) -> Sample:
+    """Return by how much a policy is worse than the best, cell by cell."""
+    sign = 1 if MEASURES[name].is_better_low else -1
+    pairs = zip(one.cells[name], best.cells[name], strict=True)
+    return Sample.of(sign * (a - b) for a, b in pairs if not math.isnan(a - b))
 
 
 def held_out(plan: Plan, outcomes: Sequence[Outcome]) -> HeldOut | None:
