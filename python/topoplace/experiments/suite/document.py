@@ -79,7 +79,7 @@ def conclusions(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]
 def _listed(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"{names[0]}, and no other"
-    return f"{names[0]}; the intervals of their differences do not part it from {', '.join(names[1:])}"
+    return f"{names[0]}; too close to tell: {', '.join(names[1:])}"
 
 
 def text(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> str:
