@@ -9,7 +9,8 @@ from typing import Any
 from topoplace.cli import options, reading
 
 _MAX_PORT = 65535
-_FIRST = "dgx1-v100"
+_FIRST = {"machine": "dgx1-v100", "busy": "0,5"}
+"""What the page begins with: policies choose GPUs that differ much."""
 
 
 def add(commands: Any) -> None:
@@ -39,9 +40,9 @@ def _port(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.cli.explore.server import Server
+    from topoplace.cli.explorer.server import Server
 
-    source, own, start = arguments.topology, None, {"machine": _FIRST}
+    source, own, start = arguments.topology, None, _FIRST
     if source is not None:
         own = reading.topology(arguments)
         start = {"machine": source if reading.is_built_in(source) else ""}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from topoplace import discovery, machines
 from topoplace._similar_names import did_you_mean
 from topoplace.cli import gpu_list, job_options, options, reading
-from topoplace.cli.explore.state import State
+from topoplace.cli.explorer.state import State
 from topoplace.cluster.cluster import Cluster
 from topoplace.drawing.wires import direct_links
 from topoplace.jobs.job_graph import JobGraph

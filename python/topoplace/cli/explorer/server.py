@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any, Final
 
-from topoplace.cli.explore import copies, subject
-from topoplace.cli.explore.answer import answer, choices
-from topoplace.cli.explore.state import State, StateError
+from topoplace.cli.explorer import copies, subject
+from topoplace.cli.explorer.answer import answer, choices
+from topoplace.cli.explorer.state import State, StateError
 from topoplace.drawing import style
 from topoplace.topology.topology import Topology
 

@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from topoplace import DEFAULT_POLICY, collective, drawing, machines, policies
-from topoplace.cli.explore import copies, subject
-from topoplace.cli.explore.state import State
-from topoplace.cli.explore.subject import Condition, FieldError
+from topoplace.cli.explorer import copies, subject
+from topoplace.cli.explorer.state import State
+from topoplace.cli.explorer.subject import Condition, FieldError
 from topoplace.cluster.cluster import Cluster
 from topoplace.drawing.cluster_layout import MAX_DRAWN_GPUS
 from topoplace.engine.policy import Policy

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import gpu_list
-from topoplace.cli.explore import subject
+from topoplace.cli.explorer import subject
 from topoplace.jobs.job_graph import PATTERNS
 
 if TYPE_CHECKING:
-    from topoplace.cli.explore.state import State
-    from topoplace.cli.explore.subject import Condition
+    from topoplace.cli.explorer.state import State
+    from topoplace.cli.explorer.subject import Condition
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
@@ -75,11 +75,7 @@ def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
 
 def _program(state: State, topology: Topology, where: Condition) -> str:
     """Return a Python program that places the job of a state."""
-    made = (
-        f"tp.machines.get({state.machine!r})"
-        if _is_built_in(state)
-        else f"tp.Topology.from_json(open({_FILE!r}, encoding='utf-8').read())"
-    )
+    made = f"tp.machines.get({state.machine!r})" if _is_built_in(state) else f"tp.read({_FILE!r})"
     lines = ["import topoplace as tp", "", f"cluster = tp.Cluster({made})"]
     busy = sorted(set(where.busy).difference(topology.unhealthy_gpus))
     if busy:

@@ -2,9 +2,10 @@
 
 // The state of the page is what its fields say; the address keeps it. `answer` is all that the page asks of a server.
 const FIELDS = ["machine", "count", "text", "gpu_model", "pattern", "gpus", "groups", "busy", "pinned", "unhealthy", "links"];
+const BLANK = { count: 1, pattern: "ring", gpus: "4" };
 const DEGREES = ["tensor", "pipeline", "data"];
 const MOST_IN_ADDRESS = 30000;
-const SHOWN_GPUS = 24;
+const LISTED_GPUS = 8;
 const form = document.getElementById("fields");
 const element = (id) => document.getElementById(id);
 const view = { policy: "", open: -1, answer: null, state: null, style: "", start: null };
@@ -35,8 +36,17 @@ function plural(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** GPUs in the order of their tasks; of many, those that follow each other as a range. */
 function byTask(gpus) {
-  return gpus.slice(0, SHOWN_GPUS).join(" ") + (gpus.length > SHOWN_GPUS ? ` … (${gpus.length})` : "");
+  if (gpus.length <= LISTED_GPUS) return gpus.join(" ");
+  const parts = [];
+  for (let i = 0; i < gpus.length; ) {
+    let j = i;
+    while (gpus[j + 1] === gpus[j] + 1) j++;
+    parts.push(j > i ? `${gpus[i]}–${gpus[j]}` : `${gpus[i]}`);
+    i = j + 1;
+  }
+  return parts.slice(0, LISTED_GPUS).join(" ") + (parts.length > LISTED_GPUS ? " …" : "") + ` (${gpus.length})`;
 }
 
 // ---- lists of GPUs, such as 0-3,6 ----
@@ -101,7 +111,7 @@ function stateNow() {
 }
 
 function show(state) {
-  for (const name of FIELDS) if (name in state) form[name].value = state[name];
+  for (const name of FIELDS) form[name].value = state[name] ?? BLANK[name] ?? "";
   const degrees = new Map((state.parallel ?? "").split(",").map((part) => part.split("=")));
   for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
   view.policy = state.policy || view.start.default;
@@ -228,7 +238,7 @@ function detail(found, all) {
   const row = all.find((one) => one.policy === found.policy);
   const reason = row.gpus ? `${row.policy} takes GPUs ${byTask(row.gpus)}. Slowest: ${row.slowest || "nothing communicates"}.` : `${row.policy} places nothing: ${row.refusal}.`;
   element("reason").textContent = reason.replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
-  const heads = ["GPUs by task", "communicates", "rings GB/s", "slowest", "proven best"];
+  const heads = ["GPUs by task", "communicates", "rings GB/s", "slowest", "proven"];
   table("candidates", heads, found.candidates.map((one) => [byTask(one.gpus), duration(one.seconds), number(one.ring), one.slowest, one.optimal ? "yes" : "no"]), [3]);
   const left = found.left.map((one) => [plural(one.size, "GPU"), one.fits ? "fits" : "does not fit", one.size === 1 ? "–" : number(one.ring), one.machines ? plural(one.machines, "machine") : "–"]);
   table("left", ["a job of", "", "rings GB/s", "on"], left.length ? left : [["none", "no GPU is free", "–", "–"]], []);
@@ -468,6 +478,7 @@ function listen() {
     const { name, id } = event.target;
     if (id === "file") return;
     if (name === "machine") return newMachine({ text: "" });
+    if (name === "text") return newMachine({ machine: "" });
     if (name === "pattern" || name === "gpus") for (const one of DEGREES) element(one).value = "";
     clearTimeout(later);
     later = setTimeout(changed, event.target.tagName === "SELECT" ? 0 : 120);
@@ -502,9 +513,9 @@ function listen() {
 async function begin() {
   view.start = await (await fetch("start.json")).json();
   const { machines, patterns, own } = view.start;
-  options(form.machine, own && !view.start.start.machine ? ["", ...machines] : machines, own && !view.start.start.machine ? [own, ...machines] : machines);
+  options(form.machine, ["", ...machines], [own ?? "from the text", ...machines]);
   options(form.pattern, patterns);
-  show({ pattern: "ring", gpus: "4", ...(stateOfAddress() ?? view.start.start) });
+  show(stateOfAddress() ?? view.start.start);
   listen();
   await changed();
 }
