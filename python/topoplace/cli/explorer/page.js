@@ -114,8 +114,8 @@ function show(state) {
   for (const name of FIELDS) form[name].value = state[name] ?? BLANK[name] ?? "";
   const degrees = new Map((state.parallel ?? "").split(",").map((part) => part.split("=")));
   for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
-  view.policy = state.policy || view.start.default;
-  view.open = state.open ?? -1;
+  view.policy = view.start.policies.includes(state.policy) ? state.policy : view.start.default;
+  view.open = Number.isInteger(state.open) ? state.open : -1;
 }
 
 function keepInAddress(state) {
@@ -125,12 +125,15 @@ function keepInAddress(state) {
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 
+/** The state that the address holds; what it does not say is that of the beginning. */
 function stateOfAddress() {
+  const first = view.start.start;
   try {
     const found = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-    return found && typeof found === "object" ? found : null;
+    if (!found || typeof found !== "object" || Array.isArray(found)) return first;
+    return "machine" in found || "text" in found ? found : { ...first, ...found };
   } catch {
-    return null;
+    return first;
   }
 }
 
@@ -278,10 +281,9 @@ function make(name, attributes = {}, ...children) {
 
 function picture(drawing) {
   const before = document.activeElement?.closest?.("#drawing") ? keyOf(document.activeElement) : null;
-  const svg = document.importNode(new DOMParser().parseFromString(drawing.svg, "image/svg+xml").documentElement, true);
-  const style = svg.querySelector("style"); // drawing.css has it; a saved picture gets it back
-  view.style = style.textContent;
-  style.remove();
+  // The page's policy allows no style inside it; drawing.css has it, and a saved picture gets it back.
+  const text = drawing.svg.replace(/<style>([^]*?)<\/style>/, (all) => { view.style = all; return ""; });
+  const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
   const pinned = read(form.pinned.value);
   const things = [...svg.querySelectorAll("[data-gpu],[data-machine]")].filter((one) => one.dataset.gpu || drawing.tiles.length);
   for (const thing of things) {
@@ -338,7 +340,7 @@ function pointerDown(event) {
     if (thing.dataset.gpu) toggle("pinned", gpus);
     return;
   }
-  event.target.releasePointerCapture?.(event.pointerId);
+  if (event.target.hasPointerCapture(event.pointerId)) event.target.releasePointerCapture(event.pointerId); // of a finger
   const isBusy = gpus.length > 0 && gpus.every((gpu) => read(form.busy.value).has(gpu));
   dragged = { isIn: !isBusy, from: thing, seen: new Set() };
   if (thing.dataset.gpu) paint(thing);
@@ -437,11 +439,8 @@ function save(name, text, type) {
 }
 
 function saveSvg() {
-  const svg = element("drawing").firstElementChild.cloneNode(true);
-  const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
-  style.textContent = view.style;
-  svg.prepend(style);
-  save("topoplace.svg", new XMLSerializer().serializeToString(svg), "image/svg+xml");
+  const text = new XMLSerializer().serializeToString(element("drawing").firstElementChild);
+  save("topoplace.svg", text.replace(">", `>${view.style}`), "image/svg+xml");
 }
 
 async function saveTopology() {
@@ -500,7 +499,7 @@ function listen() {
   addEventListener("pointermove", pointerMove);
   addEventListener("pointerup", pointerUp);
   addEventListener("pointercancel", pointerUp);
-  addEventListener("hashchange", () => { show(stateOfAddress() ?? view.start.start); changed(); });
+  addEventListener("hashchange", () => { show(stateOfAddress()); changed(); });
   addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); });
   addEventListener("dragleave", () => document.body.classList.remove("dropping"));
   addEventListener("drop", (event) => {
@@ -515,7 +514,7 @@ async function begin() {
   const { machines, patterns, own } = view.start;
   options(form.machine, ["", ...machines], [own ?? "from the text", ...machines]);
   options(form.pattern, patterns);
-  show(stateOfAddress() ?? view.start.start);
+  show(stateOfAddress());
   listen();
   await changed();
 }
