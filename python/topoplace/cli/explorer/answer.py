@@ -56,10 +56,10 @@ def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
         topology = subject.whole(state, own)
         drawn, found["about"] = _Drawing(state, topology), _about(topology)
         topology = subject.faulty(topology, state.unhealthy, state.links)
-        where = subject.condition(state, topology)
+        where = subject.condition(topology, state.busy, state.pinned)
         drawn = _Drawing(state, topology, where.busy)
         job = subject.job(state)
-        ranked = sorted(_choices(topology, tuple(where.busy), tuple(where.pinned), job), key=_Choice.rank)
+        ranked = sorted(_choices(where, job), key=_Choice.rank)
         shown = next((one for one in ranked if one.policy == state.policy), ranked[0])
         drawn = _Drawing(state, topology, where.busy, shown.placement)
         found["rows"] = [one.row for one in ranked]
@@ -182,28 +182,22 @@ def _rated(topology: Topology, job: JobGraph, gpus: tuple[int, ...], on_network:
 
 
 @lru_cache(maxsize=64)
-def _choices(
-    topology: Topology, busy: tuple[int, ...], pinned: tuple[int, ...], job: JobGraph
-) -> tuple[_Choice, ...]:
+def _choices(where: Condition, job: JobGraph) -> tuple[_Choice, ...]:
     """Return what each policy answers, which is kept while people walk along the rows."""
+    pinned = frozenset(where.pinned)
+    cluster = where.cluster
+    if pinned and len(pinned) >= job.num_tasks:  # just these: then every policy can say how it would use them
+        cluster, pinned = subject.only_pinned(where), frozenset[int]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of mapa-topo-aware, on machines without sockets
-        return tuple(_choice(name, topology, busy, pinned, job) for name in policies.names())
+        return tuple(_choice(name, cluster, pinned, job) for name in policies.names())
 
 
-def _choice(
-    name: str, topology: Topology, busy: tuple[int, ...], pinned: tuple[int, ...], job: JobGraph
-) -> _Choice:
+def _choice(name: str, cluster: Cluster, pinned: frozenset[int], job: JobGraph) -> _Choice:
     policy = _policy(name)
-    taken = set(busy)
-    if pinned and len(pinned) >= job.num_tasks:  # just these: then every policy can say how it would use them
-        taken = set(range(topology.num_gpus)).difference(pinned)
-    cluster = Cluster(topology)
-    if taken := taken.difference(cluster.out_of_service()):
-        cluster.allocate("busy", sorted(taken))
     begin = time.perf_counter()
     try:
-        placement, refusal = _placed(policy, job, cluster, frozenset(pinned))
+        placement, refusal = _placed(policy, job, cluster, pinned)
     except ValueError as error:
         placement, refusal = None, str(error)
     passed_s = time.perf_counter() - begin
@@ -227,7 +221,7 @@ def _placed(
     if explained.refusal is not None:
         return None, explained.refusal.reason
     for one in explained.candidates:
-        if pinned.issubset(one.gpus) or len(pinned) >= job.num_tasks:
+        if pinned.issubset(one.gpus):
             return one, ""
     count = len(explained.candidates)
     return None, f"none of its {count} best candidates has {_in_words(sorted(pinned))}"

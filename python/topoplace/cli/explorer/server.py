@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from threading import Lock
 from typing import Any, Final
 
 from topoplace.cli.explorer import copies, subject
@@ -56,6 +57,7 @@ class Server(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.own, self.start = own, dict(start or {})
         self.token = secrets.token_urlsafe(24)
+        self.answering = Lock()  # answers of several tabs share the tables of a cluster
 
     @property
     def address(self) -> str:
@@ -134,7 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
         state = self._state()
         if path == "answer":
-            return _JSON, _written(answer(state, self.server.own))
+            with self.server.answering:
+                return _JSON, _written(answer(state, self.server.own))
         try:
             return _JSON, copies.topology_json(state, self.server.own).encode()
         except subject.FieldError as problem:

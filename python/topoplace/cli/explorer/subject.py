@@ -25,8 +25,6 @@ MAX_TASKS: Final = 1024
 _CHANGE: Final = re.compile(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*=\s*(\w+)\s*")
 _HALF, _LOST = "half", "lost"
 _LINE: Final = re.compile(r"\bline (\d+)")
-_BUSY: Final = "busy"
-"""The name of the job that holds the GPUs in use."""
 
 
 class FieldError(Exception):
@@ -37,9 +35,9 @@ class FieldError(Exception):
         self.field, self.message = field, message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Condition:
-    """The GPUs in use, those that the job must have, and the cluster without those in use."""
+    """A cluster with the GPUs in use, and those that the job must have; it stays as it is."""
 
     cluster: Cluster
     busy: Sequence[int]
@@ -157,19 +155,28 @@ def _halved(link: Link) -> Link:
     return Link(link.kind, lanes, link.gb_per_s * (lanes / link.lanes if link.lanes > 1 else 0.5))
 
 
-def condition(state: State, topology: Topology) -> Condition:
+@lru_cache(maxsize=16)
+def condition(topology: Topology, busy: str, pinned: str) -> Condition:
     """Return which GPUs are in use and which are pinned; FieldError names the field of a wrong number."""
-    busy = _gpus("busy", state.busy, topology)
-    pinned = _gpus("pinned", state.pinned, topology)
-    for gpu in pinned:
-        if gpu in busy:
-            raise FieldError("pinned", f"GPU {gpu} is pinned and in use")
+    held, wanted = _gpus("busy", busy, topology), _gpus("pinned", pinned, topology)
+    if both := sorted(set(held).intersection(wanted)):
+        raise FieldError("pinned", f"GPU {both[0]} is pinned and in use")
     cluster = Cluster(topology)
-    if taken := sorted(set(busy).difference(cluster.out_of_service())):
-        cluster.allocate(_BUSY, taken)
-    if lost := sorted(set(pinned).intersection(cluster.out_of_service())):
+    out = cluster.out_of_service()
+    if lost := sorted(set(wanted).intersection(out)):
         raise FieldError("pinned", f"GPU {lost[0]} is pinned and unhealthy")
-    return Condition(cluster, busy, pinned)
+    if taken := sorted(set(held).difference(out)):
+        cluster.allocate("busy", taken)
+    return Condition(cluster, held, wanted)
+
+
+def only_pinned(where: Condition) -> Cluster:
+    """Return the cluster on which all GPUs but the pinned ones are in use."""
+    cluster = Cluster(where.cluster.topology)
+    others = set(range(cluster.topology.num_gpus)).difference(where.pinned, cluster.out_of_service())
+    if others:
+        cluster.allocate("others", sorted(others))
+    return cluster
 
 
 _LABELS: Final = {"busy": "in use", "unhealthy": "unhealthy", "pinned": "pinned"}
