@@ -97,6 +97,15 @@ def test_the_drawing_is_of_the_chosen_policy() -> None:
         assert found["detail"]["candidates"][0]["gpus"] == row["gpus"]
 
 
+def test_parts_of_an_answer_are_those_of_the_whole() -> None:
+    state = {"machine": "dgx1-v100", "busy": "0,5", "policy": "baseline"}
+    whole, first, then = (answered(**state, part=part) for part in ("all", "choices", "detail"))
+    assert first["drawing"] == whole["drawing"]
+    assert then["detail"] == whole["detail"]
+    assert first["rows"] == then["rows"] == whole["rows"]
+    assert first["detail"] is then["drawing"] is None
+
+
 def test_pinned_gpus_are_among_those_placed() -> None:
     for row in answered(machine="dgx1-v100", pinned="5")["rows"]:
         assert 5 in row["gpus"] if row["gpus"] else "GPU 5" in row["refusal"]
@@ -307,6 +316,7 @@ def test_a_job_larger_than_the_machine_is_refused_by_each_policy() -> None:
         ({"count": 10**30}, "count"),
         ({"count": True}, "count = True"),
         ({"width": 10}, "width = 10"),
+        ({"part": "half"}, "part = 'half'"),
         ({"text": "x" * (MAX_TEXT + 1)}, "text has"),
         ({"gpus": "1" * 500_000}, "gpus has 500000 characters"),
     ],

@@ -45,7 +45,8 @@ def choices() -> dict[str, Any]:
 def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
     """Return what the page shows for a state, as values that JSON can hold.
 
-    "problem" names the field that is wrong, if one is; what does not depend on it is there.
+    "problem" names the field that is wrong, if one is; what does not depend on it is there. "detail" is of the state's
+    policy.
 
     Args:
         own: The topology that the command was given, for a state without a machine.
@@ -63,11 +64,12 @@ def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
         shown = next((one for one in ranked if one.policy == state.policy), ranked[0])
         drawn = _Drawing(state, topology, where.busy, shown.placement)
         found["rows"] = [one.row for one in ranked]
-        found["detail"] = _detail(shown, where, job) | copies.of(state, topology, where, shown.placement)
+        if state.part != "choices":
+            found["detail"] = _detail(shown, where, job) | copies.of(state, topology, where, shown.placement)
     except FieldError as problem:
         line = subject.line_of(state.text, problem.message) if problem.field == "text" else None
         found["problem"] = {"field": problem.field, "message": problem.message, "line": line}
-    if drawn:
+    if drawn and state.part != "detail":
         found["drawing"] = drawn.values()
     return found
 

@@ -8,7 +8,7 @@ const MOST_IN_ADDRESS = 30000;
 const LISTED_GPUS = 8;
 const form = document.getElementById("fields");
 const element = (id) => document.getElementById(id);
-const view = { policy: "", open: -1, answer: null, state: null, style: "", start: null };
+const view = { policy: "", open: -1, answer: null, style: "", start: null };
 
 async function answer(state) {
   const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state) };
@@ -152,11 +152,11 @@ async function changed() {
     waiting = null;
     const begin = performance.now();
     try {
-      const found = await answer({ ...asked, width: drawnWidth() });
-      draw(asked, found);
+      draw(await answer({ ...asked, width: drawnWidth(), part: "choices" }));
       const ms = Math.round(performance.now() - begin);
       document.documentElement.dataset.answeredMs = ms;
       element("spent").textContent = `Arrow keys walk through the policies. Answered and drawn in ${ms} ms.`;
+      if (!waiting) details(await answer({ ...asked, part: "detail" }));
     } catch (error) {
       problem({ field: "", message: error instanceof TypeError ? "the server has ended; start topoplace explore again" : error.message, line: null });
     }
@@ -171,8 +171,8 @@ function drawnWidth() {
 
 // ---- what an answer says ----
 
-function draw(state, found) {
-  Object.assign(view, { state, answer: found });
+function draw(found) {
+  view.answer = found;
   problem(found.problem);
   if (found.about) {
     const where = found.about;
@@ -180,6 +180,9 @@ function draw(state, found) {
   }
   if (found.drawing) picture(found.drawing);
   rows(found.rows);
+}
+
+function details(found) {
   if (found.detail) detail(found.detail, found.rows);
   for (const id of ["why", "after", "take"]) element(id).parentElement.hidden = !found.detail;
 }

@@ -10,6 +10,7 @@ from topoplace import DEFAULT_POLICY, _checks
 
 MAX_TEXT: Final = 4 << 20
 """Characters of a pasted or dropped text."""
+PARTS: Final = ("all", "choices", "detail")
 _MAX_FIELD: Final = 400_000
 """Characters of another text: so many hold every second GPU of the largest cluster."""
 _MAX_MACHINES: Final = 12_500
@@ -53,6 +54,8 @@ class State:
     """The number of the machine that is drawn alone; -1 for all."""
     width: int = 800
     """Of the drawing, in pixels."""
+    part: str = "all"
+    """One of `PARTS`: the page asks for the choices first, and for the details when they are drawn."""
 
     @classmethod
     def of(cls, given: object) -> State:
@@ -75,6 +78,8 @@ def _checked(name: str, value: object, default: object) -> Any:
         return _checks.integer(value, name, StateError, low=low, high=high)
     if not isinstance(value, str):
         raise StateError(f"{name} = {_checks.shown(value)} is not a text")
+    if name == "part":
+        return _checks.one_of(value, name, PARTS, StateError)
     most = MAX_TEXT if name == "text" else _MAX_FIELD
     if len(value) > most:
         raise StateError(f"{name} has {len(value)} characters, more than {most}")
