@@ -259,6 +259,7 @@ def test_the_topology_of_the_command_is_that_without_a_machine() -> None:
     [
         ({"machine": "dgx1-v10"}, "machine", "'dgx1-v10' is no built-in machine; did you mean"),
         ({"machine": "x" * 500}, "machine", "is no built-in machine"),
+        ({"machine": "tpu-v4-64", "count": 12_500}, "count", "800,000 GPUs: the page shows up to 100,000"),
         ({"text": "hello"}, "text", ""),
         ({"text": "\0" * 99}, "text", ""),
         ({"busy": "8"}, "busy", "in use '8': GPU 8: the GPUs are 0..7"),

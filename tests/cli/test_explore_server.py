@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
@@ -227,6 +228,21 @@ def test_the_command_serves_until_ctrl_c() -> None:
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
+
+
+def test_the_browser_is_opened_at_the_address(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def end(self: Server, poll_interval: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(Server, "serve_forever", end)
+    done = call("explore", "summit")
+    assert done.code == 130
+    assert opened == [done.out.splitlines()[0]]
+    assert call("explore", "summit", "--no-browser").code == 130
+    assert len(opened) == 1
 
 
 def test_a_port_in_use_is_said(server: Server, call: Call) -> None:

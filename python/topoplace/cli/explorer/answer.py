@@ -225,8 +225,12 @@ def _placed(
     for one in explained.candidates:
         if pinned.issubset(one.gpus):
             return one, ""
+    lacking = _in_words(sorted(pinned))
     count = len(explained.candidates)
-    return None, f"none of its {count} best candidates has {_in_words(sorted(pinned))}"
+    return (
+        None,
+        f"its only candidate lacks {lacking}" if count == 1 else f"none of its {count} best has {lacking}",
+    )
 
 
 def _in_words(gpus: Sequence[int]) -> str:

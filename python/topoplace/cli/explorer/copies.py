@@ -24,7 +24,7 @@ _MAX_ENVIRONMENTS = 16
 def of(state: State, topology: Topology, where: Condition, placed: Placement | None) -> dict[str, Any]:
     """Return the texts to copy, and for a topology that no built-in machine is, whether its file is needed."""
     is_built_in = _is_built_in(state)
-    found = {
+    found: dict[str, Any] = {
         "needs_file": not is_built_in,
         "command": _command(state, topology, where),
         "python": _program(state, topology, where),

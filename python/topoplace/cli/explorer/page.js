@@ -162,7 +162,6 @@ async function changed() {
     }
   }
   isAsking = false;
-  document.documentElement.dataset.answers = 1 + +(document.documentElement.dataset.answers ?? 0);
 }
 
 function drawnWidth() {
@@ -300,7 +299,8 @@ function picture(drawing) {
   again?.setAttribute("tabindex", "0");
   if (before) again?.focus();
   element("opened").hidden = drawing.open === null;
-  element("opened").querySelector("span").textContent = drawing.open ?? "";
+  const own = drawing.numbers ?? [];
+  element("opened").querySelector("span").textContent = `${drawing.open}: GPUs ${own[0]} to ${own[own.length - 1]}, drawn as 0 to ${own.length - 1}`;
 }
 
 function keyOf(thing) {

@@ -21,6 +21,7 @@ from topoplace.topology.topology import Topology
 HOST: Final = "127.0.0.1"
 MAX_BODY: Final = 8 << 20
 """Bytes of a request; a text that people paste has kilobytes."""
+_HOME: Final = "topoplace.cli.explorer"
 _IDLE_S: Final = 30.0
 """A connection that says nothing for so long is closed."""
 _JSON: Final = "application/json"
@@ -84,10 +85,14 @@ class _RefusalError(Exception):
 class _Handler(BaseHTTPRequestHandler):
     """Answers one connection."""
 
-    server: Server
     protocol_version = "HTTP/1.1"
     timeout = _IDLE_S
     disable_nagle_algorithm = True
+
+    @property
+    def _own(self) -> Server:
+        assert isinstance(self.server, Server)
+        return self.server
 
     def do_GET(self) -> None:
         """Send a file of the page."""
@@ -108,13 +113,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _checked_path(self) -> str:
         """Return what follows the token; _RefusalError for another host, a page elsewhere, or without the token."""
-        host, port = self.headers.get("Host", ""), self.server.server_address[1]
-        if host not in self.server.hosts:
+        host, port = self.headers.get("Host", ""), self._own.server_address[1]
+        if host not in self._own.hosts:
             raise _RefusalError(HTTPStatus.MISDIRECTED_REQUEST, f"this page is at 127.0.0.1:{port} alone")
         if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
             raise _RefusalError(HTTPStatus.FORBIDDEN, "another page asks")
         _, token, *rest = [*self.path.split("?")[0].split("/", 2), ""]
-        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
+        if not hmac.compare_digest(token.encode(), self._own.token.encode()):
             raise _RefusalError(
                 HTTPStatus.FORBIDDEN,
                 "the address lacks the token; open the one that `topoplace explore` prints",
@@ -123,23 +128,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self, path: str) -> tuple[str, bytes]:
         if path == "start.json":
-            own = None if self.server.own is None else self.server.own.name
-            return _JSON, _written({**choices(), "own": own, "start": self.server.start})
+            own = None if self._own.own is None else self._own.own.name
+            return _JSON, _written({**choices(), "own": own, "start": self._own.start})
         if path == "drawing.css":
             return "text/css", style.css().encode()
         if path not in _PAGES:
             raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
-        return _PAGES[path], (files(__package__) / (path or "page.html")).read_bytes()
+        return _PAGES[path], (files(_HOME) / (path or "page.html")).read_bytes()
 
     def _answer(self, path: str) -> tuple[str, bytes]:
         if path not in ("answer", "topology.json"):
             raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
         state = self._state()
         if path == "answer":
-            with self.server.answering:
-                return _JSON, _written(answer(state, self.server.own))
+            with self._own.answering:
+                return _JSON, _written(answer(state, self._own.own))
         try:
-            return _JSON, copies.topology_json(state, self.server.own).encode()
+            return _JSON, copies.topology_json(state, self._own.own).encode()
         except subject.FieldError as problem:
             raise _RefusalError(HTTPStatus.BAD_REQUEST, problem.message) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from topoplace import DEFAULT_POLICY, _checks
 
@@ -63,7 +63,7 @@ class State:
         if not isinstance(given, Mapping):
             raise StateError(f"a state is an object, not {_checks.shown(given)}")
         known = {one.name: one.default for one in fields(cls)}
-        stated: Mapping[Any, Any] = given
+        stated = cast("Mapping[str, object]", given)
         for name in stated:
             _checks.one_of(name, "a field of the state", known, StateError)
         return cls(**{name: _checked(name, value, known[name]) for name, value in stated.items()})

@@ -20,6 +20,8 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.links.link import Link
 from topoplace.topology.topology import Topology
 
+MAX_GPUS: Final = 100_000
+"""GPUs of a topology on the page, which draws a tile for each machine."""
 MAX_TASKS: Final = 1024
 """Tasks of a job on the page, which has to answer at once."""
 _CHANGE: Final = re.compile(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*=\s*(\w+)\s*")
@@ -49,14 +51,18 @@ class Condition:
 
 def whole(state: State, own: Topology | None) -> Topology:
     """Return the topology of a state before anything is broken; own: what the command was given."""
+    field = "text" if state.text else "machine"
     if state.text:
         one = _read(state.text, state.gpu_model)
     elif state.machine:
         one = _built_in(state.machine)
     elif own is None:
-        raise FieldError("machine", "choose a machine, or paste the output of a tool")
+        raise FieldError(field, "choose a machine, or paste the output of a tool")
     else:
         one = own
+    if state.count * one.num_gpus > MAX_GPUS:
+        what = f"{state.count * one.num_gpus:,} GPUs: the page shows up to {MAX_GPUS:,}"
+        raise FieldError("count" if state.count > 1 else field, what)
     return one if state.count == 1 else _several(one, state.count)
 
 
