@@ -46,7 +46,7 @@ def test_rows_are_what_each_policy_places(machine: str) -> None:
         rows = {row["policy"]: row for row in found["rows"]}
         assert sorted(rows) == sorted(policies.names())
         for name, row in rows.items():
-            expected = placed(name, tp.JobGraph.ring(size), topology, busy)
+            expected = placed(name, ring(size), topology, busy)
             if expected is None:
                 assert row["gpus"] is None
                 assert row["refusal"]
@@ -56,6 +56,10 @@ def test_rows_are_what_each_policy_places(machine: str) -> None:
                 assert row["slowest"] == expected.slowest
                 if row["ring"] is not None:
                     assert row["ring"] == pytest.approx(tp.collective.ring_bandwidth(topology, expected.gpus))
+
+
+def ring(size: int) -> tp.JobGraph:
+    return tp.JobGraph.ring(size).with_(bandwidth_sensitive=True)
 
 
 def placed(name: str, job: tp.JobGraph, topology: tp.Topology, busy: list[int]) -> tp.Placement | None:
@@ -68,6 +72,15 @@ def placed(name: str, job: tp.JobGraph, topology: tp.Topology, busy: list[int]) 
             return policies.get(name).place(job, cluster)
         except ValueError:
             return None
+
+
+def test_only_sensitive_jobs_get_fast_links_from_mapa_preserve() -> None:
+    def ring_of(sensitive: bool) -> float:
+        found = answered(machine="dgx1-v100", busy="0,5", sensitive=sensitive)
+        gb_per_s: float = next(row["ring"] for row in found["rows"] if row["policy"] == "mapa-preserve")
+        return gb_per_s
+
+    assert ring_of(True) > ring_of(False)
 
 
 def test_rows_are_ranked_by_time_and_refusals_come_last() -> None:
@@ -173,6 +186,8 @@ def test_many_machines_are_tiles_that_open() -> None:
 
 STATES = [
     {"busy": "0,5"},
+    {"busy": "0,5", "sensitive": False, "policy": "mapa-preserve"},
+    {"busy": "0,5", "policy": "mapa-preserve"},
     {"busy": "0-2", "pattern": "clique", "gpus": "3", "policy": "topo-aware"},
     {"parallel": "tensor=2,data=2", "groups": "2@socket"},
     {"machine": "tpu-v4-64", "pattern": "torus", "gpus": "2x2", "busy": "0-9"},
@@ -222,7 +237,7 @@ def write_topology(fields: dict[str, Any], found: dict[str, Any]) -> None:
 
 def test_environment_and_launch_files_are_those_of_the_placement() -> None:
     found = answered(machine="dgx1-v100", busy="0,5")["detail"]
-    placement = placed("least-time", tp.JobGraph.ring(4), tp.machines.get("dgx1-v100"), [0, 5])
+    placement = placed("least-time", ring(4), tp.machines.get("dgx1-v100"), [0, 5])
     assert placement
     assert "export CUDA_VISIBLE_DEVICES=2,3,7,6" in found["environment"]
     assert found["launch"] == dict(placement.launch("torchrun").files)
@@ -316,6 +331,7 @@ def test_a_job_larger_than_the_machine_is_refused_by_each_policy() -> None:
         ({"count": 0}, "count = 0"),
         ({"count": 10**30}, "count"),
         ({"count": True}, "count = True"),
+        ({"sensitive": 1}, "sensitive = 1"),
         ({"width": 10}, "width = 10"),
         ({"part": "half"}, "part = 'half'"),
         ({"text": "x" * (MAX_TEXT + 1)}, "text has"),

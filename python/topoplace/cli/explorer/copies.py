@@ -107,6 +107,8 @@ def _job_as_python(state: State) -> str:
         made = f"{pattern}({int(state.gpus)})"
     else:
         made = f"{pattern}([{', '.join(state.gpus.split('x'))}])"
+    if state.sensitive:
+        made += ".with_(bandwidth_sensitive=True)"
     for text in state.groups.split():
         sizes, level = sized_groups(text)
         made += f".grouped({sizes!r}, within={level!r})"

@@ -103,6 +103,7 @@ function nextFault(pair) {
 function stateNow() {
   const state = { policy: view.policy, open: view.open };
   for (const name of FIELDS) state[name] = form[name].value;
+  state.sensitive = form.sensitive.checked;
   state.count = Math.trunc(+form.count.value) || 1;
   const degrees = DEGREES.map((name) => [name, element(name).value.trim()]).filter(([, value]) => value);
   state.parallel = degrees.map(([name, value]) => `${name}=${value}`).join(",");
@@ -112,6 +113,7 @@ function stateNow() {
 
 function show(state) {
   for (const name of FIELDS) form[name].value = state[name] ?? BLANK[name] ?? "";
+  form.sensitive.checked = state.sensitive !== false;
   const degrees = new Map((state.parallel ?? "").split(",").map((part) => part.split("=")));
   for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
   view.policy = view.start.policies.includes(state.policy) ? state.policy : view.start.default;

@@ -47,6 +47,8 @@ class State:
     """The size of the job; "2x4" for a mesh or a torus."""
     parallel: str = ""
     """In place of `pattern` and `gpus`: degrees such as "tensor=8,data=2"."""
+    sensitive: bool = True
+    """The job runs slower on slower links."""
     groups: str = ""
     """Groups of tasks that must be together, such as "8@machine 16@rack"."""
     policy: str = DEFAULT_POLICY
@@ -73,6 +75,8 @@ _RANGES: Final = {"count": (1, _MAX_MACHINES), "open": (-1, 1 << 20), "width": (
 
 
 def _checked(name: str, value: object, default: object) -> Any:
+    if isinstance(default, bool):
+        return _checks.flag(value, name, StateError)
     if isinstance(default, int):
         low, high = _RANGES[name]
         return _checks.integer(value, name, StateError, low=low, high=high)

@@ -208,6 +208,8 @@ def job_flags(state: State) -> list[str]:
         if state.parallel.strip()
         else ["--pattern", state.pattern.strip(), "--gpus", state.gpus.strip()]
     )
+    if state.sensitive:
+        flags.append("--sensitive")
     for group in state.groups.split():
         flags += ["--group", group]
     return flags
@@ -228,7 +230,7 @@ def job(state: State) -> JobGraph:
         arguments.parallel = state.parallel.strip()
     else:
         arguments.pattern, arguments.gpus = state.pattern.strip(), state.gpus.strip()
-    arguments.group = state.groups.split()
+    arguments.group, arguments.sensitive = state.groups.split(), state.sensitive
     try:
         return job_options.job(arguments)
     except ValueError as error:
