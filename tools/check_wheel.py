@@ -14,6 +14,7 @@ BELONGS = re.compile(
     r"topoplace/(?!_core\.)[\w/]+\.py|topoplace/_core\.[\w-]+\.so|topoplace/_core\.pyi|topoplace/py\.typed"
     r"|topoplace/integrations/slurm/files/[\w-]+\.(?:lua|sh|service|timer)"
     r"|topoplace/experiments/report/page/(?:page\.(?:html|css|js)|sorting\.js)"
+    r"|topoplace/cli/explorer/page\.(?:html|css|js)"
     r"|topoplace-[\d.]+\.data/data/share/man/man1/topoplace\.1"
     r"|topoplace-[\d.]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_points\.txt|licenses/LICENSE|sboms/[\w.-]+\.json)"
 )
@@ -22,6 +23,7 @@ REQUIRED = {
     "topoplace/_core.pyi": r"topoplace/_core\.pyi",
     "topoplace/py.typed": r"topoplace/py\.typed",
     "topoplace/_core*.so": r"topoplace/_core\..*so",
+    "the page of explore": r"topoplace/cli/explorer/page\.html",
     "the manual page": r".*/man1/topoplace\.1",
     "the list of parts": r".*\.dist-info/sboms/topoplace\.cdx\.json",
 }

@@ -19,6 +19,7 @@ EXAMPLES: Final = tuple(
 )
 NOT_HERE: Final = {
     "discover --check": "needs a GPU of this host",
+    "explore": "serves until Ctrl-C",
     "collective measure": "needs GPUs and nccl-tests",
     "profile record": "needs counters of GPUs or NICs",
     "slurm run": "needs a Slurm cluster",

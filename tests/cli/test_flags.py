@@ -17,6 +17,7 @@ from topoplace.integrations.state import Journal
 BASES = {
     "discover": "discover --from topo.txt",
     "show": "show topo.txt",
+    "explore": "explore topo.txt --no-browser",
     "diff": "diff topo.txt topo.txt",
     "collective": "collective summit",
     "collective measure": "collective measure summit --program ./all_reduce_perf",
@@ -147,6 +148,7 @@ WRONG = {
         ("", "4", "@machine", "2@", "0@machine", "9@machine", "2+3@machine", "knot@machine", "-1@machine"),
     ),
     "--assume": ASSUMED,
+    "--port": ("-1", "x", "", "65536", "1.5"),
     "--one": ("x", ""),
     "-o": DIRECTORY,
     "report -o": ("", "topo.txt/x.html", "folder.json", LONG),

@@ -13,6 +13,7 @@ To change:
   `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
   schema in `docs/schemas/`.
+- The page of `explore`: `explorer/`.
 - What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
 - Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
 """
@@ -40,6 +41,7 @@ from topoplace.cli.commands import (
     diff,
     discover,
     example,
+    explore,
     kubernetes,
     machines,
     make_room,
@@ -110,6 +112,7 @@ def command_parser() -> Parser:
     for module in (
         discover,
         show,
+        explore,
         diff,
         machines,
         policies,

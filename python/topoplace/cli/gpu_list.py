@@ -42,23 +42,23 @@ def parse(text: str, known: int | Mapping[int, int], flag: str) -> list[int]:
         last = int(match[2] or first)
         if last < first:
             raise ValueError(f"{flag} {text!r}: {entry!r}: a range ascends, such as {last}-{first}")
-        for gpu in _between(first, last, there, f"{flag} {text!r}"):
+        for gpu in _between(first, last, there, flag, text):
             if gpu in gpus:
                 raise ValueError(f"{flag} {text!r}: GPU {gpu}: given twice")
             gpus[gpu] = None
     return list(gpus)
 
 
-def _between(first: int, last: int, there: Sequence[int], where: str) -> Iterator[int]:
+def _between(first: int, last: int, there: Sequence[int], flag: str, text: str) -> Iterator[int]:
     """Yield the GPUs from `first` to `last` that there are: a range may pass over one that is lost.
 
-    ValueError for an end that lies outside, or a single GPU that is not there. where: the start of its message.
+    ValueError for an end that lies outside, or a single GPU that is not there; it begins with `flag` and `text`.
     """
     gaps = there[-1] - there[0] + 1 > len(there)
     for gpu in (first, last):
         if not there[0] <= gpu <= there[-1] or (first == last and gpu not in there):
             ids = ",".join(map(str, there)) if gaps else f"{there[0]}..{there[-1]}"
-            raise ValueError(f"{where}: GPU {gpu}: the GPUs are {ids}")
+            raise ValueError(f"{flag} {text!r}: GPU {gpu}: the GPUs are {ids}")
     yield from (gpu for gpu in range(first, last + 1) if not gaps or gpu in there)
 
 

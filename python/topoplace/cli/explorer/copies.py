@@ -1,0 +1,139 @@
+"""What people copy from the page: the command and the program that decide the same, the environment, launch files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import gpu_list
+from topoplace.cli.explorer import subject
+from topoplace.jobs.job_graph import PATTERNS
+
+if TYPE_CHECKING:
+    from topoplace.cli.explorer.state import State
+    from topoplace.cli.explorer.subject import Condition
+    from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
+
+_FILE = "topology.json"
+"""What the page calls the file with a topology that no built-in machine is."""
+_MAX_ENVIRONMENTS = 16
+
+
+def of(state: State, topology: Topology, where: Condition, placed: Placement | None) -> dict[str, Any]:
+    """Return the texts to copy, and for a topology that no built-in machine is, whether its file is needed."""
+    is_built_in = _is_built_in(state)
+    found: dict[str, Any] = {
+        "needs_file": not is_built_in,
+        "command": _command(state, topology, where),
+        "python": _program(state, topology, where),
+        "environment": "",
+        "launch": {},
+        "start": "",
+    }
+    if placed is not None:
+        found["environment"] = _environment(placed)
+        found |= _launch(placed)
+    return found
+
+
+def topology_json(state: State, own: Topology | None) -> str:
+    """Return the topology of a state as JSON, with its faults; FieldError names a wrong field."""
+    return subject.faulty(subject.whole(state, own), state.unhealthy, state.links).to_json()
+
+
+def _is_built_in(state: State) -> bool:
+    is_whole = not (state.links.strip() or state.unhealthy.strip())
+    return bool(state.machine) and not state.text and state.count == 1 and is_whole
+
+
+def _command(state: State, topology: Topology, where: Condition) -> str:
+    numbers = gpu_list.numbers(topology)
+    parts = ["topoplace", "place", state.machine if _is_built_in(state) else _FILE, *subject.job_flags(state)]
+    if where.busy:
+        parts += ["--busy", ranges(numbers[gpu] for gpu in where.busy)]
+    return shlex.join([*parts, "--policy", state.policy])
+
+
+def ranges(gpus: Iterable[int]) -> str:
+    """Return GPUs in short, such as "0-3,6"."""
+    return ",".join(f"{a}-{b}" if a < b else f"{a}" for a, b in _runs(sorted(gpus)))
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    first = last = -1
+    for number in numbers:
+        if number != last + 1 or first < 0:
+            if first >= 0:
+                yield first, last
+            first = number
+        last = number
+    if first >= 0:
+        yield first, last
+
+
+def _program(state: State, topology: Topology, where: Condition) -> str:
+    """Return a Python program that places the job of a state."""
+    made = f"tp.machines.get({state.machine!r})" if _is_built_in(state) else f"tp.read({_FILE!r})"
+    lines = ["import topoplace as tp", "", f"cluster = tp.Cluster({made})"]
+    busy = sorted(set(where.busy).difference(topology.unhealthy_gpus))
+    if busy:
+        lines.append(f"cluster.allocate('busy', {_as_python(busy)})")
+    lines += [
+        f"job = {_job_as_python(state)}",
+        f"placement = tp.policies.get({state.policy!r}).place(job, cluster)",
+    ]
+    return "\n".join([*lines, "print(placement and (placement.gpus, placement.time, placement.slowest))", ""])
+
+
+def _as_python(gpus: list[int]) -> str:
+    runs = list(_runs(gpus))
+    if len(runs) == 1 and len(gpus) > 4:
+        return f"range({gpus[0]}, {gpus[-1] + 1})"
+    if len(gpus) <= 64:
+        return str(gpus)
+    spans = ", ".join(f"*range({first}, {last + 1})" for first, last in runs)
+    return f"[{spans}]"
+
+
+def _job_as_python(state: State) -> str:
+    from topoplace.jobs.groups import sized_groups
+
+    if state.parallel.strip():
+        degrees = (part.partition("=") for part in state.parallel.split(","))
+        made = f"parallel({', '.join(f'{name.strip()}={int(number)}' for name, _, number in degrees)})"
+    elif (pattern := state.pattern.strip()) in PATTERNS:
+        made = f"{pattern}({int(state.gpus)})"
+    else:
+        made = f"{pattern}([{', '.join(state.gpus.split('x'))}])"
+    if state.sensitive:
+        made += ".with_(bandwidth_sensitive=True)"
+    for text in state.groups.split():
+        sizes, level = sized_groups(text)
+        made += f".grouped({sizes!r}, within={level!r})"
+    return f"tp.JobGraph.{made}"
+
+
+def _environment(placed: Placement) -> str:
+    """Return the variables of the processes; of a job on several machines, a line for each machine."""
+    try:
+        found = placed.env()
+    except ValueError as error:  # of remote GPUs
+        return f"# {error}"
+    lines: list[str] = []
+    for name, value in found.items():
+        if isinstance(value, dict):
+            lines.append(f"# {name}\n" + "\n".join(f"export {key}={text}" for key, text in value.items()))
+        else:
+            lines.append(f"export {name}={value}")
+    left = len(lines) - _MAX_ENVIRONMENTS
+    return "\n".join(lines[:_MAX_ENVIRONMENTS] + ([f"# and {left} more machines"] if left > 0 else []))
+
+
+def _launch(placed: Placement) -> dict[str, Any]:
+    try:
+        made = placed.launch("torchrun")
+    except ValueError as error:
+        return {"launch": {}, "start": f"# {error}"}
+    return {"launch": dict(made.files), "start": made.command}

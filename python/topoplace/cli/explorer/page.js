@@ -1,0 +1,527 @@
+"use strict";
+
+// The state of the page is what its fields say; the address keeps it. `answer` is all that the page asks of a server.
+const FIELDS = ["machine", "count", "text", "gpu_model", "pattern", "gpus", "groups", "busy", "pinned", "unhealthy", "links"];
+const BLANK = { count: 1, pattern: "ring", gpus: "4" };
+const DEGREES = ["tensor", "pipeline", "data"];
+const MOST_IN_ADDRESS = 30000;
+const LISTED_GPUS = 8;
+const form = document.getElementById("fields");
+const element = (id) => document.getElementById(id);
+const view = { policy: "", open: -1, answer: null, style: "", start: null };
+
+async function answer(state) {
+  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state) };
+  const reply = await fetch("answer", sent);
+  const found = await reply.json();
+  if (!reply.ok) throw new Error(found.error);
+  return found;
+}
+
+// ---- words and numbers ----
+
+function number(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+}
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "for ever";
+  if (seconds === 0) return "not at all";
+  if (seconds >= 1) return `${number(seconds)} s`;
+  return seconds >= 1e-3 ? `${number(seconds * 1e3)} ms` : `${number(seconds * 1e6)} µs`;
+}
+
+function plural(count, word) {
+  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** GPUs in the order of their tasks; of many, those that follow each other as a range. */
+function byTask(gpus) {
+  if (gpus.length <= LISTED_GPUS) return gpus.join(" ");
+  const parts = [];
+  for (let i = 0; i < gpus.length; ) {
+    let j = i;
+    while (gpus[j + 1] === gpus[j] + 1) j++;
+    parts.push(j > i ? `${gpus[i]}–${gpus[j]}` : `${gpus[i]}`);
+    i = j + 1;
+  }
+  return parts.slice(0, LISTED_GPUS).join(" ") + (parts.length > LISTED_GPUS ? " …" : "") + ` (${gpus.length})`;
+}
+
+// ---- lists of GPUs, such as 0-3,6 ----
+
+function read(text) {
+  const found = new Set();
+  for (const part of text.split(",")) {
+    const match = /^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*$/.exec(part);
+    if (match) for (let gpu = +match[1]; gpu <= +(match[2] ?? match[1]); gpu++) found.add(gpu);
+  }
+  return found;
+}
+
+function written(gpus) {
+  const sorted = [...gpus].sort((a, b) => a - b);
+  const parts = [];
+  for (let i = 0; i < sorted.length; ) {
+    let j = i;
+    while (sorted[j + 1] === sorted[j] + 1) j++;
+    parts.push(j > i ? `${sorted[i]}-${sorted[j]}` : `${sorted[i]}`);
+    i = j + 1;
+  }
+  return parts.join(",");
+}
+
+/** Put GPUs into the list of a field, or take them out; what they were in otherwise, they leave. */
+function mark(field, gpus, isIn) {
+  for (const name of ["busy", "pinned", "unhealthy"]) {
+    const listed = read(form[name].value);
+    for (const gpu of gpus) if (name === field && isIn) listed.add(gpu); else if (name === field || isIn) listed.delete(gpu);
+    form[name].value = written(listed);
+  }
+}
+
+function toggle(field, gpus) {
+  const listed = read(form[field].value);
+  mark(field, gpus, !gpus.every((gpu) => listed.has(gpu)));
+  changed();
+}
+
+/** A link at half speed, then lost, then whole. */
+function nextFault(pair) {
+  const faults = new Map(form.links.value.split(",").map((part) => part.trim().split("=")).filter((part) => part.length === 2));
+  const now = faults.get(pair);
+  if (now === "half") faults.set(pair, "lost");
+  else if (now === "lost") faults.delete(pair);
+  else faults.set(pair, "half");
+  form.links.value = [...faults].map(([name, how]) => `${name}=${how}`).join(", ");
+  changed();
+}
+
+// ---- the state, and the address that keeps it ----
+
+function stateNow() {
+  const state = { policy: view.policy, open: view.open };
+  for (const name of FIELDS) state[name] = form[name].value;
+  state.sensitive = form.sensitive.checked;
+  state.count = Math.trunc(+form.count.value) || 1;
+  const degrees = DEGREES.map((name) => [name, element(name).value.trim()]).filter(([, value]) => value);
+  state.parallel = degrees.map(([name, value]) => `${name}=${value}`).join(",");
+  if (state.text) state.machine = "";
+  return state;
+}
+
+function show(state) {
+  for (const name of FIELDS) form[name].value = state[name] ?? BLANK[name] ?? "";
+  form.sensitive.checked = state.sensitive !== false;
+  const degrees = new Map((state.parallel ?? "").split(",").map((part) => part.split("=")));
+  for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
+  view.policy = view.start.policies.includes(state.policy) ? state.policy : view.start.default;
+  view.open = Number.isInteger(state.open) ? state.open : -1;
+}
+
+function keepInAddress(state) {
+  const kept = Object.fromEntries(Object.entries(state).filter(([, value]) => value !== "" && value !== -1));
+  if ((kept.text ?? "").length > MOST_IN_ADDRESS) delete kept.text;
+  const hash = `#${encodeURIComponent(JSON.stringify(kept))}`;
+  if (hash !== location.hash) history.replaceState(null, "", hash);
+}
+
+/** The state that the address holds; what it does not say is that of the beginning. */
+function stateOfAddress() {
+  const first = view.start.start;
+  try {
+    const found = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    if (!found || typeof found !== "object" || Array.isArray(found)) return first;
+    return "machine" in found || "text" in found ? found : { ...first, ...found };
+  } catch {
+    return first;
+  }
+}
+
+// One question at a time: while it is open, only the newest state waits.
+let isAsking = false;
+let waiting = null;
+
+async function changed() {
+  const state = stateNow();
+  keepInAddress(state);
+  waiting = state;
+  if (isAsking) return;
+  isAsking = true;
+  while (waiting) {
+    const asked = waiting;
+    waiting = null;
+    const begin = performance.now();
+    try {
+      draw(await answer({ ...asked, width: drawnWidth(), part: "choices" }));
+      const ms = Math.round(performance.now() - begin);
+      document.documentElement.dataset.answeredMs = ms;
+      element("spent").textContent = `Arrow keys walk through the policies. Answered and drawn in ${ms} ms.`;
+      if (!waiting) details(await answer({ ...asked, part: "detail" }));
+    } catch (error) {
+      problem({ field: "", message: error instanceof TypeError ? "the server has ended; start topoplace explore again" : error.message, line: null });
+    }
+  }
+  isAsking = false;
+}
+
+function drawnWidth() {
+  return element("drawing").clientWidth < 500 ? Math.max(320, element("drawing").clientWidth) : 800;
+}
+
+// ---- what an answer says ----
+
+function draw(found) {
+  view.answer = found;
+  problem(found.problem);
+  if (found.about) {
+    const where = found.about;
+    element("about").textContent = [`${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines, "machine")}`, ...where.notes].join(". ");
+  }
+  if (found.drawing) picture(found.drawing);
+  rows(found.rows);
+}
+
+function details(found) {
+  if (found.detail) detail(found.detail, found.rows);
+  for (const id of ["why", "after", "take"]) element(id).parentElement.hidden = !found.detail;
+}
+
+function problem(wrong) {
+  const box = element("problem");
+  box.hidden = !wrong;
+  for (const field of form.elements) field.classList?.toggle("wrong", Boolean(wrong?.field) && field.name === wrong.field);
+  for (const name of DEGREES) element(name).classList.toggle("wrong", wrong?.field === "parallel");
+  if (!wrong) return;
+  box.querySelector("p").textContent = wrong.message;
+  const line = box.querySelector("pre");
+  line.hidden = !wrong.line;
+  line.textContent = wrong.line ? `${wrong.line.number}: ${wrong.line.text}` : "";
+}
+
+function rows(all) {
+  const slowest = Math.max(...all.map((row) => row.seconds ?? 0));
+  const list = element("rows");
+  list.replaceChildren(...all.map((row) => rowOf(row, slowest)));
+  const selected = list.querySelector("[aria-selected=true]");
+  if (selected) list.setAttribute("aria-activedescendant", selected.id);
+  else list.removeAttribute("aria-activedescendant");
+  element("verdict").textContent = verdict(all);
+}
+
+function verdict(all) {
+  const placed = all.filter((row) => row.gpus);
+  if (!placed.length) return all.length ? "No policy places this job." : "";
+  const [best, worst] = [placed[0], placed[placed.length - 1]];
+  const rings = placed.map((row) => row.ring).filter((ring) => ring);
+  const factor = worst.seconds && best.seconds ? worst.seconds / best.seconds : 1;
+  if (factor < 1.005) return `All ${plural(placed.length, "choice")} communicate equally fast.`;
+  const carried = rings.length && best.ring ? `; rings carry ${number(best.ring)} in place of ${number(Math.min(...rings))} GB/s` : "";
+  return `The best choice communicates ${number(factor)} × as fast as the worst${carried}.`;
+}
+
+function rowOf(row, slowest) {
+  const made = make("div", { class: "row", role: "option", id: `row-${row.policy}`, "data-policy": row.policy });
+  made.setAttribute("aria-selected", row.policy === view.policy);
+  made.append(make("span", { class: "name" }, row.policy));
+  if (!row.gpus) {
+    made.append(make("span", { class: "refusal" }, row.refusal));
+    return made;
+  }
+  const bar = make("i");
+  bar.style.width = `${slowest && row.seconds !== null ? Math.max(1, (100 * row.seconds) / slowest) : 100}%`;
+  made.append(
+    make("span", { class: "time" }, bar, make("b", {}, duration(row.seconds) + (row.note ? `, ${row.note}` : ""))),
+    make("span", { class: "ring number" }, number(row.ring)),
+    make("span", { class: "slowest" }, row.slowest),
+    make("span", { class: "gpus" }, byTask(row.gpus)),
+    make("span", { class: "took number" }, number(row.microseconds)),
+  );
+  return made;
+}
+
+function detail(found, all) {
+  const row = all.find((one) => one.policy === found.policy);
+  const reason = row.gpus ? `${row.policy} takes GPUs ${byTask(row.gpus)}. Slowest: ${row.slowest || "nothing communicates"}.` : `${row.policy} places nothing: ${row.refusal}.`;
+  element("reason").textContent = reason.replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
+  const heads = ["GPUs by task", "communicates", "rings GB/s", "slowest", "proven"];
+  table("candidates", heads, found.candidates.map((one) => [byTask(one.gpus), duration(one.seconds), number(one.ring), one.slowest, one.optimal ? "yes" : "no"]), [3]);
+  const left = found.left.map((one) => [plural(one.size, "GPU"), one.fits ? "fits" : "does not fit", one.size === 1 ? "–" : number(one.ring), one.machines ? plural(one.machines, "machine") : "–"]);
+  table("left", ["a job of", "", "rings GB/s", "on"], left.length ? left : [["none", "no GPU is free", "–", "–"]], []);
+  copies(found);
+}
+
+function table(id, heads, lines, texts) {
+  const cell = (name) => (text, i) => make(name, texts.includes(i) ? { class: "text" } : {}, text);
+  const body = lines.map((line) => make("tr", {}, ...line.map(cell("td"))));
+  element(id).replaceChildren(make("thead", {}, make("tr", {}, ...heads.map(cell("th")))), make("tbody", {}, ...body));
+}
+
+function copies(found) {
+  const texts = [["Command", found.command], ["Python", found.python], ["Environment", found.environment]];
+  for (const [name, text] of Object.entries(found.launch)) texts.push([name, text]);
+  if (found.start) texts.push(["Start it", found.start]);
+  const boxes = texts.filter(([, text]) => text).map(([title, text]) => {
+    const button = make("button", { type: "button", "aria-label": `Copy: ${title}` }, "Copy");
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    });
+    return make("section", {}, make("h3", {}, title), button, make("pre", { tabindex: "0" }, text));
+  });
+  if (found.needs_file) boxes.unshift(make("p", { class: "hint" }, "topology.json is what “Save topology” gives."));
+  element("copies").replaceChildren(...boxes);
+}
+
+function make(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// ---- the drawing ----
+
+function picture(drawing) {
+  const before = document.activeElement?.closest?.("#drawing") ? keyOf(document.activeElement) : null;
+  // The page's policy allows no style inside it; drawing.css has it, and a saved picture gets it back.
+  const text = drawing.svg.replace(/<style>([^]*?)<\/style>/, (all) => { view.style = all; return ""; });
+  const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+  const pinned = read(form.pinned.value);
+  const things = [...svg.querySelectorAll("[data-gpu],[data-machine]")].filter((one) => one.dataset.gpu || drawing.tiles.length);
+  for (const thing of things) {
+    thing.setAttribute("tabindex", "-1");
+    thing.setAttribute("role", "button");
+    thing.setAttribute("aria-label", thing.querySelector("title")?.textContent ?? keyOf(thing));
+    if (thing.dataset.gpu && pinned.has(gpuOf(thing, drawing))) thing.classList.add("pinned");
+  }
+  element("drawing").replaceChildren(svg);
+  const again = things.find((one) => keyOf(one) === before) ?? things[0];
+  again?.setAttribute("tabindex", "0");
+  if (before) again?.focus();
+  element("opened").hidden = drawing.open === null;
+  const own = drawing.numbers ?? [];
+  element("opened").querySelector("span").textContent = `${drawing.open}: GPUs ${own[0]} to ${own[own.length - 1]}, drawn as 0 to ${own.length - 1}`;
+}
+
+function keyOf(thing) {
+  return thing.dataset.gpu ? `gpu ${thing.dataset.gpu}` : `machine ${thing.dataset.machine}`;
+}
+
+function gpuOf(thing, drawing = view.answer.drawing) {
+  return drawing.numbers ? drawing.numbers[+thing.dataset.gpu] : +thing.dataset.gpu;
+}
+
+/** The GPUs that an element stands for: one, or all of a tile; none for anything else. */
+function gpusOf(thing) {
+  if (thing?.dataset.gpu) return [gpuOf(thing)];
+  const span = thing?.dataset.machine ? view.answer.drawing.tiles[+thing.dataset.machine] : null;
+  return span ? Array.from({ length: span[1] - span[0] + 1 }, (_, i) => span[0] + i) : [];
+}
+
+/** The pair of GPUs that an element links directly, such as 0-3; "" for other elements. */
+function pairOf(thing) {
+  const match = /^(\d+)-(\d+)$/.exec(thing?.dataset.link ?? "");
+  if (!match) return "";
+  const numbers = view.answer.drawing.numbers;
+  return numbers ? `${numbers[+match[1]]}-${numbers[+match[2]]}` : match[0];
+}
+
+const thingAt = (target) => target.closest?.("[data-gpu],[data-machine],[data-link]");
+
+function open(machine) {
+  view.open = machine;
+  changed();
+}
+
+let dragged = null; // while a button is down: whether GPUs become busy, and where it began
+
+function pointerDown(event) {
+  const thing = thingAt(event.target);
+  if (event.button !== 0 || !thing) return;
+  const gpus = gpusOf(thing);
+  if (event.shiftKey) {
+    if (thing.dataset.gpu) toggle("pinned", gpus);
+    return;
+  }
+  if (event.target.hasPointerCapture(event.pointerId)) event.target.releasePointerCapture(event.pointerId); // of a finger
+  const isBusy = gpus.length > 0 && gpus.every((gpu) => read(form.busy.value).has(gpu));
+  dragged = { isIn: !isBusy, from: thing, seen: new Set() };
+  if (thing.dataset.gpu) paint(thing);
+}
+
+function paint(thing) {
+  if (dragged.seen.has(thing)) return;
+  dragged.seen.add(thing);
+  mark("busy", gpusOf(thing), dragged.isIn);
+  thing.classList.toggle("busy", dragged.isIn);
+  thing.classList.toggle("free", !dragged.isIn);
+}
+
+function pointerMove(event) {
+  if (!dragged) return;
+  const thing = thingAt(document.elementFromPoint(event.clientX, event.clientY) ?? document.body);
+  if (!thing || !element("drawing").contains(thing) || gpusOf(thing).length === 0) return;
+  if (thing !== dragged.from) paint(dragged.from);
+  if (thing !== dragged.from || thing.dataset.gpu) paint(thing);
+}
+
+function pointerUp() {
+  if (!dragged) return;
+  const { from, seen } = dragged;
+  dragged = null;
+  if (seen.size) changed();
+  else if (from.dataset.machine && view.answer.about.machines > 1) open(+from.dataset.machine);
+}
+
+function rightClick(event) {
+  const thing = thingAt(event.target);
+  if (!thing) return;
+  event.preventDefault();
+  if (pairOf(thing)) nextFault(pairOf(thing));
+  else if (gpusOf(thing).length) toggle("unhealthy", gpusOf(thing));
+}
+
+/** Arrow keys go to the nearest thing in their direction; space, u and p change it; enter opens a machine. */
+function drawingKey(event) {
+  const thing = event.target.closest("[data-gpu],[data-machine]");
+  if (!thing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const fields = { " ": "busy", u: "unhealthy", p: "pinned" };
+  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  if (way) step(thing, way);
+  else if (fields[event.key]) toggle(fields[event.key], gpusOf(thing));
+  else if (event.key === "Enter" && thing.dataset.machine) open(+thing.dataset.machine);
+  else if (event.key === "Enter") toggle("busy", gpusOf(thing));
+  else if (event.key === "Escape" && view.open >= 0) open(-1);
+  else return;
+  event.preventDefault();
+}
+
+function step(from, [right, down]) {
+  const middle = (thing) => {
+    const box = thing.getBoundingClientRect();
+    return [box.left + box.width / 2, box.top + box.height / 2];
+  };
+  const [x, y] = middle(from);
+  let [nearest, least] = [null, Infinity];
+  for (const thing of element("drawing").querySelectorAll("[tabindex]")) {
+    const [ahead, aside] = ((at) => [(at[0] - x) * right + (at[1] - y) * down, Math.abs((at[0] - x) * down) + Math.abs((at[1] - y) * right)])(middle(thing));
+    if (ahead > 1 && ahead + 3 * aside < least) [nearest, least] = [thing, ahead + 3 * aside];
+  }
+  if (!nearest) return;
+  from.setAttribute("tabindex", "-1");
+  nearest.setAttribute("tabindex", "0");
+  nearest.focus();
+}
+
+// ---- the list of policies ----
+
+function choose(policy) {
+  view.policy = policy;
+  for (const one of element("rows").children) one.setAttribute("aria-selected", one.dataset.policy === policy);
+  const row = element(`row-${policy}`);
+  element("rows").setAttribute("aria-activedescendant", row.id);
+  row.scrollIntoView({ block: "nearest" });
+  changed();
+}
+
+function rowKey(event) {
+  const all = [...element("rows").children];
+  const now = all.findIndex((one) => one.dataset.policy === view.policy);
+  const next = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: all.length - 1 }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  if (all[next]) choose(all[next].dataset.policy);
+}
+
+// ---- files ----
+
+function save(name, text, type) {
+  const link = make("a", { download: name, href: URL.createObjectURL(new Blob([text], { type })) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function saveSvg() {
+  const text = new XMLSerializer().serializeToString(element("drawing").firstElementChild);
+  save("topoplace.svg", text.replace(">", `>${view.style}`), "image/svg+xml");
+}
+
+async function saveTopology() {
+  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(stateNow()) };
+  const reply = await fetch("topology.json", sent);
+  if (reply.ok) save("topology.json", await reply.text(), "application/json");
+  else problem({ field: "", message: (await reply.json()).error, line: null });
+}
+
+async function readFile(file) {
+  if (!file) return;
+  if (file.size > 4 << 20) return problem({ field: "text", message: `${file.name}: ${number(file.size / 1e6)} MB, more than 4`, line: null });
+  newMachine({ text: await file.text() });
+}
+
+/** Another machine: what was in use or broken on the one before says nothing of it. */
+function newMachine(fields) {
+  for (const name of ["busy", "pinned", "unhealthy", "links"]) form[name].value = "";
+  view.open = -1;
+  for (const [name, value] of Object.entries(fields)) form[name].value = value;
+  changed();
+}
+
+// ---- the whole ----
+
+function options(select, names, labels = names) {
+  select.replaceChildren(...names.map((name, i) => make("option", { value: name }, labels[i])));
+}
+
+function listen() {
+  let later = 0;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", (event) => {
+    const { name, id } = event.target;
+    if (id === "file") return;
+    if (name === "machine") return newMachine({ text: "" });
+    if (name === "text") return newMachine({ machine: "" });
+    if (name === "pattern" || name === "gpus") for (const one of DEGREES) element(one).value = "";
+    clearTimeout(later);
+    later = setTimeout(changed, event.target.tagName === "SELECT" ? 0 : 120);
+  });
+  element("clear").addEventListener("click", () => newMachine({}));
+  element("back").addEventListener("click", () => open(-1));
+  element("save").addEventListener("click", saveSvg);
+  element("json").addEventListener("click", saveTopology);
+  element("file").addEventListener("change", (event) => readFile(event.target.files[0]));
+  element("rows").addEventListener("keydown", rowKey);
+  element("rows").addEventListener("click", (event) => {
+    const row = event.target.closest("[data-policy]");
+    if (row) choose(row.dataset.policy);
+  });
+  const drawing = element("drawing");
+  drawing.addEventListener("pointerdown", pointerDown);
+  drawing.addEventListener("contextmenu", rightClick);
+  drawing.addEventListener("keydown", drawingKey);
+  addEventListener("pointermove", pointerMove);
+  addEventListener("pointerup", pointerUp);
+  addEventListener("pointercancel", pointerUp);
+  addEventListener("hashchange", () => { show(stateOfAddress()); changed(); });
+  addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); });
+  addEventListener("dragleave", () => document.body.classList.remove("dropping"));
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    readFile(event.dataTransfer.files[0]);
+  });
+}
+
+async function begin() {
+  view.start = await (await fetch("start.json")).json();
+  const { machines, patterns, own } = view.start;
+  options(form.machine, ["", ...machines], [own ?? "from the text", ...machines]);
+  options(form.pattern, patterns);
+  show(stateOfAddress());
+  listen();
+  await changed();
+}
+
+begin();

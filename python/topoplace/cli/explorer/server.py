@@ -1,0 +1,199 @@
+"""The server of the page: on 127.0.0.1 alone, for those who know the token in the address."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from threading import Lock
+from typing import Any, Final
+
+from topoplace.cli.explorer import copies, subject
+from topoplace.cli.explorer.answer import answer, choices
+from topoplace.cli.explorer.state import State, StateError
+from topoplace.drawing import style
+from topoplace.topology.topology import Topology
+
+HOST: Final = "127.0.0.1"
+MAX_BODY: Final = 8 << 20
+"""Bytes of a request; a text that people paste has kilobytes."""
+_HOME: Final = "topoplace.cli.explorer"
+_IDLE_S: Final = 30.0
+"""A connection that says nothing for so long is closed."""
+_JSON: Final = "application/json"
+_PAGES: Final = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the page of a topology until it is closed; `address` is what a browser opens.
+
+    Args:
+        own: The topology that the command was given; None for none.
+        start: The fields of the state that the page begins with.
+        port: 0 takes a free one.
+
+    Raises:
+        OSError: If the port is taken.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(
+        self, own: Topology | None = None, start: Mapping[str, Any] | None = None, port: int = 0
+    ) -> None:
+        super().__init__((HOST, port), _Handler)
+        self.own, self.start = own, dict(start or {})
+        self.token = secrets.token_urlsafe(24)
+        self.answering = Lock()  # answers of several tabs share the tables of a cluster
+
+    @property
+    def address(self) -> str:
+        """Return the address of the page, with its token."""
+        return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return what the header Host may say; a page of another name that leads here says its own."""
+        return tuple(f"{name}:{self.server_address[1]}" for name in (HOST, "localhost"))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away."""
+
+
+class _RefusalError(Exception):
+    """A request is refused with a status and a sentence."""
+
+    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE_S
+    disable_nagle_algorithm = True
+
+    @property
+    def _own(self) -> Server:
+        assert isinstance(self.server, Server)
+        return self.server
+
+    def do_GET(self) -> None:
+        """Send a file of the page."""
+        self._reply(self._page)
+
+    def do_POST(self) -> None:
+        """Answer a state."""
+        self._reply(self._answer)
+
+    def _reply(self, make: Any) -> None:
+        try:
+            kind, body = make(self._checked_path())
+        except _RefusalError as refused:
+            self.close_connection = True  # what is left of the request is not read
+            self._send(refused.status, _JSON, _written({"error": str(refused)}))
+            return
+        self._send(HTTPStatus.OK, kind, body)
+
+    def _checked_path(self) -> str:
+        """Return what follows the token; _RefusalError for another host, a page elsewhere, or without the token."""
+        host, port = self.headers.get("Host", ""), self._own.server_address[1]
+        if host not in self._own.hosts:
+            raise _RefusalError(HTTPStatus.MISDIRECTED_REQUEST, f"this page is at 127.0.0.1:{port} alone")
+        if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
+            raise _RefusalError(HTTPStatus.FORBIDDEN, "another page asks")
+        _, token, *rest = [*self.path.split("?")[0].split("/", 2), ""]
+        if not hmac.compare_digest(token.encode(), self._own.token.encode()):
+            raise _RefusalError(
+                HTTPStatus.FORBIDDEN,
+                "the address lacks the token; open the one that `topoplace explore` prints",
+            )
+        return rest[0]
+
+    def _page(self, path: str) -> tuple[str, bytes]:
+        if path == "start.json":
+            own = None if self._own.own is None else self._own.own.name
+            return _JSON, _written({**choices(), "own": own, "start": self._own.start})
+        if path == "drawing.css":
+            return "text/css", style.css().encode()
+        if path not in _PAGES:
+            raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
+        return _PAGES[path], (files(_HOME) / (path or "page.html")).read_bytes()
+
+    def _answer(self, path: str) -> tuple[str, bytes]:
+        if path not in ("answer", "topology.json"):
+            raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
+        state = self._state()
+        if path == "answer":
+            with self._own.answering:
+                return _JSON, _written(answer(state, self._own.own))
+        try:
+            return _JSON, copies.topology_json(state, self._own.own).encode()
+        except subject.FieldError as problem:
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, problem.message) from None
+
+    def _state(self) -> State:
+        body = self._body()
+        try:
+            return State.of(json.loads(body, parse_constant=_refuse_constant))
+        except StateError as error:
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, str(error)) from None
+        except (ValueError, RecursionError) as error:
+            why = str(error) or "nested too deeply"
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, f"the request is no JSON: {why[:200]}") from None
+
+    def _body(self) -> bytes:
+        if self.headers.get_content_type() != _JSON:
+            raise _RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a state is sent as {_JSON}")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            raise _RefusalError(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
+        if len(length) > 12 or int(length) > MAX_BODY:
+            raise _RefusalError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the request has {length[:12]} bytes, more than {MAX_BODY:,}",
+            )
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, "the request ended early")
+        return body
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """Return what the header Server says."""
+        return "topoplace"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing: addresses contain the token."""
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _written(values: Any) -> bytes:
+    return json.dumps(values, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,348 @@
+"""The page of `topoplace explore` in a browser: clicks, keys, the address; narrow, light and dark, without an error."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import topoplace as tp
+from topoplace.cli.explorer import server as serving
+from topoplace.cli.explorer.answer import answer
+from topoplace.cli.explorer.server import Server
+from topoplace.cli.explorer.state import State
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+TOOLS = """
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+async function settled() { do await wait(30); while (isAsking || waiting); }
+const gpu = (number) => document.querySelector(`#drawing [data-gpu="${number}"]`);
+const at = (thing) => {
+  const box = thing.getBoundingClientRect();
+  return { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, cancelable: true };
+};
+async function press(thing, more = {}) {
+  thing.scrollIntoView({ block: "center" });
+  thing.dispatchEvent(new PointerEvent("pointerdown", { ...at(thing), button: 0, ...more }));
+  window.dispatchEvent(new PointerEvent("pointerup", { button: 0 }));
+  await settled();
+}
+async function menu(thing) { thing.dispatchEvent(new MouseEvent("contextmenu", at(thing))); await settled(); }
+async function key(name) {
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+  await settled();
+}
+async function type(name, text) {
+  document.querySelector(`[name=${name}]`).value = text;
+  document.querySelector(`[name=${name}]`).dispatchEvent(new Event("input", { bubbles: true }));
+  await wait(200); await settled();
+}
+const all = (selector) => [...document.querySelectorAll(selector)];
+const classesOf = (one) => [one.dataset.gpu, one.getAttribute("class")];
+const states = () => Object.fromEntries(all("#drawing [data-gpu]").map(classesOf));
+const chosen = () => Object.entries(states()).filter(([, classes]) => classes.includes("chosen")).map(([one]) => +one);
+const shownRows = () => all("#rows .row").map((one) => ({
+  policy: one.dataset.policy,
+  gpus: one.querySelector(".gpus")?.textContent ?? null,
+  selected: one.getAttribute("aria-selected"),
+}));
+const errors = [];
+addEventListener("error", (event) => errors.push(event.message));
+addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
+document.addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
+addEventListener("load", async () => {
+  await settled(); await wait(100); await settled();
+  let result;
+  try { result = await (async () => { TEST })(); } catch (error) { errors.push(String(error)); }
+  document.body.replaceChildren(make("output", { id: "result" }, JSON.stringify({ result: result ?? null, errors })));
+});
+"""
+
+Visit = Callable[..., Any]
+
+
+@pytest.fixture
+def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
+    """Open the page in a state, run the script of a test in it, and return what that returns."""
+    scripts: list[str] = []
+    own_page = serving._Handler._page
+
+    def page(self: Any, path: str) -> tuple[str, bytes]:
+        kind, body = own_page(self, path)
+        return kind, body + TOOLS.replace("TEST", scripts[-1]).encode() if path == "page.js" else body
+
+    monkeypatch.setattr(serving._Handler, "_page", page)
+    with Server(start={"machine": "dgx1-v100"}) as server:
+        thread = Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+
+        def visited(script: str, width: int = 1300, flags: tuple[str, ...] = (), **state: Any) -> Any:
+            scripts.append(script)
+            hash_ = f"#{quote(json.dumps(state))}" if state else ""
+            text = dumped(server.address + hash_, tmp_path, width, flags)
+            found = re.search(r'<output id="result">(.*?)</output>', text, re.DOTALL)
+            assert found, text[:3000]
+            values = json.loads(html.unescape(found[1]))
+            assert values["errors"] == []
+            return values["result"]
+
+        yield visited
+        server.shutdown()
+        thread.join()
+
+
+def dumped(address: str, folder: Path, width: int, flags: tuple[str, ...]) -> str:
+    assert CHROMIUM
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    command += [f"--window-size={width},1600", "--virtual-time-budget=60000", "--dump-dom", *flags, address]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def rows_of(**state: Any) -> list[tuple[str, str | None]]:
+    """Return the policies in their order with the GPUs that the page should show."""
+    return [
+        (row["policy"], " ".join(map(str, row["gpus"])) if row["gpus"] else None)
+        for row in answer(State.of(state))["rows"]
+    ]
+
+
+def test_rows_are_those_of_the_library_on_every_machine(visit: Visit) -> None:
+    """Each built-in machine with GPUs in use that are random; the address carries the state to the page."""
+    rng = random.Random(7)
+    states = []
+    for name in tp.machines.names():
+        num_gpus = tp.machines.get(name).num_gpus
+        busy = rng.sample(range(num_gpus), rng.randrange(num_gpus - 1))
+        states.append({"machine": name, "gpus": "2", "busy": ",".join(map(str, busy))})
+    shown = visit(f"""
+        const found = [];
+        for (const state of {json.dumps(states)}) {{
+          location.hash = encodeURIComponent(JSON.stringify(state));
+          await wait(50); await settled();
+          found.push(shownRows());
+        }}
+        return found;
+    """)
+    for state, rows in zip(states, shown, strict=True):
+        assert [(row["policy"], row["gpus"]) for row in rows] == rows_of(**state), state
+        assert [row["policy"] for row in rows if row["selected"] == "true"] == ["least-time"]
+
+
+def test_clicks_make_gpus_busy_pinned_and_unhealthy(visit: Visit) -> None:
+    found = visit("""
+        await press(gpu(0)); await press(gpu(5)); await press(gpu(4)); await press(gpu(4));
+        const busy = form.busy.value, rows = shownRows(), drawn = states();
+        await press(gpu(1), { shiftKey: true }); await menu(gpu(7));
+        return { busy, rows, drawn, pinned: form.pinned.value, unhealthy: form.unhealthy.value, after: states(),
+            hash: decodeURIComponent(location.hash.slice(1)) };
+    """)
+    assert found["busy"] == "0,5"
+    expected = rows_of(machine="dgx1-v100", busy="0,5")
+    assert [(row["policy"], row["gpus"]) for row in found["rows"]] == expected
+    assert {gpu for gpu, classes in found["drawn"].items() if "busy" in classes} == {"0", "5"}
+    assert (found["pinned"], found["unhealthy"]) == ("1", "7")
+    assert "unhealthy" in found["after"]["7"]
+    assert "pinned" in found["after"]["1"]
+    kept = json.loads(found["hash"])
+    assert (kept["busy"], kept["pinned"], kept["unhealthy"]) == ("0,5", "1", "7")
+
+
+def test_right_clicks_halve_and_lose_a_link(visit: Visit) -> None:
+    found = visit("""
+        const link = () => document.querySelector('#drawing [data-link="0-3"]');
+        const before = link().dataset.gbPerS;
+        await menu(link()); const half = [form.links.value, link().dataset.gbPerS];
+        await menu(link()); return { before, half, lost: [form.links.value, link() === null] };
+    """)
+    assert found == {"before": "50", "half": ["0-3=half", "25"], "lost": ["0-3=lost", True]}
+
+
+def test_dragging_makes_several_gpus_busy(visit: Visit) -> None:
+    found = visit("""
+        gpu(0).dispatchEvent(new PointerEvent("pointerdown", { ...at(gpu(0)), button: 0 }));
+        for (const number of [1, 2]) window.dispatchEvent(new PointerEvent("pointermove", at(gpu(number))));
+        window.dispatchEvent(new PointerEvent("pointerup")); await settled();
+        return form.busy.value;
+    """)
+    assert found == "0-2"
+
+
+def test_keys_alone_do_everything(visit: Visit) -> None:
+    found = visit("""
+        document.querySelector("#drawing [tabindex='0']").focus();
+        const first = document.activeElement.dataset.gpu;
+        await key(" "); const again = document.activeElement.dataset.gpu;
+        await key("ArrowRight"); const right = document.activeElement.dataset.gpu;
+        await key("u"); await key("ArrowDown"); await key("p");
+        const stops = document.querySelectorAll("#drawing [tabindex='0']").length;
+        element("rows").focus();
+        await key("ArrowDown"); const second = view.policy; await key("End"); const last = view.policy;
+        const active = element("rows").getAttribute("aria-activedescendant");
+        return { first, again, right, busy: form.busy.value, unhealthy: form.unhealthy.value,
+            pinned: form.pinned.value, stops, second, last, active, order: shownRows().map((row) => row.policy) };
+    """)
+    assert found["again"] == found["first"] == found["busy"]
+    assert found["right"] == found["unhealthy"] != found["first"]
+    assert found["pinned"]
+    assert found["stops"] == 1
+    assert found["second"] in found["order"]
+    assert found["last"] == found["order"][-1]
+    assert found["active"] == f"row-{found['last']}"
+
+
+def test_walking_along_the_rows_redraws(visit: Visit) -> None:
+    found = visit(
+        """
+        element("rows").focus();
+        const first = chosen();
+        while (view.policy !== "baseline") await key("ArrowDown");
+        return { first, last: chosen(), reason: element("reason").textContent };
+        """,
+        machine="dgx1-v100",
+        busy="0,5",
+    )
+    rows = dict(rows_of(machine="dgx1-v100", busy="0,5"))
+    for shown, policy in ((found["first"], "least-time"), (found["last"], "baseline")):
+        assert sorted(shown) == sorted(map(int, (rows[policy] or "").split()))
+    assert found["first"] != found["last"]
+    assert found["reason"].startswith(f"baseline takes GPUs {rows['baseline']}.")
+
+
+def test_a_pasted_text_with_a_fault_shows_its_line(visit: Visit) -> None:
+    found = visit("""
+        await type("text", "\\tGPU0\\tGPU1\\nGPU0\\t X \\tNV4\\nGPU1\\tNV4\\n");
+        const wrong = [element("problem").hidden, element("problem").textContent, form.text.className];
+        await type("text", "\\tGPU0\\tGPU1\\nGPU0\\t X \\tNV4\\nGPU1\\tNV4\\t X \\n"); await type("gpus", "2");
+        return { wrong, then: [element("problem").hidden, Object.keys(states()), form.machine.value] };
+    """)
+    is_hidden, said, classes = found["wrong"]
+    assert not is_hidden
+    assert "line 3" in said
+    assert "3: GPU1\tNV4" in said
+    assert "wrong" in classes
+    assert found["then"] == [True, ["0", "1"], ""]
+
+
+def test_a_tile_opens_its_machine_and_closes(visit: Visit) -> None:
+    found = visit(
+        """
+        const tiles = document.querySelectorAll("#drawing [data-machine]").length;
+        await press(document.querySelector('#drawing [data-machine="3"]'));
+        const open = [view.open, Object.keys(states()).length];
+        await press(gpu(2)); const busy = form.busy.value;
+        element("back").click(); await settled();
+        return { tiles, open, busy, then: document.querySelectorAll("#drawing [data-machine]").length };
+        """,
+        machine="dgx-h100",
+        count=1250,
+    )
+    assert found == {"tiles": 1250, "open": [3, 8], "busy": "26", "then": 1250}
+
+
+@pytest.mark.parametrize(
+    "state", [{"machine": "dgx1-v100", "busy": "0,5"}, {"machine": "dgx-h100", "count": 40}]
+)
+def test_a_narrow_window_needs_no_scroll_bar(visit: Visit, state: dict[str, Any]) -> None:
+    script = (
+        "return [document.documentElement.scrollWidth, innerWidth, document.documentElement.clientWidth];"
+    )
+    needed, window, visible = visit(script, width=360, **state)
+    assert needed <= min(window, visible)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> None:
+    """Contrast of WCAG 2, level AA: at least 4.5 for texts, in both schemes."""
+    flags = ("--blink-settings=preferredColorScheme=0",) if dark else ()
+    found = visit(
+        """
+        const TEXTS = "h1,h2,p,label,legend,th,td,pre,button,input,#rows span,#rows b,#heads span";
+        const rgb = (one, what) => getComputedStyle(one)[what].match(/[\\d.]+/g).map(Number);
+        const behind = (one) => {
+          const bar = one.matches("b") && one.parentElement.querySelector("i");
+          for (let it = bar || one; it; it = it.parentElement) {
+            const colour = rgb(it, "backgroundColor");
+            if (colour.length < 4 || colour[3] > 0) return colour;
+          }
+        };
+        const linear = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+        const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+        const least = {};
+        const look = () => {
+          for (const one of all(TEXTS).filter((one) => one.offsetParent)) {
+            const [a, b] = [light(rgb(one, "color")), light(behind(one))];
+            const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            least[one.tagName] = Math.min(least[one.tagName] ?? 99, contrast);
+          }
+        };
+        await type("busy", "99"); look(); await type("busy", "0,5"); look();
+        return { least, dark: matchMedia("(prefers-color-scheme: dark)").matches };
+        """,
+        flags=flags,
+    )
+    assert found["dark"] is dark
+    assert {tag: round(contrast, 2) for tag, contrast in found["least"].items() if contrast < 4.5} == {}
+    assert len(found["least"]) >= 10
+
+
+def test_a_saved_picture_is_a_whole_svg(visit: Visit) -> None:
+    text = visit("""
+        let saved; URL.createObjectURL = (blob) => { saved = blob; return "data:,"; };
+        HTMLAnchorElement.prototype.click = () => {};
+        element("save").click(); return await saved.text();
+    """)
+    assert text.startswith("<svg")
+    assert "--topoplace-chosen" in text
+    assert text.count("data-gpu=") == 8
+
+
+def test_a_machine_with_a_hostile_name_is_only_shown(visit: Visit) -> None:
+    name = "</script><img src=x onerror=document.title='taken'>"
+    text = tp.Topology.from_links(2, [(0, 1, tp.Link(tp.LinkKind.NVLINK3, 1, 25.0))], name=name).to_json()
+    found = visit(
+        "return [document.title, element('about').textContent, document.images.length];", text=text, gpus="2"
+    )
+    assert found[0] == "topoplace explore"
+    assert name in found[1]
+    assert found[2] == 0
+
+
+def test_an_address_without_a_state_shows_the_first_machine(visit: Visit) -> None:
+    hashes = [
+        "",
+        "#",
+        "#%7B",
+        "#[]",
+        "#%22x%22",
+        "#%ff",
+        "#{%22busy%22:3}",
+        '#{"nothing":1}',
+        '#{"open":"x"}',
+    ]
+    found = visit(f"""
+        const found = [];
+        for (const hash of {json.dumps(hashes)}) {{
+          location.hash = hash; await wait(50); await settled();
+          found.push([form.machine.value, shownRows().length, element("problem").hidden]);
+        }}
+        return found;
+    """)
+    assert found == [["dgx1-v100", len(tp.policies.names()), True]] * len(hashes)
