@@ -67,5 +67,9 @@ def test_wrong_arguments_are_named() -> None:
         drawing.before_after(DGX, (8,), (0,))
     with pytest.raises(tp.TopologyError, match="theme = 'x'"):
         drawing.before_after(DGX, (1,), (0,), theme="x")
-    with pytest.raises(ValueError, match="3"):
+    with pytest.raises(tp.TopologyError, match="before has 2 GPUs for 3 tasks of the job"):
         drawing.before_after(DGX, (1, 2), (0, 1), job=tp.JobGraph.ring(3))
+    with pytest.raises(tp.TopologyError, match=r"after = .* has 3 GPUs, before has 2"):
+        drawing.before_after(DGX, (1, 2), (0, 1, 2))
+    with pytest.raises(tp.TopologyError, match="job = 'ring'"):
+        drawing.svg(DGX, chosen=(1, 2), job="ring")  # type: ignore[arg-type]

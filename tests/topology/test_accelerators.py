@@ -16,6 +16,8 @@ from topoplace.topology.accelerators import PEAK_TFLOP_PER_S, peak_tflop_per_s
         ("Tesla-V100-PCIE-16GB", 112.0),
         ("NVIDIA H100 80GB HBM3", 989.4),
         ("NVIDIA H100 PCIe", 756.5),
+        ("NVIDIA H800 PCIe", 756.5),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
         ("NVIDIA H100 NVL", 835.5),
         ("nvidia l40s", 362.0),
         ("NVIDIA RTX 6000 Ada Generation", 364.2),

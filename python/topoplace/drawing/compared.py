@@ -11,7 +11,7 @@ from topoplace.collective import library_of, ring_bandwidth
 from topoplace.drawing import legend, svg_text
 from topoplace.drawing.picture import WIDTH, draw_body, title_of
 from topoplace.drawing.scene import Scene, Text, fitted
-from topoplace.drawing.states import Busy, states_of
+from topoplace.drawing.states import Busy, check_job, states_of
 from topoplace.errors import TopologyError
 from topoplace.objectives.communication import communication_time
 
@@ -62,6 +62,13 @@ def before_after(
     """
     _checks.one_of(theme, "theme", svg_text.THEMES, TopologyError)
     both = states_of(topology, busy, before, ()), states_of(topology, busy, after, ())
+    if len(both[0].task_of) != len(both[1].task_of):
+        raise TopologyError(
+            f"after = {_checks.shown(after)} has {len(both[1].task_of)} GPUs, before has {len(both[0].task_of)}: "
+            "only sets of equal size can be compared"
+        )
+    for states, name in zip(both, ("before", "after"), strict=True):
+        check_job(job, states, name)
     sides = [_rated(topology, list(states.task_of), job) for states in both]
     scene = Scene(float(WIDTH), title=_conclusion(topology, *sides))
     inner = scene.width - 2 * _MARGIN
@@ -107,10 +114,13 @@ def _conclusion(topology: Topology, before: _Side, after: _Side) -> str:
 
 
 def _pace(before: _Side, after: _Side) -> str:
-    """Return how much faster a step communicates, if that is known."""
+    """Return how much faster, or longer, a step communicates, if that is known."""
     if not (before.seconds and after.seconds):
         return ""
-    return f" – a step communicates {before.seconds / after.seconds:.3g} × as fast"
+    factor = before.seconds / after.seconds
+    if factor < 1:
+        return f" – a step communicates {1 / factor:.3g} × as long"
+    return f" – a step communicates {factor:.3g} × as fast"
 
 
 def _described(side: _Side) -> str:

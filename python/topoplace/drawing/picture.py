@@ -9,7 +9,7 @@ from topoplace import _checks
 from topoplace.drawing import cluster_layout, legend, ring_layout, row_layout, svg_text, torus_layout
 from topoplace.drawing.frame import Frame
 from topoplace.drawing.scene import Scene, Text, fitted
-from topoplace.drawing.states import Busy, States, states_of
+from topoplace.drawing.states import Busy, States, check_job, states_of
 from topoplace.drawing.wires import Wiring, direct_links
 from topoplace.errors import TopologyError
 
@@ -71,6 +71,7 @@ def scene(
 ) -> Scene:
     """Return the drawing that `svg` writes; arguments and errors are the same."""
     states = states_of(topology, busy, chosen, degraded)
+    check_job(job, states, "chosen")
     wide = _checks.integer(width, "width", TopologyError, low=_NARROWEST, high=_WIDEST)
     made = Scene(float(wide), title=title_of(topology))
     text = fitted(made.title, made.width - 2 * _MARGIN, _TITLE)

@@ -13,6 +13,7 @@ from topoplace import _checks
 from topoplace.drawing import style
 from topoplace.drawing.scene import Line, Rect, Scene, Text, fitted
 from topoplace.errors import TopologyError
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -133,6 +134,15 @@ def states_of(topology: Topology, busy: Busy, chosen: Sequence[int], degraded: I
         raise TopologyError(f"chosen = {_checks.shown(tasks)} lists a GPU twice")
     task_of = {gpu: task for task, gpu in enumerate(tasks)}
     return States(topology, task_of, held, frozenset(numbers(degraded, "degraded")))
+
+
+def check_job(job: JobGraph | None, states: States, what: str) -> None:
+    """Refuse what is no job, or not one of as many tasks as GPUs are chosen; TopologyError names the argument."""
+    if job is None:
+        return
+    _checks.instance(job, JobGraph, "job", TopologyError)
+    if states.task_of and len(states.task_of) != job.num_tasks:
+        raise TopologyError(f"{what} has {len(states.task_of)} GPUs for {job.num_tasks} tasks of the job")
 
 
 def draw_gpu(scene: Scene, states: States, gpu: int, box: Rect) -> None:

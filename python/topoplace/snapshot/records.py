@@ -17,7 +17,7 @@ from topoplace.experiments.simulate.workloads.workload import Workload
 from topoplace.jobs.job_graph import JobGraph
 
 _ASSUMED: Final = (
-    "a job runs for its limit of time on the best GPUs",
+    "a job runs for its limit of time, or the duration stated for jobs without one, on the best GPUs",
     "jobs that do not say how they communicate are bandwidth-sensitive rings",
 )
 MOST_JOBS: Final = 100_000
@@ -144,7 +144,7 @@ def _run_time(one: WaitingJob, duration: float | None) -> float:
         return one.seconds
     if duration is None:
         raise SnapshotError(
-            f"duration = None: job {_checks.shown(one.job_id)} has no limit of its run time, so this must say it"
+            f"duration = None: job {_checks.shown(one.job_id)} has no limit of its run time; state seconds"
         )
     return duration
 

@@ -28,6 +28,7 @@ PEAK_TFLOP_PER_S: Final[Mapping[str, float]] = MappingProxyType(
         "H100 NVL": 835.5,
         "H100 PCIE": 756.5,
         "H800": 989.4,
+        "H800 PCIE": 756.5,
         "H20": 148.0,
         "H200": 989.4,
         "H200 NVL": 835.5,
@@ -73,5 +74,7 @@ _WORDS: Final = tuple((frozenset(name.split()), peak) for name, peak in PEAK_TFL
 def peak_tflop_per_s(model: str) -> float | None:
     """Return the peak of a model given by any product name, such as "NVIDIA A100-SXM4-40GB"; None if unknown."""
     words = set(re.split(r"[^A-Z0-9]+", model.upper()))
+    if "LAPTOP" in words:  # of the same name, but slower
+        return None
     named = [(len(needed), peak) for needed, peak in _WORDS if needed <= words]
     return max(named)[1] if named else None

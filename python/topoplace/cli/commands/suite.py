@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="run only a few cells with one seed, to check that a policy works, without a judgement",
+        help="run only a few cells with one seed, to check that a policy works: too few to judge by",
     )
     parser.add_argument(
         "--performance",
