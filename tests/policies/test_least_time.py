@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
 from hypothesis import given, settings
@@ -218,6 +218,27 @@ def test_domains_are_filled_from_the_outermost_level_down() -> None:
     cluster.allocate("a", [0])  # its machine and leaf are the fullest, but the other pod is fuller
     cluster.allocate("b", [8, 9, 12, 13])
     assert placed(tp.JobGraph.independent(1), cluster).gpus == (10,)
+
+
+@given(
+    st.sets(st.integers(0, 31), min_size=4, max_size=8),
+    st.integers(3, 4),
+    st.sampled_from([tp.JobGraph.allreduce, tp.JobGraph.ring]),
+)
+def test_small_gangs_in_one_rack_are_as_fast_as_any_set_there(
+    free: set[int], size: int, pattern: Callable[[int], tp.JobGraph]
+) -> None:
+    machine = tp.machines.get("dgx1-v100")
+    topology = tp.Topology.cluster(machine, fabric=Fabric.regular(4, {"rack": 2}), network=12.5)
+    cluster, job = tp.Cluster(topology), pattern(size)
+    cluster.allocate("others", sorted(set(range(32)) - free))
+    inside = [gpus for gpus in combinations(sorted(free), size) if len({gpu // 16 for gpu in gpus}) == 1]
+    placement = tp.place(job.with_(within="rack"), cluster)
+    assert (placement is None) == (not inside)
+    if placement is None or len({gpu // 8 for gpu in placement.gpus}) == 1:
+        return  # a job that fits one machine is not split
+    best = min(tp.communication_time(job, gpus, topology).seconds for gpus in inside)
+    assert placement.scores["communication_time"] <= best * 1.01 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("pattern", [tp.JobGraph.allreduce, tp.JobGraph.ring, tp.JobGraph.clique])

@@ -41,6 +41,9 @@ _ALL_SETS: Final = 1000
 """Of so few sets of the GPUs that a small gang may have, all are compared."""
 _MOST_EXCHANGED: Final = 4096
 """Most GPUs of a gang times other free GPUs times tasks, for which GPUs are exchanged one by one."""
+_ROUNDING: Final = 1e-6
+_MOST_REGIONS: Final = 16
+"""Domains that are tried for a small gang besides the fullest."""
 _MUCH_ROOM: Final = 8
 """More machines than have room for so many times the job are not looked at."""
 
@@ -81,8 +84,7 @@ def mapped(
         if found is None:
             continue
         gpus = _gpus_of(job, tree.parts(gang.units, found.leaf_of), view, timing)
-        if not gang.parts and not job.groups:
-            gpus = _exchanged(request, gpus, found.seconds, machines, view, timing.rates)
+        gpus = _best_exchanged(request, gang, gpus, found.seconds, machines, view, timing)
         rooms = tree.rooms(offers)
         least = bounds.least_seconds(job, gang.units, gang.exchanges, rooms, view, timing.rates)
         return Mapped(gpus, least)
@@ -395,6 +397,65 @@ def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_set
 # ---- links inside machines -------------------------------------------------------------------------------------
 
 
+def _best_exchanged(
+    request: JobRequest,
+    gang: _Gang,
+    gpus: list[int],
+    seconds: float,
+    offers: Offers,
+    view: ClusterView,
+    timing: machine_sets.Timing,
+) -> list[int]:
+    """Return the GPU of each task after exchanges, see `_exchanged`, in the fastest domain where one must have all."""
+    topology, job = view.cluster.topology, request.job
+
+    def time_of(gpus: Sequence[int]) -> float:
+        return measured(job, np.array(gpus, np.int64), topology, rates=timing.rates).seconds
+
+    best = gpus
+    for number, region in enumerate(_regions(request, gang, gpus, offers, view)):
+        if time_of(best) <= seconds * (1 + _ROUNDING):
+            break
+        if not number:
+            best = _exchanged(request, gpus, seconds, region, view, timing.rates)
+        elif job.num_tasks**2 * int(region.sizes.sum()) <= _MOST_EXCHANGED:
+            start = _usable(region, view)[: request.size]
+            found = _exchanged(request, start, seconds, region, view, timing.rates)
+            best = found if time_of(found) < time_of(best) / (1 + timing.slack) else best
+    return best
+
+
+def _regions(
+    request: JobRequest, gang: _Gang, gpus: Sequence[int], offers: Offers, view: ClusterView
+) -> list[Offers]:
+    """Return the machines of each domain that may have the whole gang, that of `gpus` first, then the fullest.
+
+    All machines if no domain must have it; none if groups bind its tasks to each other.
+    """
+    if not gang.parts:
+        return [] if request.job.groups else [offers]
+    wanted = _levels_of_all(request.job)
+    codes = [level.codes for level in chain_of(request, view) if level.name in wanted]
+    if not codes or len(codes) < len(wanted):
+        return []
+    keys = np.unique(np.array(codes).T, axis=0, return_inverse=True)[1].reshape(-1)
+    own, room = keys[view.classes.machine_of[gpus[0]]], np.bincount(keys[offers.machines], offers.sizes)
+    enough = [key for key in np.argsort(room, kind="stable") if room[key] >= request.size and key != own]
+    return [offers.at(np.flatnonzero(keys[offers.machines] == key)) for key in (own, *enough[:_MOST_REGIONS])]
+
+
+def _levels_of_all(job: JobGraph) -> set[str]:
+    """Return the levels of which one domain must have all tasks; none if groups bind tasks besides."""
+    required = required_of(job)
+    wanted = {one.level for one in required if len(one.tasks) == job.num_tasks}
+    is_all = not preferred_of(job) and not job.balanced and all(one.level in wanted for one in required)
+    return wanted if is_all else set()
+
+
+def _usable(offers: Offers, view: ClusterView) -> list[int]:
+    return [view.classes.gpus_of[one.machine][gpu] for one in offers for gpu in members(one.usable)]
+
+
 def _exchanged(
     request: JobRequest,
     gpus: list[int],
@@ -409,9 +470,9 @@ def _exchanged(
     """
     topology, job = view.cluster.topology, request.job
     best, time = np.array(gpus), measured(job, np.array(gpus), topology, rates=rates).seconds
-    if time <= seconds * (1 + 1e-6) or job.anti_affinity:
+    if time <= seconds * (1 + _ROUNDING) or job.anti_affinity:
         return gpus
-    usable = [view.classes.gpus_of[one.machine][gpu] for one in offers for gpu in members(one.usable)]
+    usable = _usable(offers, view)
     if job.num_tasks**2 * len(usable) > _MOST_EXCHANGED:
         return gpus
     most = dict(zip(offers.machines.tolist(), offers.sizes.tolist(), strict=True))
@@ -424,7 +485,7 @@ def _exchanged(
         orders = network.best_orders(flows, sets)
         found = orders.vertices[int(np.lexsort((orders.port_seconds, orders.seconds))[0])]
         faster = measured(job, found, topology, rates=rates).seconds
-        if faster >= time * (1 - 1e-6):
+        if faster >= time * (1 - _ROUNDING):
             return [int(gpu) for gpu in best]
         best, time = found.astype(np.int64), faster
 
