@@ -212,8 +212,8 @@ def test_the_suite_says_why_it_could_not_judge_a_policy(call: Call, tmp_path: Pa
     limits = ("--quick", "--policies", "random-fit", "--workers", 1)
     done = call("suite", "-o", tmp_path / "out", "--policy", faulty, *limits)
     assert done.code == 0
-    told = [line for line in done.out.splitlines() if line.startswith(f"{faulty} refuses: ")]
-    assert told == [f"{faulty} refuses: {FAULTS[0][1]}"]
+    told = [line for line in done.out.splitlines() if line.startswith(f"{faulty} fails: ")]
+    assert told == [f"{faulty} fails: {FAULTS[0][1]}"]
 
 
 def test_commands_that_move_jobs_name_a_fault(call: Call, tmp_path: Path) -> None:

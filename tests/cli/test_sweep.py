@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from command_line import Call, hear_interrupts
 from topoplace import machines
 from topoplace._file_lock import FileLock
 from topoplace.cli import sweep_cells, sweep_plan
-from topoplace.experiments.suite import topologies
 
 PLAN = """
 policies = ["baseline", "mapa-preserve", { name = "in order", policy = "vector-best-fit", in_order = true }]
@@ -341,7 +341,8 @@ def test_a_load_that_cannot_be_reached_is_noted(call: Call) -> None:
         'loads = [0.2, 0.9]\nperformance = "fixed"\n',
         "utf-8",
     )
-    Path("8-dgx1-v100.json").write_text(topologies.built("8-dgx1-v100").to_json(), encoding="utf-8")
+    cluster = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 8, name="8-dgx1-v100")
+    Path("8-dgx1-v100.json").write_text(cluster.to_json(), encoding="utf-8")
     done = call("sweep", "long.toml", "-o", "out", "--workers", 1)
     assert done.code == 0, done.err
     where = "long.csv on 8-dgx1-v100.json, load 0.9"
