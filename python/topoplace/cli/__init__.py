@@ -6,6 +6,7 @@ function imports the library, so that `--help` stays quick. Commands share
 
 To change:
 
+- The groups of commands in `--help`: `_GROUPS`; what `topoplace` alone shows: `commands/help.py`.
 - An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
   `kubernetes`: `kubernetes/`.
 - A job from options: `job_options.py`; where its ranks are, as tables: `ranks.py`; lists of GPUs: `gpu_list.py`.
