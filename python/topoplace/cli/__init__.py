@@ -139,7 +139,7 @@ def command_parser() -> Parser:
     codes = "".join(f"\n  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
-    parser.set_defaults(run=help.first_look)
+    parser.set_defaults(run=help.first_look, parser=parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=not sys.stdout.isatty())  # scripts need one
     for title, modules in _GROUPS.items():
         before = len(commands.choices)

@@ -64,6 +64,4 @@ def _host() -> Topology | None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.cli import command_parser
-
-    command_parser().parse_args([*arguments.names, "--help"])
+    arguments.parser.parse_args([*arguments.names, "--help"])
