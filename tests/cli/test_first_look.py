@@ -90,5 +90,5 @@ def test_every_command_is_in_one_group(call: Call) -> None:
     for title, names in groups.items():
         listed = shown.partition(f"\n  {title}\n")[2].partition("\n\n")[0]
         assert [line.split("  ")[2] for line in listed.splitlines() if line[4] != " "] == list(names)
-    names = [name for group in groups.values() for name in group]
-    assert len(names) == len(set(names))
+    everything = [name for group in groups.values() for name in group]
+    assert len(everything) == len(set(everything))
