@@ -40,8 +40,11 @@ removed or changed.
 def markdown(tree: Command) -> str:
     """Return the page of all commands."""
     found = list(leaves(tree))
-    lines = [INTRODUCTION, "| command | what it does |", "|---|---|"]
-    lines += [f"| [`{_name(one)}`](#{_anchor(one)}) | {_cell(one.summary)} |" for one in found]
+    lines = [INTRODUCTION.rstrip("\n")]
+    for title, names in tree.groups.items():
+        lines += ["", f"{_sentence(title)}:", "", "| command | what it does |", "|---|---|"]
+        of_group = [one for one in found if one.path[0] in names]
+        lines += [f"| [`{_name(one)}`](#{_anchor(one)}) | {_cell(one.summary)} |" for one in of_group]
     lines += ["", "## Exit codes", "", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {_cell(meaning)} |" for code, meaning in EXIT_CODES.items()]
     lines += ["", JSON, "| schema | of |", "|---|---|"]

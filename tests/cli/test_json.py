@@ -20,7 +20,7 @@ from topoplace.experiments.papers.rules import near
 from topoplace.integrations.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
-    "report",
+    *("explore", "report", "help"),
     *("demo", "example", "completion", "slurm run", "slurm launch", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
     *("kubernetes label", "kubernetes resource-slices"),

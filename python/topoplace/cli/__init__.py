@@ -6,6 +6,7 @@ function imports the library, so that `--help` stays quick. Commands share
 
 To change:
 
+- The groups of commands in `--help`: `_GROUPS`; what `topoplace` alone shows: `commands/help.py`.
 - An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
   `kubernetes`: `kubernetes/`.
 - A job from options: `job_options.py`; where its ranks are, as tables: `ranks.py`; lists of GPUs: `gpu_list.py`.
@@ -27,7 +28,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from topoplace import __version__
 from topoplace.cli.commands import (
@@ -42,6 +43,7 @@ from topoplace.cli.commands import (
     discover,
     example,
     explore,
+    help,
     kubernetes,
     machines,
     make_room,
@@ -62,6 +64,35 @@ from topoplace.cli.commands import (
 from topoplace.cli.options import EXIT_CODES, WRONG_INPUT, Parser, one_line
 from topoplace.errors import SlurmError
 
+_GROUPS: Final = {
+    "look: machines, policies, examples": (
+        discover,
+        show,
+        explore,
+        diff,
+        machines,
+        policies,
+        collective,
+        collective_measure,
+        demo,
+        example,
+        help,
+    ),
+    "decide: which GPUs a job gets, and when": (place, make_room, defragment, when),
+    "study: many jobs, policies and machines": (
+        trace,
+        simulate,
+        compare,
+        sweep,
+        suite,
+        report,
+        profile,
+        capacity,
+        papers,
+    ),
+    "run: in clusters and shells": (slurm, kubernetes, state, completion),
+}
+"""The modules of the commands, in the groups and the order in which `--help` lists them."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by SIGPIPE
 
@@ -108,37 +139,13 @@ def command_parser() -> Parser:
     codes = "".join(f"\n  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (
-        discover,
-        show,
-        explore,
-        diff,
-        machines,
-        policies,
-        collective,
-        collective_measure,
-        place,
-        make_room,
-        defragment,
-        when,
-        trace,
-        simulate,
-        compare,
-        sweep,
-        suite,
-        report,
-        profile,
-        slurm,
-        state,
-        kubernetes,
-        capacity,
-        papers,
-        demo,
-        example,
-        completion,
-    ):
-        module.add(commands)
+    parser.set_defaults(run=help.first_look, parser=parser)
+    commands = parser.add_subparsers(metavar="COMMAND", required=not sys.stdout.isatty())  # scripts need one
+    for title, modules in _GROUPS.items():
+        before = len(commands.choices)
+        for module in modules:
+            module.add(commands)
+        parser.groups[title] = tuple(commands.choices)[before:]
     return parser
 
 

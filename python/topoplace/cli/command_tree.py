@@ -34,6 +34,8 @@ class Command(NamedTuple):
     examples: tuple[str, ...]
     negative: str
     """What exit code 1 means; empty if the command never ends with it."""
+    groups: Mapping[str, tuple[str, ...]]
+    """The names of `commands` by the title of their group; empty if they are not grouped."""
 
 
 def command_tree(parser: Parser, path: tuple[str, ...] = (), summary: str = "") -> Command:
@@ -48,7 +50,7 @@ def command_tree(parser: Parser, path: tuple[str, ...] = (), summary: str = "") 
         else:
             arguments.append(_argument(action))
     described = (summary or parser.description or "", tuple(arguments), tuple(commands))
-    return Command(path, *described, parser.examples, parser.negative)
+    return Command(path, *described, parser.examples, parser.negative, parser.groups)
 
 
 def _add(commands: list[Command], command: Command) -> None:

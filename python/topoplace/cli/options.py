@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -36,7 +36,14 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Wraps descriptions, and keeps the lines of what stands below the options."""
+    """Wraps descriptions, keeps the lines of what stands below the options, and groups commands."""
+
+    headings: Mapping[str, str] = {}
+    """The title of the group that a command begins."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        title = self.headings.get(action.dest)
+        return (f"\n  {title}\n" if title else "") + super()._format_action(action)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -49,10 +56,19 @@ class Parser(argparse.ArgumentParser):
     """Command lines that the help text shows."""
     negative: str = ""
     """What exit code 1 means, if the command has it."""
+    groups: dict[str, tuple[str, ...]]
+    """The commands below, by the title of their group; empty if they are not grouped."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("formatter_class", _HelpFormatter)
+        self.groups = {}
         super().__init__(**arguments)
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        formatter = super()._get_formatter()
+        if isinstance(formatter, _HelpFormatter):
+            formatter.headings = {names[0]: title for title, names in self.groups.items()}
+        return formatter
 
     def all_actions(self) -> tuple[argparse.Action, ...]:
         """Return all arguments and options, in their order."""

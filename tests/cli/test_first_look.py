@@ -1,0 +1,94 @@
+"""What a first minute needs: `topoplace` alone on a terminal, `topoplace help`, and commands in groups."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+
+import pytest
+
+import topoplace as tp
+from command_line import Call, Called
+from topoplace import cli
+from topoplace.drawing import terminal
+
+
+@pytest.fixture
+def on_terminal(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run the command as on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: object) -> Called:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.stdout, "isatty", lambda: True)
+            return call(*arguments)
+
+    return run
+
+
+def find_nothing() -> tp.Topology:
+    """Refuse, as `discover` does on a host without a GPU."""
+    raise tp.TopologyError("no GPU found; tried: nothing")
+
+
+def drawn(topology: tp.Topology) -> list[str]:
+    return ["".join(text for text, _ in line).rstrip() for line in terminal.lines(topology)]
+
+
+def steps(shown: str) -> list[str]:
+    """Return the commands to try next."""
+    return [line.strip().split("  ")[0] for line in shown.partition("\nnext:\n")[2].splitlines()]
+
+
+@pytest.mark.parametrize("host", [None, "dgx-h100", "summit"])
+def test_alone_draws_the_host_or_an_example(
+    on_terminal: Call, monkeypatch: pytest.MonkeyPatch, host: str | None
+) -> None:
+    topology = tp.machines.get(host or "dgx1-v100")
+    monkeypatch.setattr(tp.Topology, "discover", (lambda: topology) if host else find_nothing)
+    done = on_terminal()
+    assert (done.code, done.err) == (0, "")
+    shown = [
+        line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", done.out).splitlines()
+    ]  # without colours
+    assert [line for line in drawn(topology) if line not in shown] == []
+    assert ("no GPU was found" in done.out) == (host is None)
+    named = steps(done.out)
+    assert len(named) == 3
+    for step in named:
+        for part in step.split(" | "):
+            words = shlex.split(part)
+            assert (words[0], len(words) > 1) == ("topoplace", True)
+            cli.command_parser().parse_args(words[1:])
+
+
+def test_alone_in_a_script_is_an_error(call: Call) -> None:
+    done = call()
+    assert (done.code, done.out) == (2, "")
+    assert "required: COMMAND" in done.err
+
+
+@pytest.mark.parametrize("command", ["", "place", "slurm", "slurm run", "collective measure", "help"])
+def test_help_is_as_the_option(call: Call, command: str) -> None:
+    words = command.split()
+    done = call("help", *words)
+    assert done == call(*words, "--help")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_help_of_a_misspelt_command_names_the_one_meant(call: Call) -> None:
+    done = call("help", "plac")
+    assert (done.code, done.out) == (2, "")
+    assert "place" in done.err
+
+
+def test_every_command_is_in_one_group(call: Call) -> None:
+    groups = cli.command_parser().groups
+    assert [title.partition(":")[0] for title in groups] == ["look", "decide", "study", "run"]
+    shown = call("--help").out
+    for title, names in groups.items():
+        listed = shown.partition(f"\n  {title}\n")[2].partition("\n\n")[0]
+        assert [line.split("  ")[2] for line in listed.splitlines() if line[4] != " "] == list(names)
+    everything = [name for group in groups.values() for name in group]
+    assert len(everything) == len(set(everything))
