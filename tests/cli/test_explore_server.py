@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from command_line import Call
+from command_line import Call, hear_interrupts
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import MAX_BODY, Server
 from topoplace.cli.explorer.state import State
@@ -217,7 +217,7 @@ def test_it_listens_on_this_host_alone(server: Server) -> None:
 
 def test_the_command_serves_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "topoplace", "explore", "summit", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=hear_interrupts) as process:
         assert process.stdout
         address = process.stdout.readline().strip()
         found = re.fullmatch(r"http://(127\.0\.0\.1:\d+)(/[\w-]{32}/)", address)

@@ -406,7 +406,8 @@ class JobGraph:
         _ = self.graph  # built now, so that all copies share it
         copy = object.__new__(type(self))
         vars(copy).update(vars(self) | requirements)
-        vars(copy).pop("requirements", None)
+        for kept in ("requirements", "_hash"):
+            vars(copy).pop(kept, None)
         copy._keep_inner_levels()
         if copy.name != self.name and not PATTERN_KINDS.keys().isdisjoint((copy.name, self.name)):
             copy._keep_collectives(self.collectives)  # another name does not change what the tasks do
