@@ -412,36 +412,45 @@ def _best_exchanged(
     def time_of(gpus: Sequence[int]) -> float:
         return measured(job, np.array(gpus, np.int64), topology, rates=timing.rates).seconds
 
-    best = gpus
-    for number, region in enumerate(_regions(request, gang, gpus, offers, view)):
-        if time_of(best) <= seconds * (1 + _ROUNDING):
+    regions = _regions(request, gang, gpus, offers, view)
+    own = next(regions, None)
+    if own is None:
+        return gpus
+    best = _exchanged(request, gpus, seconds, own, view, timing.rates)
+    time: float | None = None
+    for region in regions:
+        time = time_of(best) if time is None else time
+        if time <= seconds * (1 + _ROUNDING):
             break
-        if not number:
-            best = _exchanged(request, gpus, seconds, region, view, timing.rates)
-        elif job.num_tasks**2 * int(region.sizes.sum()) <= _MOST_EXCHANGED:
+        if job.num_tasks**2 * int(region.sizes.sum()) <= _MOST_EXCHANGED:
             start = _usable(region, view)[: request.size]
             found = _exchanged(request, start, seconds, region, view, timing.rates)
-            best = found if time_of(found) < time_of(best) / (1 + timing.slack) else best
+            faster = time_of(found)
+            if faster < time / (1 + timing.slack):
+                best, time = found, faster
     return best
 
 
 def _regions(
     request: JobRequest, gang: _Gang, gpus: Sequence[int], offers: Offers, view: ClusterView
-) -> list[Offers]:
-    """Return the machines of each domain that may have the whole gang, that of `gpus` first, then the fullest.
+) -> Iterator[Offers]:
+    """Yield the machines of each domain that may have the whole gang, that of `gpus` first, then the fullest.
 
     All machines if no domain must have it; none if groups bind its tasks to each other.
     """
     if not gang.parts:
-        return [] if request.job.groups else [offers]
+        if not request.job.groups:
+            yield offers
+        return
     wanted = _levels_of_all(request.job)
     codes = [level.codes for level in chain_of(request, view) if level.name in wanted]
     if not codes or len(codes) < len(wanted):
-        return []
+        return
     keys = np.unique(np.array(codes).T, axis=0, return_inverse=True)[1].reshape(-1)
     own, room = keys[view.classes.machine_of[gpus[0]]], np.bincount(keys[offers.machines], offers.sizes)
     enough = [key for key in np.argsort(room, kind="stable") if room[key] >= request.size and key != own]
-    return [offers.at(np.flatnonzero(keys[offers.machines] == key)) for key in (own, *enough[:_MOST_REGIONS])]
+    for key in (own, *enough[:_MOST_REGIONS]):
+        yield offers.at(np.flatnonzero(keys[offers.machines] == key))
 
 
 def _levels_of_all(job: JobGraph) -> set[str]:
