@@ -275,8 +275,8 @@ def test_seeds_that_change_nothing_give_no_interval(tmp_path: Path) -> None:
     assert rows[1].samples["makespan"].values == (5.0, 6.0)
     sweeps.write_page("equal", rows, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "<td>one</td><td>5</td><td>0</td>" in page
-    assert "<td>two</td><td>5.5 ± 6.35</td><td>0</td>" in page
+    assert "<td>one</td><td>5 s</td><td>0</td>" in page
+    assert "<td>two</td><td>5.5 s ± 6.35 s</td><td>0</td>" in page
     assert "jobs on machine: the seeds change nothing under one, so there is no interval." in page
 
 
@@ -300,7 +300,7 @@ def test_the_page_compares_policies_and_needs_no_other_file(tmp_path: Path) -> N
     page = page_of(tmp_path)
     assert "<h1>a &lt;sweep&gt;</h1>" in page
     assert "<h2>jobs on machine, load 0.5</h2>" in page
-    assert "<td>one</td><td>10.2 ± 2.12</td><td>2</td>" in page
+    assert "<td>one</td><td>10.2 s ± 2.12 s</td><td>2 s</td>" in page
     assert "<td>two</td><td>refuses</td><td>refuses</td>" in page
     assert "two refuses: it cannot" in page
     assert re.findall(r'(?:src|href)="(?!data:)', page) == []

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from topoplace.errors import require_package
+from topoplace.experiments.report import measures
 from topoplace.experiments.report.measures import MEASURES
 from topoplace.experiments.report.page import sorting
-from topoplace.experiments.report.tables import number
 from topoplace.experiments.simulate.samples import Sample
 from topoplace.experiments.simulate.storage.tables import replacing
 from topoplace.experiments.sweeps.comparison import ComparisonRow, by_scenario, conclusion, notes_of
@@ -84,19 +84,21 @@ def write_page(
         file.write_text(page + "\n", encoding="utf-8")
 
 
-def cells_of(row: ComparisonRow, figures: Sequence[str]) -> list[str]:
+def cells_of(row: ComparisonRow, figures: Sequence[str], *, has_units: bool = True) -> list[str]:
     """Return the figures of a row as people read them, mean ± margin; those of a policy that refuses as "refuses".
 
-    A figure that is the same with all seeds has no margin.
+    A figure that is the same with all seeds has no margin. has_units: write times such as 7 h 37 min, below the head
+    `Measure.head`; False: as numbers of seconds, below `Measure.heading`, for tables that programs read.
     """
     if row.refused and not row.samples:
         return ["refuses"] * len(figures)
     found: list[str] = []
     for name in figures:
         sample = row.samples.get(name)
-        factor = MEASURES[name].factor
-        margin = f" ± {number(sample.margin * factor)}" if sample and sample.margin else ""
-        found.append(f"{number(sample.mean * factor)}{margin}" if sample else "-")
+        measure = MEASURES[name]
+        text = measure.text if has_units else measure.number
+        margin = f" ± {text(sample.margin)}" if sample and sample.margin else ""
+        found.append(f"{text(sample.mean)}{margin}" if sample else "-")
     return found
 
 
@@ -107,7 +109,7 @@ def compared(rows: Sequence[ComparisonRow]) -> list[str]:
 
 def _table(rows: Sequence[ComparisonRow], have_one_queue: bool) -> str:
     names, sentence = compared(rows), conclusion(rows, have_one_queue=have_one_queue)
-    heads = ("policy", *(MEASURES[name].heading for name in names))
+    heads = ("policy", *measures.heads(names, has_units=True))
     notes = "".join(
         f"<p>{escape(row.policy)} refuses{' some seeds' if row.samples else ''}: {escape(row.refused)}</p>"
         for row in rows
