@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,12 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from browser import CHROMIUM, dumped
 from topoplace.experiments.report.page import contents, page, write_page
 from topoplace.experiments.simulate import MapaSlowdown, Result, Workload
 from topoplace.experiments.simulate.interruptions import History, Stay
 from topoplace.experiments.simulate.samples import Sample
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "</script><img src=x onerror=document.title='taken'>"
 
 
@@ -248,19 +246,7 @@ def test_choosing_a_head_sorts_the_table(tmp_path: Path, clicks: int, ascending:
 
 def drawn(folder: Path, results: list[Result], width: int, then: str = "") -> str:
     """Return the elements of the page after its script, and the elements `then`, have run in Chromium."""
-    assert CHROMIUM
     write_page(results, folder / "page.html")
     with (folder / "page.html").open("a", encoding="utf-8") as file:
         file.write(then)
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    command += [f"--window-size={width},2000", "--virtual-time-budget=10000", "--dump-dom"]
-    done = subprocess.run(
-        [*command, (folder / "page.html").as_uri()], capture_output=True, text=True, timeout=120, check=True
-    )
-    return done.stdout
+    return dumped((folder / "page.html").as_uri(), folder, width)

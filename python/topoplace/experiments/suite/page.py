@@ -18,7 +18,7 @@ from topoplace.experiments.suite.scores import REFERENCE, Score, scores_of
 from topoplace.experiments.sweeps import Outcome, Plan, rows_of
 from topoplace.experiments.sweeps.page import sections
 
-_RATIOS: Final = f"Geometric means over the cells, as ratios to {REFERENCE}, with 95 % intervals."
+_MEANS: Final = f"Means over the cells, with 95 % intervals; × is a ratio to {REFERENCE}, whose mean is geometric."
 
 
 def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path: Path) -> None:
@@ -29,8 +29,8 @@ def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path
     kept = [outcomes[number] for number in shown]
     parts = [
         _overview(scores),
-        _turnarounds("topology", topologies.ABOUT, cells, kept),
-        _turnarounds("workload", workloads.ABOUT, cells, kept),
+        _turnarounds("topology", topologies.ABOUT, scores, (cells, kept)),
+        _turnarounds("workload", workloads.ABOUT, scores, (cells, kept)),
         *sections(rows_of(cells, kept)),
     ]
     with replacing(path) as file:
@@ -53,22 +53,24 @@ def _overview(scores: Sequence[Score]) -> dict[str, Any]:
         for score in scores
     ]
     failed = dict.fromkeys(f"{one.policy} fails: {why}" for one in scores for why in one.failed.values())
-    return section("All machines and workloads", measures, rows, notes=[_RATIOS, *failed])
+    return section("All machines and workloads", measures, rows, notes=[_MEANS, *failed])
 
 
 def _turnarounds(
-    field: str, about: Mapping[str, str], plan: Plan, outcomes: Sequence[Outcome]
+    field: str, about: Mapping[str, str], scores: Sequence[Score], ran: tuple[Plan, Sequence[Outcome]]
 ) -> dict[str, Any]:
-    """Return the turnarounds by a field of scenarios. about: what its values are, in words, in their order."""
-    figures: dict[str, dict[str, Interval]] = {cell.policy: {} for cell in plan.cells}
+    """Return the turnarounds by a field of scenarios, policies in the order of their scores.
+
+    about: what the values of the field are, in words, in their order.
+    """
+    plan, outcomes = ran
+    found: dict[str, dict[str, Interval]] = {score.policy: {} for score in scores}
     for value in about:
         there = [i for i, cell in enumerate(plan.cells) if getattr(cell.scenario, field) == value]
-        if not there:
-            continue
-        part = Plan(tuple(plan.cells[i] for i in there), plan.about)
-        for score in scores_of(part, [outcomes[i] for i in there]):
-            if found := score.interval("turnaround"):
-                figures[score.policy][value] = found
-    measures = {value: Measure(value, "×", about=f"turnaround on {words}") for value, words in about.items()}
-    rows = [Row(policy, found, "" if found else "fails") for policy, found in figures.items()]
-    return section(f"Turnaround by {field}", measures, rows, notes=[_RATIOS])
+        part = [plan.cells[i] for i in there]
+        for score in scores_of(Plan(tuple(part)), [outcomes[i] for i in there]) if part else ():
+            if interval := score.interval("turnaround"):
+                found[score.policy][value] = interval
+    measures = {value: Measure(value, "×", about=f"turnaround, {words}") for value, words in about.items()}
+    rows = [Row(policy, known, "" if known else "fails") for policy, known in found.items()]
+    return section(f"Turnaround by {field}", measures, rows, notes=[_MEANS])

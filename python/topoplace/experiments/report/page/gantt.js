@@ -298,7 +298,7 @@ const gantt = (() => {
       event.preventDefault();
       keys[event.key](event);
     });
-    front.addEventListener("pointerdown", (event) => { front.setPointerCapture?.(event.pointerId); box.focus(); point(event); });
+    front.addEventListener("pointerdown", (event) => { box.focus(); point(event); });
     front.addEventListener("pointermove", point);
     front.addEventListener("pointerleave", () => chooseJob(null));
     box.addEventListener("blur", () => explain(null));

@@ -1,8 +1,8 @@
 // The page about results: what happened when and where, under one policy at a time.
 
-const ROWS = 50, POINTS = 1200, PLAYED_MS = 20000, STEP_MS = 1000;
+const ROWS = 50, POINTS = 1200, PLAYED_MS = 20000, STEP_MS = 1000, FRAME_MS = 40;
 const chosen = { group: 0, run: 0, time: 0, job: null, search: "", first: 0 };
-const shown = { gantt: null, gpus: new Map(), cells: [], held: new Map(), cursors: [], frame: 0, timer: 0, drawChart: null };
+const shown = { gantt: null, gpus: new Map(), cells: [], held: new Map(), cursors: [], timer: 0, drawChart: null };
 
 const group = () => DATA.groups[chosen.group];
 const run = () => group().rows[chosen.run];
@@ -340,20 +340,10 @@ function decisions() {
 
 function play(isOn) {
   const [low, high] = span();
-  cancelAnimationFrame(shown.frame);
   clearInterval(shown.timer);
   if (isOn && chosen.time >= high) chosen.time = low;
-  const inSteps = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (isOn && inSteps) shown.timer = setInterval(() => advance(STEP_MS), STEP_MS);
-  if (isOn && !inSteps) {
-    let before = performance.now();
-    const next = (now) => {
-      shown.frame = requestAnimationFrame(next);
-      advance(now - before);
-      before = now;
-    };
-    shown.frame = requestAnimationFrame(next);
-  }
+  const ms = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? STEP_MS : FRAME_MS;
+  if (isOn) shown.timer = setInterval(() => advance(ms), ms);
   element("play").textContent = isOn ? "Pause" : "Play";
   element("play").setAttribute("aria-pressed", isOn);
   element("now").setAttribute("aria-live", isOn ? "off" : "polite");
@@ -363,7 +353,7 @@ const isPlaying = () => element("play").getAttribute("aria-pressed") === "true";
 
 function advance(ms) {
   const [low, high] = span();
-  chosen.time = Math.min(high, chosen.time + (Math.max(0, ms) / PLAYED_MS) * (high - low));
+  chosen.time = Math.min(high, chosen.time + (ms / PLAYED_MS) * (high - low));
   shown.gantt.setTime(chosen.time);
   atTime();
   if (chosen.time >= high) play(false);
@@ -373,7 +363,7 @@ function advance(ms) {
 
 function atTime() { moveCursors(); paint(); sayNow(); }
 function ofRun() { chosen.job = null; ganttChart(); series(); atTime(); slowdowns(); decisions(); }
-function all() {
+function ofGroup() {
   const where = group(), [low, high] = span();
   play(false);
   chosen.time = (low + high) / 2;
@@ -391,7 +381,7 @@ function on(id, event, change) {
 
 options(element("topology"), DATA.groups.map((one) => `${one.name} (${plural(one.gpus, "GPU")}, ${plural(one.num_jobs, "job")})`), 0);
 element("choose-topology").hidden = DATA.groups.length < 2;
-on("topology", "change", (it) => { Object.assign(chosen, { group: +it.value, run: 0, first: 0 }); all(); });
+on("topology", "change", (it) => { Object.assign(chosen, { group: +it.value, run: 0, first: 0 }); ofGroup(); });
 on("policy", "change", (it) => { Object.assign(chosen, { run: +it.value, first: 0 }); ofRun(); });
 on("play", "click", () => play(!isPlaying()));
 on("search", "input", (it) => { Object.assign(chosen, { search: it.value, first: 0 }); decisions(); });
@@ -412,5 +402,5 @@ document.addEventListener("keydown", (event) => {
 });
 window.addEventListener("resize", () => { shown.drawChart(); series(); paint(); slowdowns(); });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-all();
+ofGroup();
 document.documentElement.dataset.readyMs = Math.round(performance.now());
