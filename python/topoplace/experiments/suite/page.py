@@ -18,7 +18,9 @@ from topoplace.experiments.suite.scores import REFERENCE, Score, scores_of
 from topoplace.experiments.sweeps import Outcome, Plan, rows_of
 from topoplace.experiments.sweeps.page import sections
 
-_MEANS: Final = f"Means over the cells, with 95 % intervals; × is a ratio to {REFERENCE}, whose mean is geometric."
+_MEANS: Final = (
+    f"Means over the cells, with 95 % intervals; × is a ratio to {REFERENCE}, whose mean is geometric."
+)
 
 
 def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path: Path) -> None:

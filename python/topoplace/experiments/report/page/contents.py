@@ -23,9 +23,9 @@ MAX_JOBS: Final = 20_000
 MAX_DRAWN_GPUS: Final = 1024
 """Of more GPUs, a drawing has no element for each; the page then paints a rectangle for each."""
 _SHOWN: Final = (
-    *("makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90", "mean_slowdown"),
-    *("mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected", "sensitive_run_time_p75"),
-    "sensitive_effective_bandwidth_p50",
+    *("mean_turnaround", "makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90"),
+    *("mean_slowdown", "mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected"),
+    *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50"),
 )
 
 
@@ -79,7 +79,9 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
         {key: MEASURES[key] for key in _SHOWN},
         [Row(policy, _figures(runs)) for policy, runs in policies.items()],
         notes=[
-            how if most > 1 else "One run of each policy. Bold is best.",
+            how
+            if most > 1
+            else "One run of each policy; more seeds tell what is due to chance. Bold is best.",
             *remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
         ],
     )
