@@ -22,7 +22,8 @@ const gantt = (() => {
   const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
-  const number = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 6 });
+  const FORMAT = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
+  const number = (value) => FORMAT.format(Number(value.toPrecision(3)));
 
   /** Return a time in words, such as "7 h 37 min". */
   function duration(seconds) {
@@ -32,7 +33,7 @@ const gantt = (() => {
       const [[unit, size], [part, small]] = UNITS.slice(i);
       const rounded = Math.round(seconds / small) * small, whole = Math.floor(rounded / size);
       const rest = Math.round((rounded - whole * size) / small);
-      if (whole) return `${whole.toLocaleString("en")} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
+      if (whole) return `${FORMAT.format(whole)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
     }
     return `${number(seconds)} s`;
   }

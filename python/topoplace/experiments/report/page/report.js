@@ -93,7 +93,7 @@ function seriesOf(k, i) {
 }
 
 function series() {
-  const width = widthOf(element("series")), left = 8, height = 110;
+  const width = chartWidth(), left = 8, height = 110;
   const [low, high] = span();
   shown.cursors = [];
   const charts = SERIES.map(([name], k) => {
@@ -278,7 +278,7 @@ function waits() {
 }
 
 function slowdowns() {
-  const width = widthOf(element("slowdowns")), height = 180, left = 30;
+  const width = chartWidth(), height = 180, left = 30;
   const lines = group().rows.map((one) => one.jobs.slowdown.filter((value) => value !== null && value > 0).sort((a, b) => a - b));
   const most = Math.max(1.05, ...lines.map((line) => quantile(line, 0.995) ?? 1));
   const least = Math.min(1, ...lines.map((line) => line[0] ?? 1));
@@ -372,7 +372,7 @@ function ofGroup() {
   const [made, drawChart] = sectionOf(where);
   element("policies").replaceChildren(made);
   shown.drawChart = drawChart;
-  drawChart(); drawing(); waits(); ofRun();
+  drawChart(chartWidth()); drawing(); waits(); ofRun();
 }
 
 function on(id, event, change) {
@@ -400,7 +400,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   play(!isPlaying());
 });
-window.addEventListener("resize", () => { shown.drawChart(); series(); paint(); slowdowns(); });
+window.addEventListener("resize", () => { shown.drawChart(chartWidth()); series(); paint(); slowdowns(); });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
 ofGroup();
 document.documentElement.dataset.readyMs = Math.round(performance.now());

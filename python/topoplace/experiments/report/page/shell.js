@@ -7,11 +7,14 @@ const element = (id) => document.getElementById(id);
 
 // ---- words and numbers ----
 
+// Made once each: making one takes longer than all that it formats for a cell.
+const FORMATS = [0, 1, 2, 3, 4, 5, 6].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
+
 function number(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const digits = Math.abs(value) >= 1000 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  return value.toLocaleString("en", { maximumFractionDigits: Math.min(digits, 6) });
+  return FORMATS[Math.min(digits, 6)].format(value);
 }
 
 function plural(count, word) {
@@ -61,7 +64,8 @@ function options(select, names, selected) {
 }
 
 const short = (text, pixels) => (text.length * 7 < pixels ? text : `${text.slice(0, Math.floor(pixels / 7) - 2)}…`);
-const widthOf = (one) => Math.max(280, Math.min(960, one.clientWidth));
+/** Return the width of all charts; asked once before several are drawn, as each answer lays the page out. */
+const chartWidth = () => Math.max(280, Math.min(960, document.querySelector("main").clientWidth));
 
 // ---- heads of columns: they sort, and say what is below them ----
 
@@ -130,8 +134,8 @@ function figuresTable({ measures, rows }) {
 }
 
 /** Draw a dot for the mean of each policy, and a bar for its interval. */
-function intervals(into, rows, measure) {
-  const width = widthOf(into), left = Math.min(170, width * 0.4), right = 100, step = 22, height = rows.length * step + 30;
+function intervals(into, rows, measure, width) {
+  const left = Math.min(170, width * 0.4), right = 100, step = 22, height = rows.length * step + 30;
   const ends = rows.map((row) => row.figures[measure.key]).filter(([mean]) => mean !== null);
   const most = Math.max(1e-9, ...ends.map(([mean, , high]) => high ?? mean)), least = Math.min(0, ...ends.map(([mean, low]) => low ?? mean));
   const x = (value) => left + ((value - least) / (most - least)) * (width - left - right);
@@ -161,8 +165,8 @@ function intervals(into, rows, measure) {
 function sectionOf(one) {
   const chart = make("div", { class: "chart" }), choice = make("select");
   options(choice, one.measures.map((measure) => measure.label), 0);
-  const drawChart = () => { if (one.measures.length) intervals(chart, one.rows, one.measures[+choice.value]); };
-  choice.addEventListener("change", drawChart);
+  const drawChart = (width) => { if (one.measures.length) intervals(chart, one.rows, one.measures[+choice.value], width); };
+  choice.addEventListener("change", () => drawChart(chartWidth()));
   const made = make("section", {}, make("h2", {}, one.title),
     ...(one.sentence ? [make("p", { class: "sentence" }, `${one.sentence}.`)] : []),
     figuresTable(one),
@@ -171,9 +175,9 @@ function sectionOf(one) {
   return [made, drawChart];
 }
 
-for (const [made, drawChart] of (DATA.sections ?? []).map(sectionOf)) {
-  document.querySelector("main").append(made);
-  drawChart();
-  window.addEventListener("resize", drawChart);
-}
+const parts = (DATA.sections ?? []).map(sectionOf);
+const drawCharts = () => { const width = chartWidth(); for (const [, drawChart] of parts) drawChart(width); };
+document.querySelector("main").append(...parts.map(([made]) => made));
+drawCharts();
+window.addEventListener("resize", drawCharts);
 document.documentElement.dataset.readyMs = Math.round(performance.now());
