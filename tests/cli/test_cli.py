@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -392,7 +393,7 @@ def test_report_about_saved_results(tmp_path: Path) -> None:
     )
     text = page.read_text("utf-8")
     assert "<title>Two &amp; two</title>" in text
-    assert '"policy":"fcfs","repetitions":2' in text
+    assert re.search(r'"policy":"fcfs",[^}]*},"repetitions":2', text)
     assert_command_refuses("report", page, "-o", tmp_path / "other.html", message=f"RESULT {page}: ")
     twice = ("report", "1.csv", "1.csv", "-o", "other.html")
     assert_command_refuses(*twice, message="RESULT 1.csv is given twice", cwd=tmp_path)
@@ -421,8 +422,8 @@ def test_runs_of_other_options_are_no_repetitions(tmp_path: Path) -> None:
         succeed("simulate", "summit", *options, cwd=tmp_path)
     succeed("report", "1.csv", "2.csv", "3.csv", "4.csv", "-o", "page.html", cwd=tmp_path)
     text = (tmp_path / "page.html").read_text("utf-8")
-    assert '"policy":"fcfs (without these options)","repetitions":2' in text
-    assert '"policy":"fcfs (load 0.5)","repetitions":2' in text
+    assert re.search(r'"policy":"fcfs \(without these options\)",[^}]*},"repetitions":2', text)
+    assert re.search(r'"policy":"fcfs \(load 0\.5\)",[^}]*},"repetitions":2', text)
 
 
 def test_compare_tells_policies_of_one_name_apart(tmp_path: Path) -> None:

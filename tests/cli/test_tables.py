@@ -14,8 +14,8 @@ import pytest
 
 import topoplace as tp
 from command_line import Call
-from topoplace.experiments.report import measures, tables
-from topoplace.experiments.sweeps import Scenario, comparison
+from topoplace.experiments.report import comparison, measures, tables
+from topoplace.experiments.sweeps import Scenario
 
 PROFILE = (
     "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"

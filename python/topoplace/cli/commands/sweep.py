@@ -33,8 +33,7 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli import sweep_plan
     from topoplace.experiments import sweeps
-    from topoplace.experiments.report import tables
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison, tables
 
     run = sweeping.SweepRun(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
@@ -82,8 +81,7 @@ def _table(rows: Sequence[ComparisonRow], *, has_units: bool) -> tuple[Sequence[
 
 
 def _print(rows: Sequence[ComparisonRow], title: str) -> None:
-    from topoplace.experiments.report import tables
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison, tables
 
     tables.show(*_table(rows, has_units=True), title)
     if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):

@@ -26,7 +26,7 @@ class Measure:
     """A key figure.
 
     factor: of the unit shown, such as 100 for %. missing: why a result may not have the figure. short: a label for the
-    head of a column.
+    head of a column. about: what it is, in a sentence without a full stop. is_better_high: False if less is better.
     """
 
     label: str
@@ -34,6 +34,8 @@ class Measure:
     factor: float = 1.0
     missing: str = _NONE_RAN
     short: str = ""
+    about: str = ""
+    is_better_high: bool = False
 
     @property
     def heading(self) -> str:
@@ -59,28 +61,60 @@ class Measure:
         return duration(value) if self.is_time else self.number(value)
 
 
+def _of_jobs(quantile: str) -> str:
+    """Return which of the jobs a quantile is about, such as p90."""
+    known = {"min": "the least", "p50": "the median", "max": "the most"}
+    return known.get(quantile) or f"not exceeded by {quantile.removeprefix('p')} % of them"
+
+
 MEASURES: Final[Mapping[str, Measure]] = {
-    "makespan": Measure("makespan", "s"),
-    "throughput": Measure("throughput", "jobs/h"),
-    "utilization": Measure("utilization", "%", 100.0),
-    "nvlink_use": Measure("NVLink use", "%", 100.0, "no tasks communicated"),
-    "mean_wait": Measure("mean wait", "s"),
-    **{f"wait_{name}": Measure(f"wait {name}", "s") for name in WAIT_QUANTILES},
-    "mean_turnaround": Measure("mean turnaround", "s", short="turnaround"),
-    "mean_slowdown": Measure("slowdown"),
-    "mean_slowdown_with_wait": Measure("slowdown incl. wait"),
-    "mean_utility": Measure("utility", missing=_NO_UTILITY),
-    "slo_violations": Measure("SLO violations", missing=_NO_UTILITY),
-    "rejected": Measure("rejected"),
+    "makespan": Measure("makespan", "s", about="time from the first submission to the last end"),
+    "throughput": Measure("throughput", "jobs/h", about="jobs that end in an hour", is_better_high=True),
+    "utilization": Measure(
+        "utilization", "%", 100.0, about="GPU time in use, of all GPU time", is_better_high=True
+    ),
+    "nvlink_use": Measure(
+        *("NVLink use", "%", 100.0, "no tasks communicated"),
+        about="communication that goes over NVLink, of all communication",
+        is_better_high=True,
+    ),
+    "mean_wait": Measure("mean wait", "s", about="mean time from submission to start"),
+    **{
+        f"wait_{name}": Measure(f"wait {name}", "s", about=f"time from submission to start, {_of_jobs(name)}")
+        for name in WAIT_QUANTILES
+    },
+    "mean_turnaround": Measure(
+        "mean turnaround", "s", short="turnaround", about="mean time from submission to end"
+    ),
+    "mean_slowdown": Measure("slowdown", about="mean run time over that of the job alone"),
+    "mean_slowdown_with_wait": Measure(
+        "slowdown incl. wait", about="mean of wait and run time over the run time of the job alone"
+    ),
+    "mean_utility": Measure(
+        "utility", missing=_NO_UTILITY, about="mean score of utility, from 0 to 1", is_better_high=True
+    ),
+    "slo_violations": Measure(
+        "SLO violations", missing=_NO_UTILITY, about="jobs placed with less utility than they ask for"
+    ),
+    "rejected": Measure("rejected", about="jobs that the policy refuses, or that can never run"),
     **{
         f"sensitive_run_time_{name}": Measure(
-            f"sensitive run time {name}", "s", missing=_NONE_SENSITIVE, short=f"sensitive {name}"
+            f"sensitive run time {name}",
+            "s",
+            missing=_NONE_SENSITIVE,
+            short=f"sensitive {name}",
+            about=f"run time of bandwidth-sensitive jobs, {_of_jobs(name)}",
         )
         for name in QUANTILES
     },
     **{
         f"sensitive_effective_bandwidth_{name}": Measure(
-            f"sensitive effective bandwidth {name}", "GB/s", missing=_NONE_SENSITIVE, short=f"EffBW {name}"
+            f"sensitive effective bandwidth {name}",
+            "GB/s",
+            missing=_NONE_SENSITIVE,
+            short=f"EffBW {name}",
+            about=f"effective bandwidth of bandwidth-sensitive jobs, {_of_jobs(name)}",
+            is_better_high=True,
         )
         for name in QUANTILES
     },
