@@ -26,7 +26,12 @@ _REFERENCES = {
 }
 """Pages made of the code by the path of the code: documents link to the code, which is there in a clone, too."""
 _EXAMPLES = "examples.md"
-_COPIED = ("LICENSE", "CITATION.cff")
+_COPIED = {
+    "LICENSE": "LICENSE",
+    "CITATION.cff": "CITATION.cff",
+    "assets/iframe-worker.js": "tools/site/iframe-worker.js",
+}
+"""Paths of the repository by where they are in the site."""
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -37,8 +42,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= {_EXAMPLES: _examples(), "reference/c.md": c(), "reference/cpp.md": cpp()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
-    for name in _COPIED:
-        files.append(File.generated(config, name, abs_src_path=str(_ROOT / name)))
+    for name, path in _COPIED.items():
+        files.append(File.generated(config, name, abs_src_path=str(_ROOT / path)))
     return files
 
 
