@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,18 +30,39 @@ class Question(NamedTuple):
 
 QUESTIONS = [
     Question("which policy", "which-policy", "least-time"),
+    Question("deepspeed fsdp", "training", "--pattern allreduce --gpus 64"),
+    Question("megatron tensor pipeline", "training", "--parallel tensor=8,pipeline=4,data=2"),
     Question("torchrun", "starting", "--launch torchrun"),
+    Question("rank order several machines", "starting", "rank"),
+    Question("does it need root", "integrations/slurm", "never needs root"),
+    Question("kubernetes rights", "integrations/kubernetes", "resourceclaims/status"),
+    Question("what happens after a restart", "state", "no GPU is given twice"),
+    Question("slurm crash", "integrations/slurm", "the journal is lost"),
+    Question("kubernetes node dies", "integrations/kubernetes", "a device plugin is killed"),
     Question("crash recovery", "state", "reconcile"),
+    Question("golang", "integrations/c", "Go"),
+    Question("fragmentation", "making-room", "topoplace make-room"),
+    Question("gpu dies", "broken", "with_unhealthy"),
+    Question("mig slices", "mig", "slice_gpu"),
     Question("amd", "topologies", "rocm-smi --showtopo"),
+    Question("degraded link", "broken", "topoplace discover --check"),
+    Question("gpu failure", "broken", "undrain"),
     Question("nvl72 racks", "training", "nvlink_domain"),
+    Question("upgrade slurm", "integrations/slurm", "pip install --upgrade"),
+    Question("upgrade kubernetes", "integrations/kubernetes", "kubectl rollout undo"),
     Question("monitor metrics prometheus", "integrations/kubernetes", "decided_total"),
+    Question("secure", "threats", "ConstrainDevices=yes"),
     Question("install in slurm", "integrations/slurm", "topoplace slurm gres"),
     Question(
         "install on kubernetes",
         "integrations/kubernetes",
         "kubectl apply -f examples/kubernetes/scheduler.yaml",
     ),
+    Question("compare with kueue", "beside", "kueue-best-fit"),
+    Question("volcano", "beside", "Volcano"),
+    Question("how fast", "measuring", "one decision by policy.place on 16 GPUs"),
     Question("when does my job start", "when", "topoplace when"),
+    Question("why was my job refused", "refusals", "explain"),
     Question("test my own policy", "testing", "check_policy"),
     Question("simulate my trace", "simulator", "topoplace simulate"),
 ]
@@ -84,7 +104,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
+def found(site: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The pages found for each question, the best first."""
     typed = [question.typed for question in QUESTIONS]
     page = site / "reader.html"
@@ -96,7 +116,7 @@ def found(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
     assert answers, shown[:3000]
     lists = json.loads(html.unescape(answers[1]))
     pages = [[name_of(address, site) for address in addresses] for addresses in lists]
-    yield dict(zip(typed, pages, strict=True))
+    return dict(zip(typed, pages, strict=True))
 
 
 def dumped(page: Path, profile: Path) -> str:

@@ -26,6 +26,21 @@ _REFERENCES = {
 }
 """Pages made of the code by the path of the code: documents link to the code, which is there in a clone, too."""
 _EXAMPLES = "examples.md"
+_WEIGHTS = {
+    "which-policy.md": 2.0,
+    "reference/": 0.02,
+    "decisions/": 0.1,
+    "papers/": 0.1,
+    "changelog.md": 0.02,
+    "architecture.md": 0.1,
+    "contributing.md": 0.1,
+    "releasing.md": 0.1,
+    "debugging.md": 0.1,
+    "trust.md": 0.1,
+    "examples.md": 0.1,
+    "command-line.md": 0.2,
+}
+"""Weights in searches, by how the paths of pages begin; all others have 1."""
 _COPIED = {
     "LICENSE": "LICENSE",
     "CITATION.cff": "CITATION.cff",
@@ -50,6 +65,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let a link to a file of the repository lead to the page that shows it."""
     here = page.file.src_uri
+    page.meta["search"] = {"boost": _rank(here)}
     if here.startswith("reference/") or here == _EXAMPLES:
         return markdown
     origin = next((name for name, other in _DOCUMENTS.items() if other == here), f"docs/{here}")
@@ -59,6 +75,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return posixpath.relpath(_page_of(target), posixpath.dirname(here) or ".")
 
     return _LINK.sub(of_site, markdown)
+
+
+def _rank(page: str) -> float:
+    """Return the weight of a page in searches: those that say how to do something come before those that list names."""
+    return next((weight for start, weight in _WEIGHTS.items() if page.startswith(start)), 1.0)
 
 
 def _page_of(path: str) -> str:
