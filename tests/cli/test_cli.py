@@ -591,6 +591,7 @@ def odd(tmp_path: Path) -> Path:
     ("arguments", "message"),
     [
         ("show qqq", "qqq: no such file, and no built-in machine\n"),
+        ("show topo.txt", "no built-in machine; `topoplace example topo.txt` writes one\n"),
         ("show dgx1-v10", "dgx1-v10: no such file, and no built-in machine; did you mean dgx1-v100"),
         ("show no/such/file", "no/such/file: no such file"),
         ("show folder", "folder: Is a directory"),
