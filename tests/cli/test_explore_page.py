@@ -303,6 +303,25 @@ def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> N
     assert len(found["least"]) >= 10
 
 
+@pytest.mark.parametrize("is_still", [False, True])
+def test_rings_move_unless_the_reader_wants_no_motion(visit: Visit, is_still: bool) -> None:
+    found = visit(
+        """
+        const line = document.querySelector('#drawing [data-link="1-7"] .used');
+        return { animation: getComputedStyle(line).animationName, classes: line.getAttribute("class"),
+            direction: getComputedStyle(line).animationDirection, reason: element("reason").textContent };
+        """,
+        flags=("--force-prefers-reduced-motion",) if is_still else (),
+        machine="dgx1-v100",
+        gpus="4",
+        busy="0,3,5,6",
+    )
+    assert found["animation"] == ("none" if is_still else "flow")
+    assert found["classes"] == "used backward slowest"
+    assert found["direction"] == ("normal" if is_still else "reverse")
+    assert "Their slowest links are 1-7, 2-4: PCIe, between sockets, 12 GB/s." in found["reason"]
+
+
 def test_a_saved_picture_is_a_whole_svg(visit: Visit) -> None:
     text = visit("""
         let saved; URL.createObjectURL = (blob) => { saved = blob; return "data:,"; };

@@ -16,6 +16,7 @@ from topoplace.cli.explorer import copies, subject
 from topoplace.cli.explorer.state import State
 from topoplace.cli.explorer.subject import Condition, FieldError
 from topoplace.cluster.cluster import Cluster
+from topoplace.drawing import traffic
 from topoplace.drawing.cluster_layout import MAX_DRAWN_GPUS
 from topoplace.engine.policy import Policy
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
@@ -254,7 +255,22 @@ def _detail(shown: _Choice, where: Condition, job: JobGraph) -> dict[str, Any]:
         "candidates": candidates,
         "complete": is_complete,
         "left": list(_left(where.cluster, shown.placement)),
+        "rings": _rings(shown.placement),
     }
+
+
+def _rings(placement: Placement | None) -> str:
+    """Return the rings of a placement on one machine and their slowest link, in words."""
+    if placement is None or placement.job is None:
+        return ""
+    whole = placement.topology
+    machines = {int(whole.machine_of[gpu]) for gpu in placement.gpus}
+    if len(machines) > 1 or placement.remote:
+        return ""
+    name = whole.machine_names[machines.pop()]
+    own, machine = whole.gpus_of[name], whole.machine(name)
+    rings = traffic.traffic_of(machine, placement.job, [own.index(gpu) for gpu in placement.gpus])
+    return traffic.in_words(machine, rings, own)
 
 
 def _left(cluster: Cluster, placement: Placement | None) -> Iterator[dict[str, Any]]:

@@ -243,8 +243,8 @@ function rowOf(row, slowest) {
 
 function detail(found, all) {
   const row = all.find((one) => one.policy === found.policy);
-  const reason = row.gpus ? `${row.policy} takes GPUs ${byTask(row.gpus)}. Slowest: ${row.slowest || "nothing communicates"}.` : `${row.policy} places nothing: ${row.refusal}.`;
-  element("reason").textContent = reason.replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
+  const reason = row.gpus ? `${row.policy} takes GPUs ${byTask(row.gpus)}. Slowest: ${row.slowest || "nothing communicates"}. ${found.rings}` : `${row.policy} places nothing: ${row.refusal}.`;
+  element("reason").textContent = reason.trim().replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
   const heads = ["GPUs by task", "communicates", "rings GB/s", "slowest", "proven"];
   table("candidates", heads, found.candidates.map((one) => [byTask(one.gpus), duration(one.seconds), number(one.ring), one.slowest, one.optimal ? "yes" : "no"]), [3]);
   const left = found.left.map((one) => [plural(one.size, "GPU"), one.fits ? "fits" : "does not fit", one.size === 1 ? "–" : number(one.ring), one.machines ? plural(one.machines, "machine") : "–"]);
