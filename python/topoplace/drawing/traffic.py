@@ -1,11 +1,10 @@
-"""What carries the data of a placed job: the rings that the library plans, or else the pairs of GPUs that exchange data.
+"""What carries the data of a placed job: rings that the library plans, or else the pairs of GPUs that exchange data.
 
 Of a ring's links, the slowest is the one that takes the longest for what the rings send over it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -52,8 +51,8 @@ class Traffic:
 def traffic_of(topology: Topology, job: JobGraph, gpus: Sequence[int]) -> Traffic:
     """Return what carries the data of a job whose task i is on gpus[i]; rings on one machine only."""
     plans: list[RingPlan] = []
-    ways: Counter[Pair] = Counter()
-    seconds: Counter[Pair] = Counter()
+    ways: set[Pair] = set()
+    seconds: dict[Pair, float] = {}
     for kind, own, gigabytes, others in _collectives(job, gpus):
         plan = _planned(topology, own) if kind in RING_KINDS else None
         if plan is None:
@@ -64,7 +63,8 @@ def traffic_of(topology: Topology, job: JobGraph, gpus: Sequence[int]) -> Traffi
         ways.update(loads)
         for (u, v), channels in loads.items():
             link = topology.pairs.link(u, v)
-            seconds[u, v] += gigabytes * channels / (plan.gb_per_s * link.gb_per_s)
+            passed = gigabytes * channels / (plan.gb_per_s * link.gb_per_s)
+            seconds[u, v] = seconds.get((u, v), 0.0) + passed
     both = {(min(pair), max(pair)) for pair in ways}
     backward = frozenset((u, v) for u, v in both if (u, v) not in ways)
     return Traffic(frozenset(both), backward, _longest(seconds), plans)
@@ -91,13 +91,13 @@ def _planned(topology: Topology, gpus: Sequence[int]) -> RingPlan | None:
 
 def _loads(topology: Topology, plan: RingPlan, gpus: Sequence[int]) -> Mapping[Pair, float]:
     """Return the GB/s that the rings send from each GPU to the next ones."""
-    loads: Counter[Pair] = Counter()
+    loads: dict[Pair, float] = {}
     for ring in plan.rings:
         for start, end in pairwise((*ring.gpus, ring.gpus[0])):
             relay = _relay(topology, start, end, gpus) if plan.path_type == PathType.NVB.name else None
             way = [(start, end)] if relay is None else [(start, relay), (relay, end)]
             for pair in way:
-                loads[pair] += ring.channels * ring.gb_per_s
+                loads[pair] = loads.get(pair, 0.0) + ring.channels * ring.gb_per_s
     return loads
 
 
@@ -115,7 +115,7 @@ def _relay(topology: Topology, start: int, end: int, gpus: Sequence[int]) -> int
     return max(speeds, key=lambda gpu: speeds[gpu], default=None)
 
 
-def _longest(seconds: Counter[Pair]) -> frozenset[Pair]:
+def _longest(seconds: Mapping[Pair, float]) -> frozenset[Pair]:
     """Return the pairs that take the longest; none if these are most of several."""
     limit = max(seconds.values(), default=0.0) * _SAME
     found = {(min(pair), max(pair)) for pair, time in seconds.items() if time >= limit}
