@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
 import random
-import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -17,58 +13,13 @@ from urllib.parse import quote
 import pytest
 
 import topoplace as tp
+from explore_page import CHROMIUM, result_of, with_tools
 from topoplace.cli.explorer import server as serving
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import Server
 from topoplace.cli.explorer.state import State
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-
-TOOLS = """
-const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-async function settled() { do await wait(30); while (isAsking || waiting); }
-const gpu = (number) => document.querySelector(`#drawing [data-gpu="${number}"]`);
-const at = (thing) => {
-  const box = thing.getBoundingClientRect();
-  return { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, cancelable: true };
-};
-async function press(thing, more = {}) {
-  thing.scrollIntoView({ block: "center" });
-  thing.dispatchEvent(new PointerEvent("pointerdown", { ...at(thing), button: 0, ...more }));
-  window.dispatchEvent(new PointerEvent("pointerup", { button: 0 }));
-  await settled();
-}
-async function menu(thing) { thing.dispatchEvent(new MouseEvent("contextmenu", at(thing))); await settled(); }
-async function key(name) {
-  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
-  await settled();
-}
-async function type(name, text) {
-  document.querySelector(`[name=${name}]`).value = text;
-  document.querySelector(`[name=${name}]`).dispatchEvent(new Event("input", { bubbles: true }));
-  await wait(200); await settled();
-}
-const all = (selector) => [...document.querySelectorAll(selector)];
-const classesOf = (one) => [one.dataset.gpu, one.getAttribute("class")];
-const states = () => Object.fromEntries(all("#drawing [data-gpu]").map(classesOf));
-const chosen = () => Object.entries(states()).filter(([, classes]) => classes.includes("chosen")).map(([one]) => +one);
-const shownRows = () => all("#rows .row").map((one) => ({
-  policy: one.dataset.policy,
-  gpus: one.querySelector(".gpus")?.textContent ?? null,
-  selected: one.getAttribute("aria-selected"),
-}));
-const errors = [];
-addEventListener("error", (event) => errors.push(event.message));
-addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
-document.addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
-addEventListener("load", async () => {
-  await settled(); await wait(100); await settled();
-  let result;
-  try { result = await (async () => { TEST })(); } catch (error) { errors.push(String(error)); }
-  document.body.replaceChildren(make("output", { id: "result" }, JSON.stringify({ result: result ?? null, errors })));
-});
-"""
 
 Visit = Callable[..., Any]
 
@@ -81,7 +32,7 @@ def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
 
     def page(self: Any, path: str) -> tuple[str, bytes]:
         kind, body = own_page(self, path)
-        return kind, body + TOOLS.replace("TEST", scripts[-1]).encode() if path == "page.js" else body
+        return kind, body + with_tools(scripts[-1]).encode() if path == "page.js" else body
 
     monkeypatch.setattr(serving._Handler, "_page", page)
     with Server(start={"machine": "dgx1-v100"}) as server:
@@ -91,29 +42,11 @@ def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
         def visited(script: str, width: int = 1300, flags: tuple[str, ...] = (), **state: Any) -> Any:
             scripts.append(script)
             hash_ = f"#{quote(json.dumps(state))}" if state else ""
-            text = dumped(server.address + hash_, tmp_path, width, flags)
-            found = re.search(r'<output id="result">(.*?)</output>', text, re.DOTALL)
-            assert found, text[:3000]
-            values = json.loads(html.unescape(found[1]))
-            assert values["errors"] == []
-            return values["result"]
+            return result_of(server.address + hash_, tmp_path, width, flags)
 
         yield visited
         server.shutdown()
         thread.join()
-
-
-def dumped(address: str, folder: Path, width: int, flags: tuple[str, ...]) -> str:
-    assert CHROMIUM
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    command += [f"--window-size={width},1600", "--virtual-time-budget=60000", "--dump-dom", *flags, address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def rows_of(**state: Any) -> list[tuple[str, str | None]]:

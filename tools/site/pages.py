@@ -9,6 +9,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from recorded import page as recorded_page
 from reference import c, cpp, python_api
 
 _ROOT = Path(__file__).parents[2]
@@ -26,6 +27,8 @@ _REFERENCES = {
 }
 """Pages made of the code by the path of the code: documents link to the code, which is there in a clone, too."""
 _EXAMPLES = "examples.md"
+_TRY = "try"
+"""The folder of the page of `topoplace explore` with recorded answers."""
 _COPIED = ("LICENSE", "CITATION.cff")
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
@@ -35,6 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made = {page: (_ROOT / name).read_text("utf-8") for name, page in _DOCUMENTS.items()}
     made |= {f"reference/{page}": text for page, text in python_api().items()}
     made |= {_EXAMPLES: _examples(), "reference/c.md": c(), "reference/cpp.md": cpp()}
+    made |= {f"{_TRY}/{name}": text for name, text in recorded_page().items()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     for name in _COPIED:
@@ -58,6 +62,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def _page_of(path: str) -> str:
     """Return the page of the site that shows a file of the repository."""
+    if path == "tools/site/recorded.py":
+        return f"{_TRY}/index.html"
     if path == "examples" or path.startswith("examples/"):
         return _EXAMPLES
     return (_DOCUMENTS | _REFERENCES).get(path) or path.removeprefix("docs/")

@@ -263,14 +263,17 @@ def _rings(placement: Placement | None) -> str:
     """Return the rings of a placement on one machine and their slowest link, in words."""
     if placement is None or placement.job is None:
         return ""
-    whole = placement.topology
-    machines = {int(whole.machine_of[gpu]) for gpu in placement.gpus}
-    if len(machines) > 1 or placement.remote:
+    return "" if placement.remote else rings_in_words(placement.topology, placement.job, placement.gpus)
+
+
+def rings_in_words(topology: Topology, job: JobGraph, gpus: Sequence[int]) -> str:
+    """Return the rings of a job on one machine and their slowest link, in words; "" on several machines."""
+    machines = {int(topology.machine_of[gpu]) for gpu in gpus}
+    if len(machines) > 1:
         return ""
-    name = whole.machine_names[machines.pop()]
-    own, machine = whole.gpus_of[name], whole.machine(name)
-    rings = traffic.traffic_of(machine, placement.job, [own.index(gpu) for gpu in placement.gpus])
-    return traffic.in_words(machine, rings, own)
+    name = topology.machine_names[machines.pop()]
+    own, machine = topology.gpus_of[name], topology.machine(name)
+    return traffic.in_words(machine, traffic.traffic_of(machine, job, [own.index(gpu) for gpu in gpus]), own)
 
 
 def _left(cluster: Cluster, placement: Placement | None) -> Iterator[dict[str, Any]]:

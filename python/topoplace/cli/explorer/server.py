@@ -25,7 +25,8 @@ _HOME: Final = "topoplace.cli.explorer"
 _IDLE_S: Final = 30.0
 """A connection that says nothing for so long is closed."""
 _JSON: Final = "application/json"
-_PAGES: Final = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+_SCRIPTS: Final = ("words.js", "server.js", "drawing.js", "page.js")
+_PAGES: Final = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
