@@ -191,7 +191,12 @@ def test_a_tile_opens_its_machine_and_closes(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [{"machine": "dgx1-v100", "busy": "0,5"}, {"machine": "dgx-h100", "count": 40}]
+    "state",
+    [
+        {"machine": "dgx1-v100", "busy": "0,5"},
+        {"machine": "dgx-h100", "count": 40},
+        {"machine": "dgx1-v100", "tab": "queue"},
+    ],
 )
 def test_a_narrow_window_needs_no_scroll_bar(visit: Visit, state: dict[str, Any]) -> None:
     script = (
@@ -201,13 +206,88 @@ def test_a_narrow_window_needs_no_scroll_bar(visit: Visit, state: dict[str, Any]
     assert needed <= min(window, visible)
 
 
+def test_the_queue_is_linked_to_the_machine_by_keys_alone(visit: Visit) -> None:
+    """The tab opens with an arrow key; the chart's keys move the time, and walk through jobs; a GPU marks its job."""
+    found = visit(
+        """
+        element("tab-place").focus(); await key("ArrowRight"); await settled();
+        const slider = () => document.querySelector("#chart [role=slider]");
+        const colours = () => all("#held [data-gpu]").map((one) => one.querySelector("rect").style.fill !== "");
+        const held = () => queue.run.stays.job.flatMap((_, i) =>
+          queue.run.stays.start[i] <= queue.time && queue.time < queue.run.stays.end[i] ? queue.run.stays.gpus[i] : []);
+        const said = [element("concluded").textContent, element("tab-queue").getAttribute("aria-selected")];
+        const seen = [];
+        slider().focus(); await key("Home");
+        for (let i = 0; i < 30; i++) {
+          await key("ArrowRight");
+          seen.push([+slider().ariaValueNow, queue.time, colours(), held().sort((a, b) => a - b)]);
+        }
+        await key("ArrowDown");
+        const marked = all("#held .marked").map((one) => +one.dataset.gpu);
+        const job = slider().getAttribute("aria-valuetext");
+        document.querySelector("#held [tabindex='0']").focus();
+        const first = document.activeElement.dataset.gpu;
+        await key("ArrowDown"); const moved = document.activeElement;
+        const together = all("#held .marked").map((one) => +one.dataset.gpu);
+        const now = queue.holder.get(+moved.dataset.gpu);
+        const same = [...queue.holder].filter(([, one]) => one === now).map(([gpu]) => gpu);
+        return { said, seen, marked, job, first, moved: moved.dataset.gpu, together,
+            same: now === undefined ? [] : same, hash: decodeURIComponent(location.hash.slice(1)) };
+        """,
+        machine="dgx1-v100",
+    )
+    assert "than under fcfs" in found["said"][0]
+    assert found["said"][1] == "true"
+    times = [now for now, *_ in found["seen"]]
+    assert times == sorted(set(times))
+    for now, drawn, colours, held in found["seen"]:
+        assert now == drawn
+        assert [gpu for gpu, has in enumerate(colours) if has] == held
+    assert found["marked"]
+    assert "job " in found["job"]
+    assert found["moved"] != found["first"]
+    assert sorted(found["together"]) == sorted(found["same"])
+    assert json.loads(found["hash"])["tab"] == "queue"
+
+
+def test_play_runs_the_time_and_stops(visit: Visit) -> None:
+    found = visit(
+        """
+        const before = queue.time; element("play").click(); await wait(700);
+        const after = queue.time, label = element("play").textContent; element("play").click();
+        const stopped = queue.time; await wait(200);
+        return { before, after, label, stopped, later: queue.time, again: element("play").textContent };
+        """,
+        machine="dgx1-v100",
+        tab="queue",
+    )
+    assert found["before"] < found["after"]
+    assert found["stopped"] == found["later"]
+    assert (found["label"], found["again"]) == ("Stop", "Play")
+
+
+def test_a_queue_on_many_machines_shades_tiles(visit: Visit) -> None:
+    found = visit(
+        """
+        const shares = all("#held [data-machine]").map((one) => one.getAttribute("class").replace(/\\D/g, ""));
+        return { shares, used: queue.holder.size, wrong: element("wrong").textContent };
+        """,
+        machine="dgx-h100",
+        count=200,
+        tab="queue",
+    )
+    assert found["wrong"] == ""
+    assert len(found["shares"]) == 200
+    assert (found["used"] > 0) == any(share != "0" for share in found["shares"])
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> None:
     """Contrast of WCAG 2, level AA: at least 4.5 for texts, in both schemes."""
     flags = ("--blink-settings=preferredColorScheme=0",) if dark else ()
     found = visit(
         """
-        const TEXTS = "h1,h2,p,label,legend,th,td,pre,button,input,#rows span,#rows b,#heads span";
+        const TEXTS = "h1,[role=tab],h2,p,label,legend,th,td,pre,button,input,#rows span,#rows b,#heads span";
         const rgb = (one, what) => getComputedStyle(one)[what].match(/[\\d.]+/g).map(Number);
         const behind = (one) => {
           const bar = one.matches("b") && one.parentElement.querySelector("i");
@@ -227,6 +307,7 @@ def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> N
           }
         };
         await type("busy", "99"); look(); await type("busy", "0,5"); look();
+        openTab("queue"); await changed(); await settled(); look();
         return { least, dark: matchMedia("(prefers-color-scheme: dark)").matches };
         """,
         flags=flags,

@@ -23,7 +23,7 @@ SIZES = (2, 3, 4, 8)
 START = {"machine": MACHINES[0], "busy": "0,5", "gpus": "4"}
 _WIDTH = 560
 _PAGE = "topoplace.cli.explorer"
-_FROM_PAGE = ("page.css", "words.js", "drawing.js", "page.js")
+_FROM_PAGE = ("page.css", "words.js", "drawing.js", "queue.js", "page.js")
 _ITEM = re.compile(r'^<(?:g|path) [^\n]*?data-(gpu|link)="([^"]+)"[^\n]*$', re.MULTILINE)
 
 
@@ -36,6 +36,7 @@ def page() -> dict[str, str]:
         raise ValueError(f"page.html has no {server}")
     scripts = "\n".join(f'<script src="{name}" defer></script>' for name in ("answers.js", "recorded.js"))
     found["index.html"] = document.replace(server, scripts)
+    found["gantt.js"] = (files("topoplace.experiments.report.page") / "gantt.js").read_text("utf-8")
     found["drawing.css"] = style.css()
     found["recorded.js"] = (Path(__file__).parent / "recorded.js").read_text("utf-8")
     found["answers.js"] = script(MACHINES)

@@ -4,9 +4,7 @@
 
 function picture(drawing) {
   const before = document.activeElement?.closest?.("#drawing") ? keyOf(document.activeElement) : null;
-  // The page's policy allows no style inside it; drawing.css has it, and a saved picture gets it back.
-  const text = drawing.svg.replace(/<style>([^]*?)<\/style>/, (all) => { view.style = all; return ""; });
-  const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+  const svg = parsed(drawing.svg);
   const pinned = read(form.pinned.value);
   const things = [...svg.querySelectorAll("[data-gpu],[data-machine]")].filter((one) => one.dataset.gpu || drawing.tiles.length);
   for (const thing of things) {
@@ -23,6 +21,15 @@ function picture(drawing) {
   const own = drawing.numbers ?? [];
   element("opened").querySelector("span").textContent = `${drawing.open}: GPUs ${own[0]} to ${own[own.length - 1]}, drawn as 0 to ${own.length - 1}`;
 }
+
+/** The page's policy allows no style inside a drawing; drawing.css has it, and a saved picture gets it back. */
+function parsed(svg) {
+  const text = svg.replace(/<style>([^]*?)<\/style>/, (all) => { view.style = all; return ""; });
+  return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+}
+
+/** The way of an arrow key, to the right and down; undefined for other keys. */
+const wayOf = (key) => ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] })[key];
 
 function keyOf(thing) {
   return thing.dataset.gpu ? `gpu ${thing.dataset.gpu}` : `machine ${thing.dataset.machine}`;
@@ -107,7 +114,7 @@ function drawingKey(event) {
   const thing = event.target.closest("[data-gpu],[data-machine]");
   if (!thing || event.ctrlKey || event.metaKey || event.altKey) return;
   const fields = { " ": "busy", u: "unhealthy", p: "pinned" };
-  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  const way = wayOf(event.key);
   if (way) step(thing, way);
   else if (fields[event.key]) toggle(fields[event.key], gpusOf(thing));
   else if (event.key === "Enter" && thing.dataset.machine) open(+thing.dataset.machine);
@@ -124,7 +131,7 @@ function step(from, [right, down]) {
   };
   const [x, y] = middle(from);
   let [nearest, least] = [null, Infinity];
-  for (const thing of element("drawing").querySelectorAll("[tabindex]")) {
+  for (const thing of from.closest("svg").querySelectorAll("[tabindex]")) {
     const [ahead, aside] = ((at) => [(at[0] - x) * right + (at[1] - y) * down, Math.abs((at[0] - x) * down) + Math.abs((at[1] - y) * right)])(middle(thing));
     if (ahead > 1 && ahead + 3 * aside < least) [nearest, least] = [thing, ahead + 3 * aside];
   }

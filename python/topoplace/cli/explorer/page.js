@@ -7,7 +7,7 @@ const DEGREES = ["tensor", "pipeline", "data"];
 const MOST_IN_ADDRESS = 30000;
 const form = document.getElementById("fields");
 const element = (id) => document.getElementById(id);
-const view = { policy: "", open: -1, answer: null, style: "", start: null };
+const view = { tab: "place", policy: "", open: -1, answer: null, style: "", start: null };
 
 /** Put GPUs into the list of a field, or take them out; what they were in otherwise, they leave. */
 function mark(field, gpus, isIn) {
@@ -55,6 +55,7 @@ function show(state) {
   for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
   view.policy = view.start.policies.includes(state.policy) ? state.policy : view.start.default;
   view.open = Number.isInteger(state.open) ? state.open : -1;
+  showQueue(state);
 }
 
 function keepInAddress(state) {
@@ -82,13 +83,17 @@ let waiting = null;
 
 async function changed() {
   const state = stateNow();
-  keepInAddress(state);
+  keepInAddress({ ...state, ...queueInAddress() });
   waiting = state;
   if (isAsking) return;
   isAsking = true;
   while (waiting) {
     const asked = waiting;
     waiting = null;
+    if (view.tab === "queue") {
+      await simulateQueue(asked);
+      continue;
+    }
     const begin = performance.now();
     try {
       draw(await source.answer({ ...asked, width: drawnWidth(), part: "choices" }));
@@ -103,8 +108,8 @@ async function changed() {
   isAsking = false;
 }
 
-function drawnWidth() {
-  return element("drawing").clientWidth < 500 ? Math.max(320, element("drawing").clientWidth) : 800;
+function drawnWidth(id = "drawing") {
+  return Math.max(320, Math.min(800, element(id).clientWidth || 800));
 }
 
 // ---- what an answer says ----
@@ -112,12 +117,13 @@ function drawnWidth() {
 function draw(found) {
   view.answer = found;
   problem(found.problem);
-  if (found.about) {
-    const where = found.about;
-    element("about").textContent = [`${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines, "machine")}`, ...where.notes].join(". ");
-  }
+  if (found.about) about(found.about);
   if (found.drawing) picture(found.drawing);
   rows(found.rows);
+}
+
+function about(where) {
+  element("about").textContent = [`${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines, "machine")}`, ...where.notes].join(". ");
 }
 
 function details(found) {
@@ -299,6 +305,7 @@ function listen() {
   drawing.addEventListener("pointerdown", pointerDown);
   drawing.addEventListener("contextmenu", rightClick);
   drawing.addEventListener("keydown", drawingKey);
+  listenToQueue();
   addEventListener("pointermove", pointerMove);
   addEventListener("pointerup", pointerUp);
   addEventListener("pointercancel", pointerUp);

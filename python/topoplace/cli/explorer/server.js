@@ -13,6 +13,7 @@ const source = (() => {
     isRecorded: false,
     start: async () => (await fetch("start.json")).json(),
     answer: async (state) => (await ask("answer", state)).json(),
+    queue: async (asked) => (await ask("queue", asked)).json(),
     topology: async (state) => (await ask("topology.json", state)).text(),
   };
 })();

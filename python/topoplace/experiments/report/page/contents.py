@@ -84,7 +84,7 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
         "name": topology.name,
         "gpus": topology.num_gpus,
         "num_jobs": len(first.records),
-        "machines": _machines(topology),
+        "machines": machines_of(topology),
         "remarks": remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
         "runs": [
             {
@@ -93,14 +93,14 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
                 "colour": figures.colour(number),
                 "dash": number // len(style.COLOURS),
                 "figures": _figures(runs),
-                **_details(runs[0]),
+                **details(runs[0]),
             }
             for number, (policy, runs) in zip(series, policies.items(), strict=True)
         ],
     }
 
 
-def _machines(topology: Topology) -> list[dict[str, Any]]:
+def machines_of(topology: Topology) -> list[dict[str, Any]]:
     """Return name, GPUs and domain of each machine, such as its rack."""
     level = topology.fabric.levels[0] if topology.fabric is not None and topology.fabric.levels else None
     return [
@@ -124,7 +124,7 @@ def _figures(runs: Sequence[Result]) -> dict[str, list[float | None]]:
     return found
 
 
-def _details(run: Result) -> dict[str, Any]:
+def details(run: Result) -> dict[str, Any]:
     """Return the jobs of a run in columns, and each stay of a job on its GPUs."""
     jobs = run.jobs[:MAX_JOBS]
     row_of = {job: row for row, job in enumerate(jobs["job"].tolist())}
