@@ -108,6 +108,42 @@ def test_right_clicks_halve_and_lose_a_link(visit: Visit) -> None:
     assert found == {"before": "50", "half": ["0-3=half", "25"], "lost": ["0-3=lost", True]}
 
 
+def test_a_right_click_halves_and_loses_the_port_of_a_gpu(visit: Visit) -> None:
+    found = visit(
+        """
+        const link = () => document.querySelector('#drawing [data-link="1-nvswitch0"]');
+        const before = link().dataset.gbPerS;
+        await menu(link()); const half = [form.links.value, link().dataset.gbPerS, element("problem").hidden];
+        await menu(link()); return { before, half, lost: [form.links.value, link() === null] };
+        """,
+        machine="dgx-a100",
+    )
+    assert found == {
+        "before": "300",
+        "half": ["1-nvswitch=half", "150", True],
+        "lost": ["1-nvswitch=lost", True],
+    }
+
+
+def test_pins_in_an_opened_machine_are_those_of_the_cluster(visit: Visit) -> None:
+    found = visit(
+        """
+        await press(gpu(2), { shiftKey: true });
+        const pinned = form.pinned.value, drawn = document.querySelector("#drawing .pinned").dataset.gpu;
+        return { pinned, drawn, rows: shownRows() };
+        """,
+        machine="dgx1-v100",
+        count=40,
+        open=3,
+    )
+    assert (found["pinned"], found["drawn"]) == ("26", "2")
+    expected = rows_of(machine="dgx1-v100", count=40, pinned="26")
+    assert [(row["policy"], row["gpus"]) for row in found["rows"]] == expected
+    placed = [set(row["gpus"].split()) for row in found["rows"] if row["gpus"]]
+    assert placed
+    assert all("26" in gpus for gpus in placed)
+
+
 def test_dragging_makes_several_gpus_busy(visit: Visit) -> None:
     found = visit("""
         gpu(0).dispatchEvent(new PointerEvent("pointerdown", { ...at(gpu(0)), button: 0 }));

@@ -46,12 +46,12 @@ function gpusOf(thing) {
   return span ? Array.from({ length: span[1] - span[0] + 1 }, (_, i) => span[0] + i) : [];
 }
 
-/** The pair of GPUs that an element links directly, such as 0-3; "" for other elements. */
-function pairOf(thing) {
-  const match = /^(\d+)-(\d+)$/.exec(thing?.dataset.link ?? "");
+/** What the field of links calls an element: 0-3 for two GPUs, 0-nvswitch for a GPU's links into switches; "" for others. */
+function linkOf(thing) {
+  const match = /^(\d+)-(\d+|nvswitch)\d*$/.exec(thing?.dataset.link ?? "");
   if (!match) return "";
-  const numbers = view.answer.drawing.numbers;
-  return numbers ? `${numbers[+match[1]]}-${numbers[+match[2]]}` : match[0];
+  const called = (end) => (end === "nvswitch" ? end : view.answer.drawing.numbers?.[+end] ?? end);
+  return `${called(match[1])}-${called(match[2])}`;
 }
 
 const thingAt = (target) => target.closest?.("[data-gpu],[data-machine],[data-link]");
@@ -105,7 +105,8 @@ function rightClick(event) {
   const thing = thingAt(event.target);
   if (!thing) return;
   event.preventDefault();
-  if (pairOf(thing)) nextFault(pairOf(thing));
+  if (linkOf(thing)) nextFault(linkOf(thing));
+  else if (thing.dataset.link) problem({ field: "links", message: `${thing.dataset.link}: only links between GPUs, and into the switches of a machine, can be slow or lost here`, line: null });
   else if (gpusOf(thing).length) toggle("unhealthy", gpusOf(thing));
 }
 
