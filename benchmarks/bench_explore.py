@@ -1,4 +1,4 @@
-"""One answer of the page of `topoplace explore`: all policies' choices and the drawing, as JSON, for random GPUs in use.
+"""One answer of the page of `topoplace explore`: all choices and the drawing, as JSON, for random GPUs in use.
 
 `python benchmarks/bench_explore.py` prints, for 40 states of each case, the median and the 95th percentile in
 milliseconds, and the median of what the policies take of it.
@@ -23,12 +23,12 @@ NUM_STATES = 40
 
 class Case(NamedTuple):
     machine: str
-    count: int
+    machines: int
     size: int
     num_gpus: int
 
     def __str__(self) -> str:
-        return f"ring({self.size}) on {self.count} x {self.machine}"
+        return f"ring({self.size}) on {self.machines} x {self.machine}"
 
 
 CASES = (
@@ -47,7 +47,7 @@ def states(case: Case) -> list[State]:
         busy = rng.sample(range(case.num_gpus), int(0.6 * rng.random() * case.num_gpus))
         held = ",".join(map(str, busy))
         found.append(
-            State(machine=case.machine, count=case.count, gpus=str(case.size), busy=held, part="choices")
+            State(machine=case.machine, count=case.machines, gpus=str(case.size), busy=held, part="choices")
         )
     return found
 
@@ -62,7 +62,7 @@ def test_answer(benchmark: Any, case: Case) -> None:
 def main() -> None:
     """Print the milliseconds of each case."""
     for case in CASES:
-        answer(State(machine=case.machine, count=case.count, gpus=str(case.size)))  # what is made once
+        answer(State(machine=case.machine, count=case.machines, gpus=str(case.size)))  # what is made once
         passed_ms: list[float] = []
         decided_ms: list[float] = []
         for state in states(case):
