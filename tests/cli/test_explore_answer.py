@@ -350,3 +350,15 @@ def test_choices_are_those_of_the_library() -> None:
     for pattern in found["patterns"]:
         gpus = "2x2" if pattern in ("mesh", "torus") else "4"
         assert answered(machine="dgx1-v100", pattern=pattern, gpus=gpus)["problem"] is None
+
+
+def test_a_port_into_switches_can_be_slow_or_lost() -> None:
+    rings = {
+        links: answer(State(machine="dgx-a100", links=links, pinned="0,1,2,3"))["rows"][0]["ring"]
+        for links in ("", "1-nvswitch=half", "1-nvswitch=lost")
+    }
+    assert rings == {"": 240.0, "1-nvswitch=half": 120.0, "1-nvswitch=lost": 24.0}
+    problem = answer(State(machine="dgx1-v100", links="1-nvswitch=half"))["problem"]
+    assert problem["message"] == "links: GPU 1 has no link to a switch that is listed"
+    on_second = answer(State(machine="dgx-a100", count=2, links="9-nvswitch=lost", pinned="8,9"))["rows"][0]
+    assert on_second["ring"] == 24.0

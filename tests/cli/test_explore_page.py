@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
 import random
-import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -17,58 +13,13 @@ from urllib.parse import quote
 import pytest
 
 import topoplace as tp
+from explore_page import CHROMIUM, result_of, with_tools
 from topoplace.cli.explorer import server as serving
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import Server
 from topoplace.cli.explorer.state import State
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-
-TOOLS = """
-const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-async function settled() { do await wait(30); while (isAsking || waiting); }
-const gpu = (number) => document.querySelector(`#drawing [data-gpu="${number}"]`);
-const at = (thing) => {
-  const box = thing.getBoundingClientRect();
-  return { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, cancelable: true };
-};
-async function press(thing, more = {}) {
-  thing.scrollIntoView({ block: "center" });
-  thing.dispatchEvent(new PointerEvent("pointerdown", { ...at(thing), button: 0, ...more }));
-  window.dispatchEvent(new PointerEvent("pointerup", { button: 0 }));
-  await settled();
-}
-async function menu(thing) { thing.dispatchEvent(new MouseEvent("contextmenu", at(thing))); await settled(); }
-async function key(name) {
-  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
-  await settled();
-}
-async function type(name, text) {
-  document.querySelector(`[name=${name}]`).value = text;
-  document.querySelector(`[name=${name}]`).dispatchEvent(new Event("input", { bubbles: true }));
-  await wait(200); await settled();
-}
-const all = (selector) => [...document.querySelectorAll(selector)];
-const classesOf = (one) => [one.dataset.gpu, one.getAttribute("class")];
-const states = () => Object.fromEntries(all("#drawing [data-gpu]").map(classesOf));
-const chosen = () => Object.entries(states()).filter(([, classes]) => classes.includes("chosen")).map(([one]) => +one);
-const shownRows = () => all("#rows .row").map((one) => ({
-  policy: one.dataset.policy,
-  gpus: one.querySelector(".gpus")?.textContent ?? null,
-  selected: one.getAttribute("aria-selected"),
-}));
-const errors = [];
-addEventListener("error", (event) => errors.push(event.message));
-addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
-document.addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
-addEventListener("load", async () => {
-  await settled(); await wait(100); await settled();
-  let result;
-  try { result = await (async () => { TEST })(); } catch (error) { errors.push(String(error)); }
-  document.body.replaceChildren(make("output", { id: "result" }, JSON.stringify({ result: result ?? null, errors })));
-});
-"""
 
 Visit = Callable[..., Any]
 
@@ -81,7 +32,7 @@ def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
 
     def page(self: Any, path: str) -> tuple[str, bytes]:
         kind, body = own_page(self, path)
-        return kind, body + TOOLS.replace("TEST", scripts[-1]).encode() if path == "page.js" else body
+        return kind, body + with_tools(scripts[-1]).encode() if path == "page.js" else body
 
     monkeypatch.setattr(serving._Handler, "_page", page)
     with Server(start={"machine": "dgx1-v100"}) as server:
@@ -91,29 +42,11 @@ def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
         def visited(script: str, width: int = 1300, flags: tuple[str, ...] = (), **state: Any) -> Any:
             scripts.append(script)
             hash_ = f"#{quote(json.dumps(state))}" if state else ""
-            text = dumped(server.address + hash_, tmp_path, width, flags)
-            found = re.search(r'<output id="result">(.*?)</output>', text, re.DOTALL)
-            assert found, text[:3000]
-            values = json.loads(html.unescape(found[1]))
-            assert values["errors"] == []
-            return values["result"]
+            return result_of(server.address + hash_, tmp_path, width, flags)
 
         yield visited
         server.shutdown()
         thread.join()
-
-
-def dumped(address: str, folder: Path, width: int, flags: tuple[str, ...]) -> str:
-    assert CHROMIUM
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    command += [f"--window-size={width},1600", "--virtual-time-budget=60000", "--dump-dom", *flags, address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def rows_of(**state: Any) -> list[tuple[str, str | None]]:
@@ -173,6 +106,42 @@ def test_right_clicks_halve_and_lose_a_link(visit: Visit) -> None:
         await menu(link()); return { before, half, lost: [form.links.value, link() === null] };
     """)
     assert found == {"before": "50", "half": ["0-3=half", "25"], "lost": ["0-3=lost", True]}
+
+
+def test_a_right_click_halves_and_loses_the_port_of_a_gpu(visit: Visit) -> None:
+    found = visit(
+        """
+        const link = () => document.querySelector('#drawing [data-link="1-nvswitch0"]');
+        const before = link().dataset.gbPerS;
+        await menu(link()); const half = [form.links.value, link().dataset.gbPerS, element("problem").hidden];
+        await menu(link()); return { before, half, lost: [form.links.value, link() === null] };
+        """,
+        machine="dgx-a100",
+    )
+    assert found == {
+        "before": "300",
+        "half": ["1-nvswitch=half", "150", True],
+        "lost": ["1-nvswitch=lost", True],
+    }
+
+
+def test_pins_in_an_opened_machine_are_those_of_the_cluster(visit: Visit) -> None:
+    found = visit(
+        """
+        await press(gpu(2), { shiftKey: true });
+        const pinned = form.pinned.value, drawn = document.querySelector("#drawing .pinned").dataset.gpu;
+        return { pinned, drawn, rows: shownRows() };
+        """,
+        machine="dgx1-v100",
+        count=40,
+        open=3,
+    )
+    assert (found["pinned"], found["drawn"]) == ("26", "2")
+    expected = rows_of(machine="dgx1-v100", count=40, pinned="26")
+    assert [(row["policy"], row["gpus"]) for row in found["rows"]] == expected
+    placed = [set(row["gpus"].split()) for row in found["rows"] if row["gpus"]]
+    assert placed
+    assert all("26" in gpus for gpus in placed)
 
 
 def test_dragging_makes_several_gpus_busy(visit: Visit) -> None:
@@ -258,7 +227,12 @@ def test_a_tile_opens_its_machine_and_closes(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [{"machine": "dgx1-v100", "busy": "0,5"}, {"machine": "dgx-h100", "count": 40}]
+    "state",
+    [
+        {"machine": "dgx1-v100", "busy": "0,5"},
+        {"machine": "dgx-h100", "count": 40},
+        {"machine": "dgx1-v100", "tab": "queue"},
+    ],
 )
 def test_a_narrow_window_needs_no_scroll_bar(visit: Visit, state: dict[str, Any]) -> None:
     script = (
@@ -268,13 +242,88 @@ def test_a_narrow_window_needs_no_scroll_bar(visit: Visit, state: dict[str, Any]
     assert needed <= min(window, visible)
 
 
+def test_the_queue_is_linked_to_the_machine_by_keys_alone(visit: Visit) -> None:
+    """The tab opens with an arrow key; the chart's keys move the time, and walk through jobs; a GPU marks its job."""
+    found = visit(
+        """
+        element("tab-place").focus(); await key("ArrowRight"); await settled();
+        const slider = () => document.querySelector("#chart [role=slider]");
+        const colours = () => all("#held [data-gpu]").map((one) => one.querySelector("rect").style.fill !== "");
+        const held = () => queue.run.stays.job.flatMap((_, i) =>
+          queue.run.stays.start[i] <= queue.time && queue.time < queue.run.stays.end[i] ? queue.run.stays.gpus[i] : []);
+        const said = [element("concluded").textContent, element("tab-queue").getAttribute("aria-selected")];
+        const seen = [];
+        slider().focus(); await key("Home");
+        for (let i = 0; i < 30; i++) {
+          await key("ArrowRight");
+          seen.push([+slider().ariaValueNow, queue.time, colours(), held().sort((a, b) => a - b)]);
+        }
+        await key("ArrowDown");
+        const marked = all("#held .marked").map((one) => +one.dataset.gpu);
+        const job = slider().getAttribute("aria-valuetext");
+        document.querySelector("#held [tabindex='0']").focus();
+        const first = document.activeElement.dataset.gpu;
+        await key("ArrowDown"); const moved = document.activeElement;
+        const together = all("#held .marked").map((one) => +one.dataset.gpu);
+        const now = queue.holder.get(+moved.dataset.gpu);
+        const same = [...queue.holder].filter(([, one]) => one === now).map(([gpu]) => gpu);
+        return { said, seen, marked, job, first, moved: moved.dataset.gpu, together,
+            same: now === undefined ? [] : same, hash: decodeURIComponent(location.hash.slice(1)) };
+        """,
+        machine="dgx1-v100",
+    )
+    assert "than under fcfs" in found["said"][0]
+    assert found["said"][1] == "true"
+    times = [now for now, *_ in found["seen"]]
+    assert times == sorted(set(times))
+    for now, drawn, colours, held in found["seen"]:
+        assert now == drawn
+        assert [gpu for gpu, has in enumerate(colours) if has] == held
+    assert found["marked"]
+    assert "job " in found["job"]
+    assert found["moved"] != found["first"]
+    assert sorted(found["together"]) == sorted(found["same"])
+    assert json.loads(found["hash"])["tab"] == "queue"
+
+
+def test_play_runs_the_time_and_stops(visit: Visit) -> None:
+    found = visit(
+        """
+        const before = queue.time; element("play").click(); await wait(700);
+        const after = queue.time, label = element("play").textContent; element("play").click();
+        const stopped = queue.time; await wait(200);
+        return { before, after, label, stopped, later: queue.time, again: element("play").textContent };
+        """,
+        machine="dgx1-v100",
+        tab="queue",
+    )
+    assert found["before"] < found["after"]
+    assert found["stopped"] == found["later"]
+    assert (found["label"], found["again"]) == ("Stop", "Play")
+
+
+def test_a_queue_on_many_machines_shades_tiles(visit: Visit) -> None:
+    found = visit(
+        """
+        const shares = all("#held [data-machine]").map((one) => one.getAttribute("class").replace(/\\D/g, ""));
+        return { shares, used: queue.holder.size, wrong: element("wrong").textContent };
+        """,
+        machine="dgx-h100",
+        count=200,
+        tab="queue",
+    )
+    assert found["wrong"] == ""
+    assert len(found["shares"]) == 200
+    assert (found["used"] > 0) == any(share != "0" for share in found["shares"])
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> None:
     """Contrast of WCAG 2, level AA: at least 4.5 for texts, in both schemes."""
     flags = ("--blink-settings=preferredColorScheme=0",) if dark else ()
     found = visit(
         """
-        const TEXTS = "h1,h2,p,label,legend,th,td,pre,button,input,#rows span,#rows b,#heads span";
+        const TEXTS = "h1,[role=tab],h2,p,label,legend,th,td,pre,button,input,#rows span,#rows b,#heads span";
         const rgb = (one, what) => getComputedStyle(one)[what].match(/[\\d.]+/g).map(Number);
         const behind = (one) => {
           const bar = one.matches("b") && one.parentElement.querySelector("i");
@@ -294,6 +343,7 @@ def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> N
           }
         };
         await type("busy", "99"); look(); await type("busy", "0,5"); look();
+        openTab("queue"); await changed(); await settled(); look();
         return { least, dark: matchMedia("(prefers-color-scheme: dark)").matches };
         """,
         flags=flags,
@@ -301,6 +351,25 @@ def test_texts_stand_out_from_what_is_behind_them(visit: Visit, dark: bool) -> N
     assert found["dark"] is dark
     assert {tag: round(contrast, 2) for tag, contrast in found["least"].items() if contrast < 4.5} == {}
     assert len(found["least"]) >= 10
+
+
+@pytest.mark.parametrize("is_still", [False, True])
+def test_rings_move_unless_the_reader_wants_no_motion(visit: Visit, is_still: bool) -> None:
+    found = visit(
+        """
+        const line = document.querySelector('#drawing [data-link="1-7"] .used');
+        return { animation: getComputedStyle(line).animationName, classes: line.getAttribute("class"),
+            direction: getComputedStyle(line).animationDirection, reason: element("reason").textContent };
+        """,
+        flags=("--force-prefers-reduced-motion",) if is_still else (),
+        machine="dgx1-v100",
+        gpus="4",
+        busy="0,3,5,6",
+    )
+    assert found["animation"] == ("none" if is_still else "flow")
+    assert found["classes"] == "used backward slowest"
+    assert found["direction"] == ("normal" if is_still else "reverse")
+    assert "Their slowest links are 1-7, 2-4: PCIe, between sockets, 12 GB/s." in found["reason"]
 
 
 def test_a_saved_picture_is_a_whole_svg(visit: Visit) -> None:

@@ -65,7 +65,8 @@ def post(server: Server, body: Any, path: str = "/TOKEN/answer") -> tuple[int, A
     [
         ("", "text/html", b"<h1>"),
         ("page.css", "text/css", b"prefers-color-scheme"),
-        ("page.js", "text/javascript", b"async function answer"),
+        ("page.js", "text/javascript", b"async function changed"),
+        ("server.js", "text/javascript", b"const source"),
         ("drawing.css", "text/css", b".topoplace"),
         ("start.json", "application/json", b'"own":"summit"'),
     ],

@@ -26,7 +26,9 @@ _INDIRECT = {
     tp.LinkKind.SYSTEM,
     tp.LinkKind.NVSWITCH,
 }
-_STATE_WORDS = re.compile("free|busy|chosen|unhealthy|degraded|of-job|job-.*|share-.*|kind-.*|speed-.*|used")
+_STATE_WORDS = re.compile(
+    "free|busy|chosen|unhealthy|degraded|of-job|job-.*|share-.*|kind-.*|speed-.*|used|backward|slowest"
+)
 
 
 def leaf_spine() -> tp.Topology:

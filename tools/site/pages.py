@@ -9,6 +9,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from recorded import page as recorded_page
 from reference import c, cpp, python_api
 
 _ROOT = Path(__file__).parents[2]
@@ -47,6 +48,8 @@ _COPIED = {
     "assets/iframe-worker.js": "tools/site/iframe-worker.js",
 }
 """Paths of the repository by where they are in the site."""
+_TRY = "try"
+"""The folder of the page of `topoplace explore` with recorded answers."""
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -55,6 +58,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made = {page: (_ROOT / name).read_text("utf-8") for name, page in _DOCUMENTS.items()}
     made |= {f"reference/{page}": text for page, text in python_api().items()}
     made |= {_EXAMPLES: _examples(), "reference/c.md": c(), "reference/cpp.md": cpp()}
+    made |= {f"{_TRY}/{name}": text for name, text in recorded_page().items()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     for name, path in _COPIED.items():
@@ -84,6 +88,8 @@ def _rank(page: str) -> float:
 
 def _page_of(path: str) -> str:
     """Return the page of the site that shows a file of the repository."""
+    if path == "tools/site/recorded.py":
+        return f"{_TRY}/index.html"
     if path == "examples" or path.startswith("examples/"):
         return _EXAMPLES
     return (_DOCUMENTS | _REFERENCES).get(path) or path.removeprefix("docs/")

@@ -9,6 +9,7 @@ To change:
 - The states of GPUs: `states.py`; which links are lines, and their classes: `wires.py`.
 - Where things are: machines with direct links `ring_layout.py`, those with switches or PCIe alone `row_layout.py`, tori
   `torus_layout.py`, many machines `cluster_layout.py`; which of them a topology gets: `picture.py`.
+- Which lines a job uses, and the slowest of its rings: `traffic.py`.
 - Two placements in one picture: `compared.py`; lines of text: `terminal.py`.
 """
 

@@ -339,7 +339,7 @@ class _Painter:
     def _paint_wire(self, domain: _Domain, gpu: int, ends: Sequence[Point]) -> None:
         """Draw the line from a GPU to the NVSwitches of its domain."""
         assert domain.link is not None
-        used = gpu in self._frame.over_switches
+        used = self._frame.over_switches(gpu)
         self._frame.wiring.draw(f"{gpu}-{domain.name}", domain.link, ends, thin=True, used=used)
 
     def _paint_own_bar(self, machine: int, x: float, y: float) -> None:

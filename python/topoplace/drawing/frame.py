@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace.drawing.scene import Line, Rect, Scene, Text, fitted
@@ -12,6 +11,7 @@ from topoplace.topology.links.link import PATH_KINDS, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.drawing.states import States
+    from topoplace.drawing.traffic import Pair, Traffic
     from topoplace.drawing.wires import Wiring
     from topoplace.topology.devices import Nic
 
@@ -25,22 +25,29 @@ class Frame:
     x: float
     y: float
     width: float
-    pairs: frozenset[tuple[int, int]]
-    """(u, v) with u < v: the GPUs that the job has communicate."""
+    traffic: Traffic
     wiring: Wiring
+    _over: dict[tuple[LinkKind, ...], dict[int, list[Pair]]] = field(
+        default_factory=dict["tuple[LinkKind, ...]", "dict[int, list[Pair]]"]
+    )
 
-    @cached_property
-    def over_switches(self) -> frozenset[int]:
-        """Return the GPUs that communicate over NVSwitches."""
-        return frozenset(gpu for pair in self.pairs if self._kind(pair) is LinkKind.NVSWITCH for gpu in pair)
+    def over_switches(self, gpu: int) -> str:
+        """Return the classes that highlight the line of a GPU to its NVSwitches."""
+        return self.traffic.classes(*self._pairs_over(LinkKind.NVSWITCH).get(gpu, ()))
 
-    @cached_property
-    def over_hosts(self) -> frozenset[int]:
-        """Return the GPUs that communicate over PCIe and CPUs."""
-        return frozenset(gpu for pair in self.pairs if self._kind(pair) in PATH_KINDS for gpu in pair)
+    def over_hosts(self, gpu: int) -> str:
+        """Return the classes that highlight the line of a GPU to its PCIe switch or CPU."""
+        return self.traffic.classes(*self._pairs_over(*PATH_KINDS).get(gpu, ()))
 
-    def _kind(self, pair: tuple[int, int]) -> LinkKind:
-        return self.states.topology.pairs.link(*pair).kind
+    def _pairs_over(self, *kinds: LinkKind) -> Mapping[int, Sequence[Pair]]:
+        """Return the pairs of each GPU that exchange data by a path of these kinds."""
+        if kinds not in self._over:
+            found = self._over.setdefault(kinds, {})
+            for pair in self.traffic.pairs:
+                if self.states.topology.pairs.link(*pair).kind in kinds:
+                    for gpu in pair:
+                        found.setdefault(gpu, []).append(pair)
+        return self._over[kinds]
 
     def draw_adapter(self, nic: Nic, box: Rect, lines: Sequence[Line]) -> None:
         """Draw a network adapter in `box`, with its lines to the nearest GPUs."""

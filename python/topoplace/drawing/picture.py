@@ -10,6 +10,7 @@ from topoplace.drawing import cluster_layout, legend, ring_layout, row_layout, s
 from topoplace.drawing.frame import Frame
 from topoplace.drawing.scene import Scene, Text, fitted
 from topoplace.drawing.states import Busy, States, check_job, states_of
+from topoplace.drawing.traffic import Traffic, traffic_of
 from topoplace.drawing.wires import Wiring, direct_links
 from topoplace.errors import TopologyError
 
@@ -46,7 +47,8 @@ def svg(
     Args:
         busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` gives them.
         chosen: The GPUs of a job, in task order.
-        job: With `chosen`, also highlight the links of the job's edges.
+        job: With `chosen`, also highlight the links that carry its data: on one machine, those of the rings that the
+            library plans, with the slowest of them.
         degraded: GPUs that work, but not as they should.
         width: In pixels.
         theme: "auto" follows the reader's colour scheme, "light" and "dark" force one.
@@ -94,19 +96,16 @@ def draw_body(
 ) -> float:
     """Draw the topology of `states` at the place `at` of a scene, and return where the drawing ends."""
     wiring = Wiring(made)
-    frame = Frame(made, states, *at, width, _pairs(states, job), wiring)
+    frame = Frame(made, states, *at, width, _traffic(states, job), wiring)
     bottom = _draw(frame, states.topology)
     wiring.explain()
     return bottom
 
 
-def _pairs(states: States, job: JobGraph | None) -> frozenset[tuple[int, int]]:
-    """Return the pairs of chosen GPUs that the job has communicate, the smaller GPU first."""
-    if job is None:
-        return frozenset()
-    gpu_of = {task: gpu for gpu, task in states.task_of.items()}
-    ends = ((gpu_of[a], gpu_of[b]) for a, b, _ in job.edges if a in gpu_of and b in gpu_of)
-    return frozenset((min(pair), max(pair)) for pair in ends)
+def _traffic(states: States, job: JobGraph | None) -> Traffic:
+    if job is None or not states.task_of:
+        return Traffic()
+    return traffic_of(states.topology, job, list(states.task_of))
 
 
 def _draw(frame: Frame, topology: Topology) -> float:

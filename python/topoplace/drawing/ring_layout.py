@@ -46,9 +46,10 @@ def draw(frame: Frame) -> float:
     place = _places(groups, links, middle, radii)
     _draw_sockets(frame, groups, place)
     for u, v, link in links:
-        frame.wiring.draw(f"{u}-{v}", link, (place[u], place[v]), used=(u, v) in frame.pairs)
-    for u, v in sorted(frame.pairs - {(u, v) for u, v, _ in links}):
-        frame.wiring.draw(f"{u}-{v}", topology.pairs.link(u, v), (place[u], place[v]), used=True)
+        frame.wiring.draw(f"{u}-{v}", link, (place[u], place[v]), used=frame.traffic.classes((u, v)))
+    for u, v in sorted(frame.traffic.pairs - {(u, v) for u, v, _ in links}):
+        used = frame.traffic.classes((u, v))
+        frame.wiring.draw(f"{u}-{v}", topology.pairs.link(u, v), (place[u], place[v]), used=used)
     _draw_adapters(frame, place)
     for gpu, (x, y) in enumerate(place):
         draw_gpu(frame.scene, frame.states, gpu, Rect(x - size[0] / 2, y - size[1] / 2, *size, radius=6))

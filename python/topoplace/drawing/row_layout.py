@@ -188,7 +188,7 @@ def _draw_hosts(frame: Frame, row: _Row, depth: Mapping[str, float], parents: Ma
         if gb_per_s := _host_gb_per_s(topology, gpu):
             points = (x, row.y(start)), (x, row.y(depth["gpu"]))
             link = Link(LinkKind.HOST, 1, gb_per_s)
-            frame.wiring.draw(f"{gpu}-{end}", link, points, used=gpu in frame.over_hosts)
+            frame.wiring.draw(f"{gpu}-{end}", link, points, used=frame.over_hosts(gpu))
 
 
 def _host_gb_per_s(topology: Topology, gpu: int) -> float:
@@ -241,7 +241,7 @@ def _draw_switches(
             edge = bars[i].y if row.direction > 0 else bars[i].y + _BAR
             x = row.x(gpu) + _LANE_SHIFT * lane
             points = (x, row.y(depth["gpu"] + _GPU)), (x, edge)
-            used = gpu in frame.over_switches
+            used = frame.over_switches(gpu)
             frame.wiring.draw(f"{gpu}-nvswitch{i}", group.links[gpu], points, used=used)
     for i, j, link in trunks(frame.states.topology, [group for group, _ in groups]):
         frame.wiring.draw(f"nvswitch{i}-nvswitch{j}", link, _between(bars[i], bars[j]))

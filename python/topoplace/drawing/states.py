@@ -100,12 +100,22 @@ class States:
 
     def title(self, gpu: int) -> str:
         """Return what a pointer shows at a GPU."""
-        device = self.topology.gpus[gpu]
-        parts = [f"GPU {gpu}", device.model or "", device.name, device.machine]
-        parts += [] if device.socket is None else [f"socket {device.socket}"]
-        state = {"chosen": f"task {self.task_of.get(gpu)}", "busy": f"in use {self.job_of.get(gpu)}"}
-        parts.append(state.get(self.state(gpu), self.state(gpu)).strip())
-        return ", ".join(part for part in parts if part)
+        state = self.state(gpu)
+        if state == "chosen":
+            state = f"task {self.task_of[gpu]}"
+        elif state == "busy":
+            state = f"in use {self.job_of[gpu]}".strip()
+        return f"{self.topology.derived(_in_words)[gpu]}, {state}"
+
+
+def _in_words(topology: Topology) -> Sequence[str]:
+    """Return what each GPU is: its number, model, name, machine and socket."""
+    found: list[str] = []
+    for gpu in topology.gpus:
+        parts = [f"GPU {gpu.index}", gpu.model or "", gpu.name, gpu.machine]
+        parts += [] if gpu.socket is None else [f"socket {gpu.socket}"]
+        found.append(", ".join(filter(None, parts)))
+    return found
 
 
 def states_of(topology: Topology, busy: Busy, chosen: Sequence[int], degraded: Iterable[int]) -> States:

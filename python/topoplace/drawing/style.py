@@ -31,6 +31,8 @@ PALETTE: Final = {
     "busy": ("#aab1b8", "#596470"),
     "chosen": ("#f28e2b", "#9c4f00"),
     "unhealthy": ("#f4b6ae", "#8c2f2a"),
+    "used": ("#f28e2b", "#e88a20"),
+    "slowest": ("#c2185b", "#ff5c9a"),
     "amber": ("#d99a00", "#f0c040"),
     "switch": ("#d9f0d3", "#204a2c"),
     "heat": ("#2166ac", "#6fb1ff"),
@@ -110,7 +112,8 @@ _LINKS: Final[dict[str, Rule]] = {
     "level": {"fill": "@frame", "stroke-width": "2"},
     "thin": {"stroke-width": "1.2"},
     "inner": {"stroke-width": "3"},
-    "used": {"fill": "none", "stroke": "@chosen", "stroke-width": "12", "stroke-opacity": ".55"},
+    "used": {"fill": "none", "stroke": "@used", "stroke-width": "12", "stroke-opacity": ".55"},
+    "slowest": {"stroke": "@slowest", "stroke-opacity": ".6"},
 }
 RULES: Final = _THINGS | _STATES | _LINKS
 """The properties of each class; those of later ones take precedence."""

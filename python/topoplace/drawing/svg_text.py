@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from html import escape
 from typing import Final
 
@@ -33,6 +34,7 @@ def written(scene: Scene, theme: str) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
+@lru_cache(maxsize=4096)
 def text_of(text: str) -> str:
     """Return a text as XML: special characters escaped, those that XML cannot hold replaced."""
     return escape(_NOT_IN_XML.sub("\ufffd", text))
@@ -84,5 +86,6 @@ def _classes(names: str) -> str:
     return f' class="{names}"' if names else ""
 
 
+@lru_cache(maxsize=4096)
 def _number(value: float) -> str:
     return f"{round(value, 1):g}" if abs(value) < 1e5 else f"{value:.0f}"

@@ -80,7 +80,7 @@ def draw(frame: Frame, grid: Grid) -> float:
     for plane in range(grid.shape[0]):
         planes.draw_frame(frame, plane)
     for u, v, link in direct_links(frame.states.topology):
-        frame.wiring.draw(f"{u}-{v}", link, planes.way(u, v), used=(u, v) in frame.pairs)
+        frame.wiring.draw(f"{u}-{v}", link, planes.way(u, v), used=frame.traffic.classes((u, v)))
     for gpu in range(frame.states.topology.num_gpus):
         x, y = planes.place(gpu)
         box = Rect(x - planes.chip[0] / 2, y - planes.chip[1] / 2, *planes.chip, radius=4)

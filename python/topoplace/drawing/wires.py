@@ -132,30 +132,33 @@ class Wiring:
         """Draw into `scene`."""
         self._scene = scene
         self._links: dict[str, set[Link]] = {}
-        self._has_used = False
+        self._used: set[str] = set()
 
     def draw(
-        self, name: str, link: Link, points: Sequence[Point], *, thin: bool = False, used: bool = False
+        self, name: str, link: Link, points: Sequence[Point], *, thin: bool = False, used: str = ""
     ) -> None:
         """Draw the line called `name`, such as "0-3", along two points, or three for a curve.
 
-        thin: where many lines are close together. used: highlight it, as the job's data take it.
+        thin: where many lines are close together. used: the classes that highlight it, as data of the job pass it.
         """
         classes = link_classes(link)
         self._links.setdefault(classes, set()).add(link)
-        self._has_used |= used
-        lines = [Line(points, "used")] if used else []
+        self._used.update(used.split())
+        lines = [Line(points, used)] if used else []
         lines.append(Line(points, "thin" if thin else ""))
+        slowest = ", the slowest of the rings" if "slowest" in used.split() else ""
         data = {"link": name, "gb-per-s": f"{link.gb_per_s:g}"}
-        self._scene.add(*lines, classes=classes, data=data, title=f"{name}: {words(link)}")
+        self._scene.add(*lines, classes=classes, data=data, title=f"{name}: {words(link)}{slowest}")
 
     def explain(self) -> None:
         """Have the legend explain what was drawn, fastest first."""
         fastest = sorted(self._links.items(), key=lambda item: -max(link.gb_per_s for link in item[1]))
         for classes, links in fastest:
             self._scene.explain(classes, _summary(links), is_line=True)
-        if self._has_used:
+        if "used" in self._used:
             self._scene.explain("used", "used by the job", is_line=True)
+        if "slowest" in self._used:
+            self._scene.explain("used slowest", "slowest of its rings", is_line=True)
 
 
 def _summary(links: set[Link]) -> str:

@@ -16,6 +16,7 @@ from topoplace.cli.explorer import copies, subject
 from topoplace.cli.explorer.state import State
 from topoplace.cli.explorer.subject import Condition, FieldError
 from topoplace.cluster.cluster import Cluster
+from topoplace.drawing import traffic
 from topoplace.drawing.cluster_layout import MAX_DRAWN_GPUS
 from topoplace.engine.policy import Policy
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
@@ -55,7 +56,7 @@ def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
     drawn: _Drawing | None = None  # what is known before a field is wrong
     try:
         topology = subject.whole(state, own)
-        drawn, found["about"] = _Drawing(state, topology), _about(topology)
+        drawn, found["about"] = _Drawing(state, topology), about(topology)
         topology = subject.faulty(topology, state.unhealthy, state.links)
         where = subject.condition(topology, state.busy, state.pinned)
         drawn = _Drawing(state, topology, where.busy)
@@ -74,7 +75,8 @@ def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
     return found
 
 
-def _about(topology: Topology) -> dict[str, Any]:
+def about(topology: Topology) -> dict[str, Any]:
+    """Return what a topology is: its name, sizes, notes, and library of collectives."""
     return {
         "name": topology.name,
         "gpus": topology.num_gpus,
@@ -196,7 +198,7 @@ def _choices(where: Condition, job: JobGraph) -> tuple[_Choice, ...]:
 
 
 def _choice(name: str, cluster: Cluster, pinned: frozenset[int], job: JobGraph) -> _Choice:
-    policy = _policy(name)
+    policy = limited_policy(name)
     begin = time.perf_counter()
     try:
         placement, refusal = _placed(policy, job, cluster, pinned)
@@ -207,7 +209,8 @@ def _choice(name: str, cluster: Cluster, pinned: frozenset[int], job: JobGraph) 
     return _Choice(name, placement, refusal, 1e6 * passed_s, note)
 
 
-def _policy(name: str) -> Policy:
+def limited_policy(name: str) -> Policy:
+    """Return a policy whose search ends after `SEARCH_S`, if it looks at every set of GPUs."""
     return policies.get(name, timeout=SEARCH_S) if name in _LIMITED else policies.get(name)
 
 
@@ -246,7 +249,7 @@ def _detail(shown: _Choice, where: Condition, job: JobGraph) -> dict[str, Any]:
     is_complete = True
     with suppress(ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        explained = _policy(shown.policy).explain(job, where.cluster, top=_CANDIDATES)
+        explained = limited_policy(shown.policy).explain(job, where.cluster, top=_CANDIDATES)
         candidates = [_carried(one) for one in explained.candidates]
         is_complete = explained.complete
     return {
@@ -254,7 +257,25 @@ def _detail(shown: _Choice, where: Condition, job: JobGraph) -> dict[str, Any]:
         "candidates": candidates,
         "complete": is_complete,
         "left": list(_left(where.cluster, shown.placement)),
+        "rings": _rings(shown.placement),
     }
+
+
+def _rings(placement: Placement | None) -> str:
+    """Return the rings of a placement on one machine and their slowest link, in words."""
+    if placement is None or placement.job is None:
+        return ""
+    return "" if placement.remote else rings_in_words(placement.topology, placement.job, placement.gpus)
+
+
+def rings_in_words(topology: Topology, job: JobGraph, gpus: Sequence[int]) -> str:
+    """Return the rings of a job on one machine and their slowest link, in words; "" on several machines."""
+    machines = {int(topology.machine_of[gpu]) for gpu in gpus}
+    if len(machines) > 1:
+        return ""
+    name = topology.machine_names[machines.pop()]
+    own, machine = topology.gpus_of[name], topology.machine(name)
+    return traffic.in_words(machine, traffic.traffic_of(machine, job, [own.index(gpu) for gpu in gpus]), own)
 
 
 def _left(cluster: Cluster, placement: Placement | None) -> Iterator[dict[str, Any]]:

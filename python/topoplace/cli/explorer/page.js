@@ -1,76 +1,13 @@
 "use strict";
 
-// The state of the page is what its fields say; the address keeps it. `answer` is all that the page asks of a server.
+// The state of the page is what its fields say; the address keeps it. `source` is all that it asks.
 const FIELDS = ["machine", "count", "text", "gpu_model", "pattern", "gpus", "groups", "busy", "pinned", "unhealthy", "links"];
 const BLANK = { count: 1, pattern: "ring", gpus: "4" };
 const DEGREES = ["tensor", "pipeline", "data"];
 const MOST_IN_ADDRESS = 30000;
-const LISTED_GPUS = 8;
 const form = document.getElementById("fields");
 const element = (id) => document.getElementById(id);
-const view = { policy: "", open: -1, answer: null, style: "", start: null };
-
-async function answer(state) {
-  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state) };
-  const reply = await fetch("answer", sent);
-  const found = await reply.json();
-  if (!reply.ok) throw new Error(found.error);
-  return found;
-}
-
-// ---- words and numbers ----
-
-function number(value, digits = 3) {
-  if (value === null || value === undefined) return "–";
-  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
-}
-
-function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "for ever";
-  if (seconds === 0) return "not at all";
-  if (seconds >= 1) return `${number(seconds)} s`;
-  return seconds >= 1e-3 ? `${number(seconds * 1e3)} ms` : `${number(seconds * 1e6)} µs`;
-}
-
-function plural(count, word) {
-  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-}
-
-/** GPUs in the order of their tasks; of many, those that follow each other as a range. */
-function byTask(gpus) {
-  if (gpus.length <= LISTED_GPUS) return gpus.join(" ");
-  const parts = [];
-  for (let i = 0; i < gpus.length; ) {
-    let j = i;
-    while (gpus[j + 1] === gpus[j] + 1) j++;
-    parts.push(j > i ? `${gpus[i]}–${gpus[j]}` : `${gpus[i]}`);
-    i = j + 1;
-  }
-  return parts.slice(0, LISTED_GPUS).join(" ") + (parts.length > LISTED_GPUS ? " …" : "") + ` (${gpus.length})`;
-}
-
-// ---- lists of GPUs, such as 0-3,6 ----
-
-function read(text) {
-  const found = new Set();
-  for (const part of text.split(",")) {
-    const match = /^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*$/.exec(part);
-    if (match) for (let gpu = +match[1]; gpu <= +(match[2] ?? match[1]); gpu++) found.add(gpu);
-  }
-  return found;
-}
-
-function written(gpus) {
-  const sorted = [...gpus].sort((a, b) => a - b);
-  const parts = [];
-  for (let i = 0; i < sorted.length; ) {
-    let j = i;
-    while (sorted[j + 1] === sorted[j] + 1) j++;
-    parts.push(j > i ? `${sorted[i]}-${sorted[j]}` : `${sorted[i]}`);
-    i = j + 1;
-  }
-  return parts.join(",");
-}
+const view = { tab: "place", policy: "", open: -1, answer: null, style: "", start: null };
 
 /** Put GPUs into the list of a field, or take them out; what they were in otherwise, they leave. */
 function mark(field, gpus, isIn) {
@@ -118,6 +55,7 @@ function show(state) {
   for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
   view.policy = view.start.policies.includes(state.policy) ? state.policy : view.start.default;
   view.open = Number.isInteger(state.open) ? state.open : -1;
+  showQueue(state);
 }
 
 function keepInAddress(state) {
@@ -145,20 +83,24 @@ let waiting = null;
 
 async function changed() {
   const state = stateNow();
-  keepInAddress(state);
+  keepInAddress({ ...state, ...queueInAddress() });
   waiting = state;
   if (isAsking) return;
   isAsking = true;
   while (waiting) {
     const asked = waiting;
     waiting = null;
+    if (view.tab === "queue") {
+      await simulateQueue(asked);
+      continue;
+    }
     const begin = performance.now();
     try {
-      draw(await answer({ ...asked, width: drawnWidth(), part: "choices" }));
+      draw(await source.answer({ ...asked, width: drawnWidth(), part: "choices" }));
       const ms = Math.round(performance.now() - begin);
       document.documentElement.dataset.answeredMs = ms;
       element("spent").textContent = `Arrow keys walk through the policies. Answered and drawn in ${ms} ms.`;
-      if (!waiting) details(await answer({ ...asked, part: "detail" }));
+      if (!waiting) details(await source.answer({ ...asked, part: "detail" }));
     } catch (error) {
       problem({ field: "", message: error instanceof TypeError ? "the server has ended; start topoplace explore again" : error.message, line: null });
     }
@@ -166,8 +108,8 @@ async function changed() {
   isAsking = false;
 }
 
-function drawnWidth() {
-  return element("drawing").clientWidth < 500 ? Math.max(320, element("drawing").clientWidth) : 800;
+function drawnWidth(id = "drawing") {
+  return Math.max(320, Math.min(800, element(id).clientWidth || 800));
 }
 
 // ---- what an answer says ----
@@ -175,12 +117,13 @@ function drawnWidth() {
 function draw(found) {
   view.answer = found;
   problem(found.problem);
-  if (found.about) {
-    const where = found.about;
-    element("about").textContent = [`${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines, "machine")}`, ...where.notes].join(". ");
-  }
+  if (found.about) about(found.about);
   if (found.drawing) picture(found.drawing);
   rows(found.rows);
+}
+
+function about(where) {
+  element("about").textContent = [`${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines, "machine")}`, ...where.notes].join(". ");
 }
 
 function details(found) {
@@ -243,9 +186,10 @@ function rowOf(row, slowest) {
 
 function detail(found, all) {
   const row = all.find((one) => one.policy === found.policy);
-  const reason = row.gpus ? `${row.policy} takes GPUs ${byTask(row.gpus)}. Slowest: ${row.slowest || "nothing communicates"}.` : `${row.policy} places nothing: ${row.refusal}.`;
-  element("reason").textContent = reason.replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
+  const reason = row.gpus ? `${row.policy} takes GPUs ${byTask(row.gpus)}. Slowest: ${row.slowest || "nothing communicates"}. ${found.rings}` : `${row.policy} places nothing: ${row.refusal}.`;
+  element("reason").textContent = reason.trim().replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
   const heads = ["GPUs by task", "communicates", "rings GB/s", "slowest", "proven"];
+  element("candidates").hidden = !found.candidates.length;
   table("candidates", heads, found.candidates.map((one) => [byTask(one.gpus), duration(one.seconds), number(one.ring), one.slowest, one.optimal ? "yes" : "no"]), [3]);
   const left = found.left.map((one) => [plural(one.size, "GPU"), one.fits ? "fits" : "does not fit", one.size === 1 ? "–" : number(one.ring), one.machines ? plural(one.machines, "machine") : "–"]);
   table("left", ["a job of", "", "rings GB/s", "on"], left.length ? left : [["none", "no GPU is free", "–", "–"]], []);
@@ -272,147 +216,6 @@ function copies(found) {
   });
   if (found.needs_file) boxes.unshift(make("p", { class: "hint" }, "topology.json is what “Save topology” gives."));
   element("copies").replaceChildren(...boxes);
-}
-
-function make(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
-// ---- the drawing ----
-
-function picture(drawing) {
-  const before = document.activeElement?.closest?.("#drawing") ? keyOf(document.activeElement) : null;
-  // The page's policy allows no style inside it; drawing.css has it, and a saved picture gets it back.
-  const text = drawing.svg.replace(/<style>([^]*?)<\/style>/, (all) => { view.style = all; return ""; });
-  const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
-  const pinned = read(form.pinned.value);
-  const things = [...svg.querySelectorAll("[data-gpu],[data-machine]")].filter((one) => one.dataset.gpu || drawing.tiles.length);
-  for (const thing of things) {
-    thing.setAttribute("tabindex", "-1");
-    thing.setAttribute("role", "button");
-    thing.setAttribute("aria-label", thing.querySelector("title")?.textContent ?? keyOf(thing));
-    if (thing.dataset.gpu && pinned.has(gpuOf(thing, drawing))) thing.classList.add("pinned");
-  }
-  element("drawing").replaceChildren(svg);
-  const again = things.find((one) => keyOf(one) === before) ?? things[0];
-  again?.setAttribute("tabindex", "0");
-  if (before) again?.focus();
-  element("opened").hidden = drawing.open === null;
-  const own = drawing.numbers ?? [];
-  element("opened").querySelector("span").textContent = `${drawing.open}: GPUs ${own[0]} to ${own[own.length - 1]}, drawn as 0 to ${own.length - 1}`;
-}
-
-function keyOf(thing) {
-  return thing.dataset.gpu ? `gpu ${thing.dataset.gpu}` : `machine ${thing.dataset.machine}`;
-}
-
-function gpuOf(thing, drawing = view.answer.drawing) {
-  return drawing.numbers ? drawing.numbers[+thing.dataset.gpu] : +thing.dataset.gpu;
-}
-
-/** The GPUs that an element stands for: one, or all of a tile; none for anything else. */
-function gpusOf(thing) {
-  if (thing?.dataset.gpu) return [gpuOf(thing)];
-  const span = thing?.dataset.machine ? view.answer.drawing.tiles[+thing.dataset.machine] : null;
-  return span ? Array.from({ length: span[1] - span[0] + 1 }, (_, i) => span[0] + i) : [];
-}
-
-/** The pair of GPUs that an element links directly, such as 0-3; "" for other elements. */
-function pairOf(thing) {
-  const match = /^(\d+)-(\d+)$/.exec(thing?.dataset.link ?? "");
-  if (!match) return "";
-  const numbers = view.answer.drawing.numbers;
-  return numbers ? `${numbers[+match[1]]}-${numbers[+match[2]]}` : match[0];
-}
-
-const thingAt = (target) => target.closest?.("[data-gpu],[data-machine],[data-link]");
-
-function open(machine) {
-  view.open = machine;
-  changed();
-}
-
-let dragged = null; // while a button is down: whether GPUs become busy, and where it began
-
-function pointerDown(event) {
-  const thing = thingAt(event.target);
-  if (event.button !== 0 || !thing) return;
-  const gpus = gpusOf(thing);
-  if (event.shiftKey) {
-    if (thing.dataset.gpu) toggle("pinned", gpus);
-    return;
-  }
-  if (event.target.hasPointerCapture(event.pointerId)) event.target.releasePointerCapture(event.pointerId); // of a finger
-  const isBusy = gpus.length > 0 && gpus.every((gpu) => read(form.busy.value).has(gpu));
-  dragged = { isIn: !isBusy, from: thing, seen: new Set() };
-  if (thing.dataset.gpu) paint(thing);
-}
-
-function paint(thing) {
-  if (dragged.seen.has(thing)) return;
-  dragged.seen.add(thing);
-  mark("busy", gpusOf(thing), dragged.isIn);
-  thing.classList.toggle("busy", dragged.isIn);
-  thing.classList.toggle("free", !dragged.isIn);
-}
-
-function pointerMove(event) {
-  if (!dragged) return;
-  const thing = thingAt(document.elementFromPoint(event.clientX, event.clientY) ?? document.body);
-  if (!thing || !element("drawing").contains(thing) || gpusOf(thing).length === 0) return;
-  if (thing !== dragged.from) paint(dragged.from);
-  if (thing !== dragged.from || thing.dataset.gpu) paint(thing);
-}
-
-function pointerUp() {
-  if (!dragged) return;
-  const { from, seen } = dragged;
-  dragged = null;
-  if (seen.size) changed();
-  else if (from.dataset.machine && view.answer.about.machines > 1) open(+from.dataset.machine);
-}
-
-function rightClick(event) {
-  const thing = thingAt(event.target);
-  if (!thing) return;
-  event.preventDefault();
-  if (pairOf(thing)) nextFault(pairOf(thing));
-  else if (gpusOf(thing).length) toggle("unhealthy", gpusOf(thing));
-}
-
-/** Arrow keys go to the nearest thing in their direction; space, u and p change it; enter opens a machine. */
-function drawingKey(event) {
-  const thing = event.target.closest("[data-gpu],[data-machine]");
-  if (!thing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const fields = { " ": "busy", u: "unhealthy", p: "pinned" };
-  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-  if (way) step(thing, way);
-  else if (fields[event.key]) toggle(fields[event.key], gpusOf(thing));
-  else if (event.key === "Enter" && thing.dataset.machine) open(+thing.dataset.machine);
-  else if (event.key === "Enter") toggle("busy", gpusOf(thing));
-  else if (event.key === "Escape" && view.open >= 0) open(-1);
-  else return;
-  event.preventDefault();
-}
-
-function step(from, [right, down]) {
-  const middle = (thing) => {
-    const box = thing.getBoundingClientRect();
-    return [box.left + box.width / 2, box.top + box.height / 2];
-  };
-  const [x, y] = middle(from);
-  let [nearest, least] = [null, Infinity];
-  for (const thing of element("drawing").querySelectorAll("[tabindex]")) {
-    const [ahead, aside] = ((at) => [(at[0] - x) * right + (at[1] - y) * down, Math.abs((at[0] - x) * down) + Math.abs((at[1] - y) * right)])(middle(thing));
-    if (ahead > 1 && ahead + 3 * aside < least) [nearest, least] = [thing, ahead + 3 * aside];
-  }
-  if (!nearest) return;
-  from.setAttribute("tabindex", "-1");
-  nearest.setAttribute("tabindex", "0");
-  nearest.focus();
 }
 
 // ---- the list of policies ----
@@ -449,10 +252,11 @@ function saveSvg() {
 }
 
 async function saveTopology() {
-  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(stateNow()) };
-  const reply = await fetch("topology.json", sent);
-  if (reply.ok) save("topology.json", await reply.text(), "application/json");
-  else problem({ field: "", message: (await reply.json()).error, line: null });
+  try {
+    save("topology.json", await source.topology(stateNow()), "application/json");
+  } catch (error) {
+    problem({ field: "", message: error.message, line: null });
+  }
 }
 
 async function readFile(file) {
@@ -501,6 +305,7 @@ function listen() {
   drawing.addEventListener("pointerdown", pointerDown);
   drawing.addEventListener("contextmenu", rightClick);
   drawing.addEventListener("keydown", drawingKey);
+  listenToQueue();
   addEventListener("pointermove", pointerMove);
   addEventListener("pointerup", pointerUp);
   addEventListener("pointercancel", pointerUp);
@@ -515,9 +320,12 @@ function listen() {
 }
 
 async function begin() {
-  view.start = await (await fetch("start.json")).json();
+  view.start = await source.start();
   const { machines, patterns, own } = view.start;
-  options(form.machine, ["", ...machines], [own ?? "from the text", ...machines]);
+  document.body.classList.toggle("recorded", source.isRecorded);
+  element("recorded").hidden = !source.isRecorded;
+  if (source.isRecorded) options(form.machine, machines);
+  else options(form.machine, ["", ...machines], [own ?? "from the text", ...machines]);
   options(form.pattern, patterns);
   show(stateOfAddress());
   listen();

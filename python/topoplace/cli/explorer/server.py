@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from topoplace.cli.explorer import copies, subject
 from topoplace.cli.explorer.answer import answer, choices
@@ -18,14 +18,18 @@ from topoplace.cli.explorer.state import State, StateError
 from topoplace.drawing import style
 from topoplace.topology.topology import Topology
 
+Asked = TypeVar("Asked")
 HOST: Final = "127.0.0.1"
 MAX_BODY: Final = 8 << 20
 """Bytes of a request; a text that people paste has kilobytes."""
 _HOME: Final = "topoplace.cli.explorer"
+_REPORT: Final = "topoplace.experiments.report.page"
 _IDLE_S: Final = 30.0
 """A connection that says nothing for so long is closed."""
 _JSON: Final = "application/json"
-_PAGES: Final = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+_SCRIPTS: Final = ("words.js", "server.js", "drawing.js", "queue.js", "page.js")
+_GANTT: Final = "gantt.js"
+_PAGES: Final = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -132,14 +136,18 @@ class _Handler(BaseHTTPRequestHandler):
             return _JSON, _written({**choices(), "own": own, "start": self._own.start})
         if path == "drawing.css":
             return "text/css", style.css().encode()
+        if path == _GANTT:
+            return "text/javascript", (files(_REPORT) / path).read_bytes()
         if path not in _PAGES:
             raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
         return _PAGES[path], (files(_HOME) / (path or "page.html")).read_bytes()
 
     def _answer(self, path: str) -> tuple[str, bytes]:
-        if path not in ("answer", "topology.json"):
+        if path not in ("answer", "queue", "topology.json"):
             raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
-        state = self._state()
+        if path == "queue":
+            return self._queue()
+        state = self._read(State.of)
         if path == "answer":
             with self._own.answering:
                 return _JSON, _written(answer(state, self._own.own))
@@ -148,10 +156,18 @@ class _Handler(BaseHTTPRequestHandler):
         except subject.FieldError as problem:
             raise _RefusalError(HTTPStatus.BAD_REQUEST, problem.message) from None
 
-    def _state(self) -> State:
+    def _queue(self) -> tuple[str, bytes]:
+        from topoplace.cli.explorer import queue
+
+        asked = self._read(queue.QueueState.of)
+        with self._own.answering:
+            return _JSON, _written(queue.simulated(asked, self._own.own))
+
+    def _read(self, make: Callable[[object], Asked]) -> Asked:
+        """Return what the JSON of the request says; _RefusalError if it is none, or not what is asked."""
         body = self._body()
         try:
-            return State.of(json.loads(body, parse_constant=_refuse_constant))
+            return make(json.loads(body, parse_constant=_refuse_constant))
         except StateError as error:
             raise _RefusalError(HTTPStatus.BAD_REQUEST, str(error)) from None
         except (ValueError, RecursionError) as error:

@@ -41,7 +41,7 @@ class State:
     pinned: str = ""
     """GPUs that the job must have."""
     links: str = ""
-    """Links that are slower or lost, such as "0-3=half, 1-2=lost"."""
+    """Links that are slower or lost, such as "0-3=half, 1-nvswitch=lost"."""
     pattern: str = "ring"
     gpus: str = "4"
     """The size of the job; "2x4" for a mesh or a torus."""

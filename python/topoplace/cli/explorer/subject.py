@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -17,6 +17,7 @@ from topoplace.cli.explorer.state import State
 from topoplace.cluster.cluster import Cluster
 from topoplace.drawing.wires import direct_links
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.topology.devices import ComponentKind
 from topoplace.topology.links.link import Link
 from topoplace.topology.topology import Topology
 
@@ -24,7 +25,10 @@ MAX_GPUS: Final = 100_000
 """GPUs of a topology on the page, which draws a tile for each machine."""
 MAX_TASKS: Final = 1024
 """Tasks of a job on the page, which has to answer at once."""
-_CHANGE: Final = re.compile(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*=\s*(\w+)\s*")
+_SWITCHES: Final = "nvswitch"
+_CHANGE: Final = re.compile(rf"\s*([0-9]{{1,9}})\s*-\s*([0-9]{{1,9}}|{_SWITCHES})\s*=\s*(\w+)\s*")
+_Ends = tuple[int, int | None]
+"""A GPU, and the one that a link leads to; None for NVSwitches."""
 _HALF, _LOST = "half", "lost"
 _LINE: Final = re.compile(r"\bline (\d+)")
 
@@ -110,11 +114,11 @@ def faulty(topology: Topology, unhealthy: str, links: str) -> Topology:
 
 
 def _with_links(topology: Topology, text: str) -> Topology:
-    by_machine: dict[int, dict[tuple[int, int], str]] = {}
+    by_machine: dict[int, dict[_Ends, str]] = {}
     for u, v, how in _changes(text, topology):
         machine = int(topology.machine_of[u]) if topology.tiling else 0
         local = topology.local_index if topology.tiling else range(topology.num_gpus)
-        by_machine.setdefault(machine, {})[local[u], local[v]] = how
+        by_machine.setdefault(machine, {})[local[u], None if v is None else local[v]] = how
     changed = {
         machine: _relinked(topology.template(machine) if topology.tiling else topology, changes, machine)
         for machine, changes in by_machine.items()
@@ -124,35 +128,59 @@ def _with_links(topology: Topology, text: str) -> Topology:
     return replace(topology, tiling=topology.tiling.with_machines(changed))
 
 
-def _changes(text: str, topology: Topology) -> Iterator[tuple[int, int, str]]:
-    """Yield the smaller GPU, the larger one, and "half" or "lost" for each entry of `links`."""
+def _changes(text: str, topology: Topology) -> Iterator[tuple[int, int | None, str]]:
+    """Yield the smaller GPU, the larger one or None for NVSwitches, and "half" or "lost" for each entry of `links`."""
     for entry in text.split(","):
         found = _CHANGE.fullmatch(entry)
         if found is None or found[3] not in (_HALF, _LOST):
             raise FieldError("links", f"links: {entry.strip()[:60]!r} is not as 0-3=half or 0-3=lost")
-        u, v = sorted((int(found[1]), int(found[2])))
+        is_port = found[2] == _SWITCHES
+        u, v = sorted((int(found[1]), int(found[1] if is_port else found[2])))
         if v >= topology.num_gpus:
             raise FieldError("links", f"links: GPU {v}: the GPUs are 0..{topology.num_gpus - 1}")
+        if is_port:
+            yield u, None, found[3]
+            continue
         if u == v or (topology.tiling and topology.machine_of[u] != topology.machine_of[v]):
             raise FieldError("links", f"links: {u}-{v} is no link inside a machine")
         yield u, v, found[3]
 
 
-def _relinked(machine: Topology, changes: Mapping[tuple[int, int], str], number: int) -> Topology:
-    """Return a machine with some direct links halved or lost; FieldError for a pair that has none."""
-    direct = {(u, v): link for u, v, link in direct_links(machine)}
+def _relinked(machine: Topology, changes: Mapping[_Ends, str], number: int) -> Topology:
+    """Return a machine with some links halved or lost; FieldError for one that it has not."""
+    into_switches = [(a, None) if _is_port(machine, a, b) else (a, b) for a, b, _ in machine.component_links]
+    known = {*((u, v) for u, v, _ in direct_links(machine)), *into_switches}
     for u, v in changes:
-        if (u, v) not in direct:
+        if (u, v) not in known:
             where = f" of machine {number}" if number else ""
-            raise FieldError("links", f"links: GPUs {u} and {v}{where} have no direct link")
+            lacks = (
+                f"GPU {u}{where} has no link to a switch that is listed"
+                if v is None
+                else f"GPUs {u} and {v}{where} have no direct link"
+            )
+            raise FieldError("links", f"links: {lacks}")
+    ends = [(u, v) for u, v, _ in machine.links]
     return replace(
         machine,
-        links=tuple(
-            (u, v, _halved(link) if changes.get((u, v)) == _HALF else link)
-            for u, v, link in machine.links
-            if changes.get((u, v)) != _LOST
-        ),
+        links=tuple(_changed(machine.links, ends, changes)),
+        component_links=tuple(_changed(machine.component_links, into_switches, changes)),
     )
+
+
+def _is_port(machine: Topology, a: int, b: int) -> bool:
+    """Return True for the vertices of a GPU and of an NVSwitch."""
+    n = machine.num_gpus
+    return a < n <= b and machine.components[b - n].kind is ComponentKind.NVSWITCH
+
+
+def _changed(
+    links: Iterable[tuple[int, int, Link]], ends: Iterable[_Ends], changes: Mapping[_Ends, str]
+) -> Iterator[tuple[int, int, Link]]:
+    """Yield the links that are left; ends: what `changes` calls each."""
+    for (u, v, link), called in zip(links, ends, strict=True):
+        how = changes.get(called)
+        if how != _LOST:
+            yield u, v, _halved(link) if how == _HALF else link
 
 
 def _halved(link: Link) -> Link:

@@ -85,16 +85,16 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
             *remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
         ],
     )
-    details = [{"repetitions": len(runs), **_details(runs[0])} for runs in policies.values()]
+    held = [{"repetitions": len(runs), **details(runs[0])} for runs in policies.values()]
     return {
         "name": topology.name,
         "gpus": topology.num_gpus,
         "num_jobs": len(first.records),
-        "machines": _machines(topology),
+        "machines": machines_of(topology),
         "drawing": drawing.svg(topology) if topology.num_gpus <= MAX_DRAWN_GPUS else None,
         "conclusion": _conclusion(policies),
         **compared,
-        "rows": [row | detail for row, detail in zip(compared["rows"], details, strict=True)],
+        "rows": [row | own for row, own in zip(compared["rows"], held, strict=True)],
     }
 
 
@@ -110,7 +110,7 @@ def _conclusion(policies: dict[str, list[Result]]) -> str:
     return conclusion(rows) if seeds else ""
 
 
-def _machines(topology: Topology) -> list[dict[str, Any]]:
+def machines_of(topology: Topology) -> list[dict[str, Any]]:
     """Return name, GPUs and domain of each machine, such as its rack."""
     level = topology.fabric.levels[0] if topology.fabric is not None and topology.fabric.levels else None
     return [
@@ -130,7 +130,7 @@ def _figures(runs: Sequence[Result]) -> dict[str, Interval]:
     return {key: (sample.mean, sample.low, sample.high) for key, sample in samples.items()}
 
 
-def _details(run: Result) -> dict[str, Any]:
+def details(run: Result) -> dict[str, Any]:
     """Return the jobs of a run in columns, and each stay of a job on its GPUs."""
     jobs = run.jobs[:MAX_JOBS]
     row_of = {job: row for row, job in enumerate(jobs["job"].tolist())}

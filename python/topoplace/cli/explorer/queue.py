@@ -1,0 +1,162 @@
+"""The second tab of the page: jobs in a queue under some policies, who holds which GPU when, and what follows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from topoplace import _checks, drawing, machines, policies
+from topoplace.cli.explorer import subject
+from topoplace.cli.explorer.answer import about, limited_policy
+from topoplace.cli.explorer.state import State, StateError
+from topoplace.cli.explorer.subject import FieldError
+from topoplace.experiments.report import comparison
+from topoplace.experiments.report.comparison import Scenario
+from topoplace.experiments.report.page import contents
+from topoplace.experiments.simulate import Discipline, StepTime, Workload, simulate
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from topoplace.experiments.simulate import Result, SubmittedJob
+    from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
+
+MAX_SECONDS: Final = 10.0
+"""Limit on all simulations of an answer."""
+_MOST_JOBS, _MOST_POLICIES = 1000, 6
+_COMPARED: Final = "fcfs, least-time"
+_LOADS: Final = (0.01, 10.0)
+_FIGURES: Final = ("mean_turnaround", "mean_wait", "utilization", "makespan", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """What the tab asks: the machine of a state, and MAPA's mix of jobs on it under some policies."""
+
+    state: State
+    jobs: int = 100
+    load: float = 1.0
+    """The share of all GPU time that the jobs ask for."""
+    seed: int = 0
+    compared: str = _COMPARED
+    """Names of policies; the others are set against the first one."""
+
+    @classmethod
+    def of(cls, given: object) -> QueueState:
+        """Return what a JSON value describes; StateError names a field that is unknown, or has a wrong value."""
+        if not isinstance(given, Mapping):
+            raise StateError(f"a queue is an object, not {_checks.shown(given)}")
+        stated = dict(cast("Mapping[str, Any]", given))
+        for name in stated:
+            _checks.one_of(name, "a field of the queue", cls.__slots__, StateError)
+        state = State.of(stated.pop("state", {}))
+        compared = stated.get("compared", _COMPARED)
+        if not isinstance(compared, str):
+            raise StateError(f"compared = {_checks.shown(compared)} is not a text")
+        return cls(
+            state,
+            _checks.integer(stated.get("jobs", 100), "jobs", StateError, low=2, high=_MOST_JOBS),
+            _checks.real(stated.get("load", 1.0), "load", StateError, low=_LOADS[0], high=_LOADS[1]),
+            _checks.integer(stated.get("seed", 0), "seed", StateError, low=0, high=(1 << 32) - 1),
+            compared,
+        )
+
+
+class _TimeOverError(Exception):
+    """The simulations take longer than the page waits."""
+
+
+class _Limited(StepTime):
+    """The model of run times of `topoplace compare`, which ends a simulation at a deadline."""
+
+    def __init__(self, deadline_s: float) -> None:
+        super().__init__(measured_on=machines.get("dgx1-v100"))  # of MAPA's run times
+        self._deadline_s = deadline_s
+
+    def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
+        """Return the run time; _TimeOverError after the deadline."""
+        if time.monotonic() > self._deadline_s:
+            raise _TimeOverError
+        return super().run_time(job, placement, random)
+
+
+def simulated(asked: QueueState, own: Topology | None = None) -> dict[str, Any]:
+    """Return what the tab shows, as values that JSON can hold; "problem" names the field that is wrong, if one is."""
+    found: dict[str, Any] = {"problem": None, "conclusion": "", "notes": [], "runs": []}
+    try:
+        topology = subject.whole(asked.state, own)
+        topology = subject.faulty(topology, asked.state.unhealthy, asked.state.links)
+        names = _names(asked.compared)
+        with warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always")
+            results = _results(topology, asked, names)
+    except FieldError as problem:
+        return found | {"problem": {"field": problem.field, "message": problem.message, "line": None}}
+    high = max((float(result.stays["end"].max()) for result in results if len(result.stays)), default=1.0)
+    return found | {
+        "conclusion": _conclusion(topology, results),
+        "notes": [str(note.message) for note in notes if issubclass(note.category, UserWarning)][:2],
+        "about": about(topology),
+        "machines": contents.machines_of(topology),
+        "svg": drawing.svg(topology, width=asked.state.width),
+        "high": high,
+        "runs": [_run(result) for result in results],
+    }
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not 2 <= len(names) <= _MOST_POLICIES:
+        raise FieldError(
+            "compared", f"policies: {len(names)} names: give 2 to {_MOST_POLICIES}, separated by commas"
+        )
+    for name in names:
+        if names.count(name) > 1:
+            raise FieldError("compared", f"policies: {name[:60]} is given twice")
+        try:
+            policies.get(name)
+        except ValueError as error:
+            raise FieldError("compared", f"policies: {error}") from None
+    return names
+
+
+def _results(topology: Topology, asked: QueueState, names: list[str]) -> list[Result]:
+    """Return the result of each policy; FieldError if one cannot run the jobs, or takes too long."""
+    jobs = Workload.mapa(asked.jobs, asked.seed).with_load(asked.load, topology.num_gpus, asked.seed)
+    model = _Limited(time.monotonic() + MAX_SECONDS)
+    results: list[Result] = []
+    for name in names:
+        try:
+            policy, queue = limited_policy(name), Discipline("submitted", "easy")
+            results.append(
+                simulate(topology, jobs, policy, performance=model, seed=asked.seed, discipline=queue)
+            )
+        except _TimeOverError:
+            why = f"{asked.jobs} on {topology.num_gpus:,} GPUs take {name} more than {MAX_SECONDS:g} s"
+            raise FieldError("jobs", f"jobs: {why}: ask for fewer, or run `topoplace compare`") from None
+        except ValueError as error:
+            raise FieldError("compared", f"{name}: {error}") from None
+    return results
+
+
+def _conclusion(topology: Topology, results: list[Result]) -> str:
+    """Return the sentence of `topoplace compare`."""
+    rows = results[0].compare(results[1:])
+    figures = [{name: value for name, value in row.items() if name != "policy"} for row in rows]
+    scenario = Scenario(topology.name, "jobs", None)
+    compared = [
+        comparison.row_of(scenario, result.policy, [row])
+        for result, row in zip(results, figures, strict=True)
+    ]
+    sentence = comparison.conclusion(compared, have_one_queue=True)
+    return sentence and f"{sentence}."
+
+
+def _run(result: Result) -> dict[str, Any]:
+    summary = result.summary()
+    figures = {name: value if (value := summary[name]) == value else None for name in _FIGURES}
+    return {"policy": result.policy, "figures": figures, **contents.details(result)}

@@ -1,0 +1,65 @@
+"use strict";
+
+// Numbers and lists of GPUs in words, and elements of the page.
+const LISTED_GPUS = 8;
+
+// ---- words and numbers ----
+
+function number(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+}
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "for ever";
+  if (seconds === 0) return "not at all";
+  if (seconds >= 1) return `${number(seconds)} s`;
+  return seconds >= 1e-3 ? `${number(seconds * 1e3)} ms` : `${number(seconds * 1e6)} µs`;
+}
+
+function plural(count, word) {
+  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** GPUs in the order of their tasks; of many, those that follow each other as a range. */
+function byTask(gpus) {
+  if (gpus.length <= LISTED_GPUS) return gpus.join(" ");
+  const parts = [];
+  for (let i = 0; i < gpus.length; ) {
+    let j = i;
+    while (gpus[j + 1] === gpus[j] + 1) j++;
+    parts.push(j > i ? `${gpus[i]}–${gpus[j]}` : `${gpus[i]}`);
+    i = j + 1;
+  }
+  return parts.slice(0, LISTED_GPUS).join(" ") + (parts.length > LISTED_GPUS ? " …" : "") + ` (${gpus.length})`;
+}
+
+// ---- lists of GPUs, such as 0-3,6 ----
+
+function read(text) {
+  const found = new Set();
+  for (const part of text.split(",")) {
+    const match = /^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*$/.exec(part);
+    if (match) for (let gpu = +match[1]; gpu <= +(match[2] ?? match[1]); gpu++) found.add(gpu);
+  }
+  return found;
+}
+
+function written(gpus) {
+  const sorted = [...gpus].sort((a, b) => a - b);
+  const parts = [];
+  for (let i = 0; i < sorted.length; ) {
+    let j = i;
+    while (sorted[j + 1] === sorted[j] + 1) j++;
+    parts.push(j > i ? `${sorted[i]}-${sorted[j]}` : `${sorted[i]}`);
+    i = j + 1;
+  }
+  return parts.join(",");
+}
+
+function make(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
