@@ -76,8 +76,8 @@ def _collectives(
     """Yield the kind of each collective, its GPUs, the GB of a pair, and the pairs that exchange data."""
     for batch in (one for batches in job.traffic.values() for one in batches):
         starts, ends = (places.tolist() for places in batch.pairs)
-        for tasks, gigabytes in zip(batch.tasks.tolist(), batch.carried.tolist(), strict=True):
-            own = tuple(gpus[task] for task in tasks)
+        for tasks, gigabytes in zip(batch.tasks, batch.carried.tolist(), strict=True):
+            own = tuple(gpus[int(task)] for task in tasks)
             yield batch.kind, own, gigabytes, [(own[a], own[b]) for a, b in zip(starts, ends, strict=True)]
 
 
