@@ -212,7 +212,7 @@ def _print(found: _Simulated, sentence: str) -> None:
     runs, rows = found.runs, found.rows
     columns = _columns(found)
     winners = comparison.best_of(rows)
-    headings, cells = _table(found)
+    headings, cells = _table(found, has_units=True)
     colours = ["green" if i in winners else "" for i in range(len(rows))]
     if sentence:
         print(tables.plain(sentence))
@@ -239,17 +239,17 @@ def _print(found: _Simulated, sentence: str) -> None:
     job_files.print_assumed(runs.workload)
 
 
-def _table(found: _Simulated) -> tuple[list[str], list[list[str]]]:
-    """Return the heads and the rows of the table, the best policies marked."""
+def _table(found: _Simulated, *, has_units: bool) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the rows of the table, the best policies marked; `has_units` as for `cells_of`."""
     from topoplace.experiments.report import comparison, measures
     from topoplace.experiments.sweeps import page
 
     columns, winners = _columns(found), comparison.best_of(found.rows)
     cells = [
-        [f"{row.policy} *" if i in winners else row.policy, *page.cells_of(row, columns)]
+        [f"{row.policy} *" if i in winners else row.policy, *page.cells_of(row, columns, has_units=has_units)]
         for i, row in enumerate(found.rows)
     ]
-    return ["policy", *(measures.MEASURES[key].heading for key in columns)], cells
+    return ["policy", *measures.heads(columns, has_units=has_units)], cells
 
 
 def _columns(found: _Simulated) -> Sequence[str]:
@@ -278,7 +278,7 @@ def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace, sente
         about = picture.with_name("report.html")
         title = f"Policies on {found.runs.topology.name}"
         write_page(found.results_of_all_seeds, about, title=title, conclusion=sentence)
-        for path in (about, *tables.write(*_table(found), picture.parent, "comparison")):
+        for path in (about, *tables.write(*_table(found, has_units=False), picture.parent, "comparison")):
             writing.wrote(path, beside_json=arguments.json)
 
 

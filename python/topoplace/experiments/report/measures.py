@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace.experiments.report.tables import number
+from topoplace.experiments.report.tables import duration, number
 from topoplace.experiments.simulate.metrics import QUANTILES, WAIT_QUANTILES
 from topoplace.experiments.simulate.workloads.workload import is_missed
 from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
@@ -39,8 +39,26 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """Return the head of a column: a short label, and the unit."""
+        """Return the head of a column of numbers: a short label, and the unit."""
         return f"{self.short or self.label} {self.unit}".rstrip()
+
+    @property
+    def head(self) -> str:
+        """Return the head of a column of texts: times state their units themselves."""
+        return (self.short or self.label) if self.is_time else self.heading
+
+    @property
+    def is_time(self) -> bool:
+        """Return True for a measure in seconds."""
+        return self.unit == "s"
+
+    def number(self, value: float) -> str:
+        """Return a value of `Result.summary` in `unit` with three significant digits; "-" for NaN."""
+        return number(value * self.factor)
+
+    def text(self, value: float) -> str:
+        """Return a value of `Result.summary` as people read it, times such as 7 h 37 min; "-" for NaN."""
+        return duration(value) if self.is_time else self.number(value)
 
 
 def _of_jobs(quantile: str) -> str:
@@ -106,6 +124,11 @@ MEASURES: Final[Mapping[str, Measure]] = {
 """The figures by their keys in `Result.summary` and `Result.compare`."""
 
 
+def heads(keys: Iterable[str], *, has_units: bool) -> list[str]:
+    """Return the heads of columns with texts of the figures `keys`, or, without `has_units`, with numbers."""
+    return [MEASURES[key].head if has_units else MEASURES[key].heading for key in keys]
+
+
 def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
     """Return what readers of the figures `keys` of `results` need to know; nothing if they are what they seem."""
     if not any("effective_bandwidth" in key for key in keys):
@@ -128,12 +151,16 @@ def as_html(result: Result) -> str:
     summary = result.summary()
     rows = [
         f'<tr><td style="text-align:left">{measure.label}</td>'
-        f"<td>{number(shown(key, summary))} {measure.unit}</td></tr>"
+        f"<td>{_with_unit(measure, summary[key])}</td></tr>"
         for key, measure in MEASURES.items()
         if key in summary and not math.isnan(summary[key])
     ]
     title = f"{result.policy}, {len(result.records):,} jobs on {result.topology.name}"
     return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"
+
+
+def _with_unit(measure: Measure, value: float) -> str:
+    return measure.text(value) if measure.is_time else f"{measure.text(value)} {measure.unit}".rstrip()
 
 
 def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[str]:
@@ -144,11 +171,6 @@ def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[st
     used = {} if load is None else {name: one for name, one in utilization.items() if is_missed(load, one)}
     found = ", ".join(f"{number(100 * one)} % under {name}" for name, one in used.items())
     return [f"load {load:g} is not reached: jobs used of all GPU time {found}"] if used else []
-
-
-def shown(key: str, row: Mapping[str, Any]) -> Any:
-    """Return the figure `key` of a row of `Result.compare` in the unit shown; other columns as they are."""
-    return row[key] * MEASURES[key].factor if key in MEASURES else row[key]
 
 
 def reasons_for_dashes(keys: Iterable[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:

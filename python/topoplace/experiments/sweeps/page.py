@@ -16,7 +16,6 @@ from topoplace.experiments.report.comparison import (
 from topoplace.experiments.report.measures import MEASURES
 from topoplace.experiments.report.page import frame
 from topoplace.experiments.report.page.sections import Row, section
-from topoplace.experiments.report.tables import number
 from topoplace.experiments.simulate.storage.tables import replacing
 
 COMPARED: Final = (
@@ -67,19 +66,21 @@ def _notes(rows: Sequence[ComparisonRow]) -> list[str]:
     return [*means, *(f"{note}." for note in notes_of(rows)), *refused]
 
 
-def cells_of(row: ComparisonRow, figures: Sequence[str]) -> list[str]:
+def cells_of(row: ComparisonRow, figures: Sequence[str], *, has_units: bool = True) -> list[str]:
     """Return the figures of a row as people read them, mean ± margin; those of a policy that refuses as "refuses".
 
-    A figure that is the same with all seeds has no margin.
+    A figure that is the same with all seeds has no margin. has_units: write times such as 7 h 37 min, below the head
+    `Measure.head`; False: as numbers of seconds, below `Measure.heading`, for tables that programs read.
     """
     if row.refused and not row.samples:
         return ["refuses"] * len(figures)
     found: list[str] = []
     for name in figures:
         sample = row.samples.get(name)
-        factor = MEASURES[name].factor
-        margin = f" ± {number(sample.margin * factor)}" if sample and sample.margin else ""
-        found.append(f"{number(sample.mean * factor)}{margin}" if sample else "-")
+        measure = MEASURES[name]
+        text = measure.text if has_units else measure.number
+        margin = f" ± {text(sample.margin)}" if sample and sample.margin else ""
+        found.append(f"{text(sample.mean)}{margin}" if sample else "-")
     return found
 
 

@@ -20,12 +20,13 @@
 const gantt = (() => {
   const TALLEST = 480, MOST_PIXELS = 2000, LANE = 16, AXIS = 20, MOST_GPU_ROWS = 64, MOST_LISTED = 3;
   const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const SHORT = [["s", 1], ["ms", 1e-3], ["µs", 1e-6]];
   const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
   const FORMAT = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
   const number = (value) => FORMAT.format(Number(value.toPrecision(3)));
 
-  /** Return a time in words, such as "7 h 37 min". */
+  /** Return a time in words, such as "7 h 37 min": as `duration` of tables.py. */
   function duration(seconds) {
     if (seconds === null || seconds === undefined) return "–";
     if (seconds < 0) return `−${duration(-seconds)}`;
@@ -35,7 +36,8 @@ const gantt = (() => {
       const rest = Math.round((rounded - whole * size) / small);
       if (whole) return `${FORMAT.format(whole)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
     }
-    return `${number(seconds)} s`;
+    const [unit, size] = SHORT.find(([, one]) => seconds >= one * 0.9995) ?? (seconds ? SHORT[2] : SHORT[0]);
+    return `${number(seconds / size)} ${unit}`;
   }
 
   /** Return numbers in words, those that follow each other as a range. */
