@@ -293,6 +293,22 @@ def test_pointing_at_a_bar_shows_its_job(visit: Visit) -> None:
     assert found[4] is False
 
 
+def test_a_zoomed_chart_follows_the_time(visit: Visit) -> None:
+    found = visit(
+        "report",
+        """
+        const cursor = () => {
+          const canvas = slider().querySelectorAll("canvas")[1];
+          return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((one) => one > 0);
+        };
+        key(slider(), "Home"); for (let i = 0; i < 4; i++) key(slider(), "+");
+        const near = cursor(); shown.gantt.setTime(span()[1]); const far = cursor();
+        key(slider(), "0"); return [near, far, cursor()];
+        """,
+    )
+    assert found == [True, True, True]
+
+
 @pytest.mark.parametrize("steps", [False, True])
 def test_the_time_plays_by_the_space_bar(visit: Visit, steps: bool) -> None:
     found = visit(

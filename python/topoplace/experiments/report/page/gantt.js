@@ -224,9 +224,18 @@ const gantt = (() => {
       tip.style.top = `${top + AXIS + 14 - box.scrollTop}px`;
     }
 
-    function chooseTime(time) {
+    /** Show a time, and move what is shown if the time is outside. */
+    function showTime(time) {
       chosen.time = within(time);
-      drawFront();
+      const [from, to] = chosen.view, size = to - from;
+      if (from <= chosen.time && chosen.time <= to) return drawFront();
+      const first = Math.min(Math.max(low, chosen.time - size / 2), high - size);
+      chosen.view = [first, first + size];
+      drawAll();
+    }
+
+    function chooseTime(time) {
+      showTime(time);
       on.time?.(chosen.time);
     }
 
@@ -278,22 +287,10 @@ const gantt = (() => {
       drawAll();
     }
 
-    /** Move the time, and what is shown of it if the time leaves that. */
-    function step(time) {
-      const size = chosen.view[1] - chosen.view[0];
-      const to = within(time);
-      if (to < chosen.view[0] || to > chosen.view[1]) {
-        const from = Math.min(Math.max(low, to - size / 2), high - size);
-        chosen.view = [from, from + size];
-        drawAll();
-      }
-      chooseTime(to);
-    }
-
     const stepSize = (event) => (chosen.view[1] - chosen.view[0]) * (event.shiftKey ? 0.001 : 0.01);
     const keys = {
-      ArrowLeft: (event) => step(chosen.time - stepSize(event)), ArrowRight: (event) => step(chosen.time + stepSize(event)),
-      Home: () => step(low), End: () => step(high), ArrowUp: () => walk(-1), ArrowDown: () => walk(1),
+      ArrowLeft: (event) => chooseTime(chosen.time - stepSize(event)), ArrowRight: (event) => chooseTime(chosen.time + stepSize(event)),
+      Home: () => chooseTime(low), End: () => chooseTime(high), ArrowUp: () => walk(-1), ArrowDown: () => walk(1),
       "+": () => zoom(0.5), "-": () => zoom(2), 0: () => zoom(Infinity), Escape: () => chooseJob(null),
     };
     box.addEventListener("keydown", (event) => {
@@ -313,7 +310,7 @@ const gantt = (() => {
     new ResizeObserver(() => { if (box.clientWidth !== width) drawAll(); }).observe(root);
     drawAll();
     return {
-      setTime(time) { chosen.time = within(time); drawFront(); },
+      setTime: showTime,
       mark(job) { chosen.job = job; explain(null); drawFront(); },
     };
   }
