@@ -14,6 +14,7 @@ import pytest
 import topoplace as tp
 from browser import CHROMIUM, dumped
 from topoplace.experiments import suite, sweeps
+from topoplace.experiments.report import tables
 from topoplace.experiments.report.page import write_page
 from topoplace.experiments.simulate import MapaSlowdown, Result, Workload
 from topoplace.experiments.suite import page as suite_page
@@ -292,6 +293,22 @@ def test_pointing_at_a_bar_shows_its_job(visit: Visit) -> None:
     assert found[4] is False
 
 
+def test_a_zoomed_chart_follows_the_time(visit: Visit) -> None:
+    found = visit(
+        "report",
+        """
+        const cursor = () => {
+          const canvas = slider().querySelectorAll("canvas")[1];
+          return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((one) => one > 0);
+        };
+        key(slider(), "Home"); for (let i = 0; i < 4; i++) key(slider(), "+");
+        const near = cursor(); shown.gantt.setTime(span()[1]); const far = cursor();
+        key(slider(), "0"); return [near, far, cursor()];
+        """,
+    )
+    assert found == [True, True, True]
+
+
 @pytest.mark.parametrize("steps", [False, True])
 def test_the_time_plays_by_the_space_bar(visit: Visit, steps: bool) -> None:
     found = visit(
@@ -348,8 +365,9 @@ def test_a_large_cluster_is_painted_gpu_by_gpu(visit: Visit) -> None:
 
 
 def test_durations_are_in_two_units(visit: Visit) -> None:
-    found = visit(
-        "report",
-        "return [null, 0, 0.25, 59.97, 60, 3599.7, 27420, 90000, -90].map(gantt.duration);",
-    )
-    assert found == ["–", "0 s", "0.25 s", "1 min", "1 min", "1 h", "7 h 37 min", "1 d 1 h", "−1 min 30 s"]
+    """They are those of tables in a terminal."""
+    seconds = [0.0, 2e-5, 0.25, 1.0, 37.54, 60.0, 3599.7, 27420.0, 90000.0, 1e7]
+    found = visit("report", f"return {seconds}.map(gantt.duration);")
+    assert found == [tables.duration(one) for one in seconds]
+    assert found[7] == "7 h 37 min"
+    assert visit("report", "return [gantt.duration(null), gantt.duration(-90)];") == ["–", "−1 min 30 s"]
