@@ -375,6 +375,43 @@ TEST(orders_have_their_time_and_are_never_worse) {
     CHECK(better > check::rounds(1000) / 100);
 }
 
+// Task 0 exchanges with all others, and the even ones with each other: only swaps of tasks that differ can
+// help.
+TEST(no_swap_helps_where_tasks_are_alike) {
+    topoplace::Random random(29);
+    std::int32_t better = 0;
+    for (std::int32_t round = 0; round < check::rounds(300); ++round) {
+        const Network c = random_network(random);
+        if (c.n < 5) continue;
+        const ports::PortNetwork network(c.params());
+        Traffic t;
+        const auto add = [&](std::int32_t from, std::int32_t to, double there, double back) {
+            t.from.push_back(from);
+            t.to.push_back(to);
+            t.there.push_back(there);
+            t.back.push_back(back);
+        };
+        for (std::int32_t one = 1; one < c.n; ++one) {
+            add(0, one, 2, 1);
+            for (std::int32_t other = 2; other < one && one % 2 == 0; other += 2) add(other, one, 1, 1);
+        }
+        t.ends = {std::int64_t(t.from.size())};
+        Ints set(std::size_t(c.n));
+        std::iota(set.begin(), set.end(), 0);
+        Ints order = ports::best_orders(network, t.ends, t.flows(), c.n, set)[0].vertices;
+        const double seconds = seconds_of(network, t, order);
+        better += seconds < seconds_of(network, t, set) ? 1 : 0;
+        for (std::size_t a = 0; a < order.size(); ++a) {
+            for (std::size_t b = 0; b < a; ++b) {
+                std::swap(order[a], order[b]);
+                CHECK(!(seconds_of(network, t, order) * (1 + 1e-9) < seconds));
+                std::swap(order[a], order[b]);
+            }
+        }
+    }
+    CHECK(better > 0);
+}
+
 // Five vertices on a star: the two tasks that exchange the most belong on the fastest ports.
 TEST(a_stopped_search_keeps_the_given_order) {
     const Network c{5, {1, 2, 3, 4, 5}, {0, 1, 2, 3, 4}, {0}, Ints(5, 0), Ints(5, -1), {}, {}};

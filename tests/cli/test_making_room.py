@@ -29,14 +29,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_plan_is_printed_line_by_line(call: Call) -> None:
     done = call("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "3", "--min-bandwidth", "25")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines() == ["move a: 0 -> 5", "start the job: 0,1,3", "cost 1 (proven least)"]
+    assert done.out.splitlines() == [
+        "the job fits after 1 move, at a cost of 1 (proven least)",
+        "move a: 0 → 5",
+        "start the job: 0,1,3",
+    ]
 
 
 def test_pre_empted_jobs_and_refusals_are_printed(call: Call) -> None:
     command = ("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "6")
     done = call(*command)
-    assert done.out.splitlines()[0] == "pre-empt a: 0"
-    assert done.out.splitlines()[-1] == "cost 20 (proven least)"
+    assert done.out.splitlines()[:2] == [
+        "the job fits after 2 pre-emptions, at a cost of 20 (proven least)",
+        "pre-empt a: 0",
+    ]
     done = call(*command, "--never-preempt")
     assert done.code == 1
     assert (
@@ -45,7 +51,7 @@ def test_pre_empted_jobs_and_refusals_are_printed(call: Call) -> None:
     done = call(*command[:-1], "9")
     assert (done.code, done.out) == (1, "no room: never fits: needs 9 GPUs, the topology has 8\n")
     done = call(*command[:-1], "5", "--drained", "1")
-    assert done.out.splitlines()[0].startswith("pre-empt ")
+    assert done.out.splitlines()[1].startswith("pre-empt ")
 
 
 def test_costs_are_those_of_the_options_and_the_file(call: Call) -> None:
@@ -70,7 +76,7 @@ def test_the_time_limit_has_the_default_of_the_library(function: Any) -> None:
 def test_defragment_says_what_fits_before_and_after(call: Call) -> None:
     command = ("defragment", "dgx1-v100", "--running", "running.csv", "--gpus", "4", "--pattern", "clique")
     done = call(*command, "--min-bandwidth", "20")
-    assert done.out.splitlines()[-1] == "jobs that fit (clique of 4): 0 now, 1 with 2 moves"
+    assert done.out.splitlines()[0] == "jobs that fit (clique of 4): 0 now, 1 with 2 moves"
     answer = json.loads(call(*command, "--min-bandwidth", "20", "--json").out)
     assert (answer["before"], answer["after"], len(answer["move"])) == (0, 1, 2)
     assert call(*command, "--min-bandwidth", "20", "--moves", "1").code == 1
@@ -108,4 +114,4 @@ def test_shared_gpus_and_a_job_called_job(call: Call, here: Path) -> None:
     (here / "running.csv").write_text("job_id,gpus,gpu_fraction\njob,0,0.5\nb,0,0.25\nc,1,0.25\n")
     done = call("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "7", "--policy", "fgd")
     assert done.code == 0
-    assert done.out.splitlines()[-1] == "cost 0.25 (proven least)"
+    assert done.out.splitlines()[0] == "the job fits after 1 move, at a cost of 0.25 (proven least)"

@@ -14,8 +14,8 @@ import pytest
 
 import topoplace as tp
 from command_line import Call
-from topoplace.experiments.report import measures, tables
-from topoplace.experiments.sweeps import Scenario, comparison
+from topoplace.experiments.report import comparison, measures, tables
+from topoplace.experiments.sweeps import Scenario
 
 PROFILE = (
     "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
@@ -126,6 +126,40 @@ def test_three_digits(value: float, text: str) -> None:
     assert tables.number(value) == text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (math.nan, "-"),
+        (math.inf, "for ever"),
+        (0, "0 s"),
+        (2e-6, "2 µs"),
+        (0.0375, "37.5 ms"),
+        (0.9999, "1 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min"),
+        (61, "1 min 1 s"),
+        (3599.6, "1 h"),
+        (27_420, "7 h 37 min"),
+        (86_399, "1 d"),
+        (1e6, "11 d 14 h"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert tables.duration(seconds) == text
+
+
+@pytest.mark.parametrize("command", ["compare l40s-8 --num-jobs 9", "place dgx1-v100", "machines", "demo"])
+def test_no_word_of_a_head_is_broken_on_60_columns(
+    command: str, call: Call, shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = set(re.split(r"(?:\s|─|\x1b\[[\d;]*m)+", call(*command.split()).out))
+    assert shown
+    for columns, *_ in shown:
+        assert {word for column in columns for word in column.split()} <= printed
+
+
 def test_numbers_are_aligned_to_the_right(call: Call) -> None:
     lines = call("show", "dgx1-v100").out.splitlines()
     header = next(line for line in lines if line.startswith("link"))
@@ -142,7 +176,6 @@ def test_a_dash_is_explained_once_below_the_table(call: Call) -> None:
         in out
     )
     assert out.count("no job ran\n") == 1
-    assert "- in preserved: fcfs does not compute it" in call("place", "summit", "--policy", "fcfs").out
     assert "- in utility, SLO violations: the policy has no score of utility" in (
         call("simulate", "summit", "--num-jobs", "2").out
     )

@@ -69,6 +69,13 @@ def test_commands_of_the_tutorial_run(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), arguments
 
 
+@pytest.mark.parametrize(("page", "count"), [("beside", 1), ("mig", 2), ("starting", 1), ("training", 1)])
+def test_the_first_commands_of_a_page_run_on_the_examples(page: str, count: int, tmp_path: Path) -> None:
+    assert run("example", "--all", cwd=tmp_path).returncode == 0
+    for arguments in commands(REPOSITORY / f"docs/{page}.md")[:count]:
+        assert run(*arguments, cwd=tmp_path).returncode == 0, arguments
+
+
 def transcripts() -> list[tuple[Path, str]]:
     return [(page, block) for page in PAGES for block in blocks(page) if block.startswith("$ ")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections import Counter
@@ -301,7 +302,15 @@ def test_the_page_begins_with_the_scores_and_hides_a_seed(tmp_path: Path) -> Non
     outcomes = [made_up(cell) for cell in small.cells]
     page.write(small, outcomes, suite.scores_of(small, outcomes), tmp_path / "suite.html")
     text = (tmp_path / "suite.html").read_text("utf-8")
-    assert text.index("<td>fast</td>") < text.index("<h2>jobs on a</h2>")
+    found = re.search(r'id="data">(.*?)</script>', text)
+    assert found
+    sections = json.loads(found[1])["sections"]
+    assert [section["title"] for section in sections[:3]] == [
+        *("All machines and workloads", "Turnaround by topology", "Turnaround by workload")
+    ]
+    assert sections[0]["rows"][0]["policy"] == "fast"
+    assert sections[3]["title"] == "jobs on a"
+    assert "<p>By the shortest turnaround: fast" in text
     assert str(suite.HELD_OUT) not in text
 
 

@@ -6,11 +6,11 @@ import json
 import math
 import os
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from topoplace._file_lock import FileLock
 from topoplace.experiments import sweeps
+from topoplace.experiments.report.comparison import notes_of
 from topoplace.experiments.sweeps import Cell, Plan, Scenario
-from topoplace.experiments.sweeps.comparison import notes_of
 from topoplace.experiments.sweeps.finished_cells import FinishedCells
 
 NAN = math.nan
@@ -273,11 +273,12 @@ def test_seeds_that_change_nothing_give_no_interval(tmp_path: Path) -> None:
     assert [(row.policy, row.equal_seeds) for row in rows] == [("one", 2), ("two", 0)] * 2
     assert rows[0].samples["makespan"].values == (5.0,)
     assert rows[1].samples["makespan"].values == (5.0, 6.0)
-    sweeps.write_page("equal", rows, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert "<td>one</td><td>5</td><td>0</td>" in page
-    assert "<td>two</td><td>5.5 ± 6.35</td><td>0</td>" in page
-    assert "jobs on machine: the seeds change nothing under one, so there is no interval." in page
+    first, second = sections_of("equal", rows, tmp_path)
+    assert first["rows"] == second["rows"]
+    one, two = (row["figures"]["makespan"] for row in first["rows"])
+    assert one == [5, 5, 5]
+    assert two == pytest.approx([5.5, -0.853, 11.853], abs=1e-3)
+    assert "jobs on machine: the seeds change nothing under one, so there is no interval." in first["notes"]
 
 
 def test_a_load_that_is_not_reached_is_noted() -> None:
@@ -290,28 +291,45 @@ def test_a_load_that_is_not_reached_is_noted() -> None:
     ]
 
 
-def page_of(folder: Path) -> str:
-    rows = sweeps.rows_of(PLAN, [figures(cell) for cell in PLAN.cells])
-    sweeps.write_page("a <sweep>", rows, folder / "page.html")
+def page_of(title: str, rows: Sequence[sweeps.ComparisonRow], folder: Path) -> str:
+    sweeps.write_page(title, rows, folder / "page.html")
     return (folder / "page.html").read_text("utf-8")
 
 
+def sections_of(title: str, rows: Sequence[sweeps.ComparisonRow], folder: Path) -> list[dict[str, Any]]:
+    found = re.search(r'id="data">(.*?)</script>', page_of(title, rows, folder))
+    assert found
+    sections: list[dict[str, Any]] = json.loads(found[1])["sections"]
+    return sections
+
+
 def test_the_page_compares_policies_and_needs_no_other_file(tmp_path: Path) -> None:
-    page = page_of(tmp_path)
+    rows = sweeps.rows_of(PLAN, [figures(cell) for cell in PLAN.cells])
+    page = page_of("a <sweep>", rows, tmp_path)
     assert "<h1>a &lt;sweep&gt;</h1>" in page
-    assert "<h2>jobs on machine, load 0.5</h2>" in page
-    assert "<td>one</td><td>10.2 ± 2.12</td><td>2</td>" in page
-    assert "<td>two</td><td>refuses</td><td>refuses</td>" in page
-    assert "two refuses: it cannot" in page
     assert re.findall(r'(?:src|href)="(?!data:)', page) == []
+    sections = sections_of("a <sweep>", rows, tmp_path)
+    assert [section["title"] for section in sections] == ["jobs on machine", "jobs on machine, load 0.5"]
+    one, two = sections[1]["rows"]
+    assert one["figures"]["makespan"] == pytest.approx([10.167, 8.049, 12.284], abs=1e-3)
+    assert (two["instead"], two["figures"]["makespan"]) == ("refuses", [None] * 3)
+    assert "two refuses: it cannot" in sections[1]["notes"]
+    looks = [{(row["policy"], row["colour"], row["dash"]) for row in section["rows"]} for section in sections]
+    assert looks[0] == looks[1]  # a policy has one colour in all charts
 
 
-def test_the_page_has_a_picture_of_slowdowns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    slow = [{"mean_slowdown_with_wait": 1.0 + cell.seed} for cell in PLAN.cells]
-    rows = sweeps.rows_of(PLAN, slow)
-    sweeps.write_page("slow", rows, tmp_path / "page.html")
-    assert "data:image/png;base64,iVBOR" in (tmp_path / "page.html").read_text("utf-8")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    sweeps.write_page("slow", rows, tmp_path / "page.html")
-    assert "No picture: " in (tmp_path / "page.html").read_text("utf-8")
+def test_the_page_begins_with_what_follows(tmp_path: Path) -> None:
+    plan = Plan(PLAN.cells[:4])
+    turnaround = {"one": 10.0, "two": 5.0}
+    rows = sweeps.rows_of(
+        plan,
+        [{"mean_turnaround": turnaround[cell.policy] + cell.seed, "rejected": 0.0} for cell in plan.cells],
+    )
+    found = re.search(r'<div id="conclusions"><p>(.*?)</p>', page_of("sooner", rows, tmp_path))
+    assert found
+    assert found[1].startswith(
+        "jobs on machine: two: jobs finish 47.7 % sooner than under one (95 % interval "
+    )
+    (section,) = sections_of("sooner", rows, tmp_path)
+    assert found[1] == f"jobs on machine: {section['sentence']}."
+    assert section["measures"][0]["about"].startswith("Mean time from submission to end, in days")

@@ -27,9 +27,29 @@ _REFERENCES = {
 }
 """Pages made of the code by the path of the code: documents link to the code, which is there in a clone, too."""
 _EXAMPLES = "examples.md"
+_WEIGHTS = {
+    "which-policy.md": 2.0,
+    "reference/": 0.02,
+    "decisions/": 0.1,
+    "papers/": 0.1,
+    "changelog.md": 0.02,
+    "architecture.md": 0.1,
+    "contributing.md": 0.1,
+    "releasing.md": 0.1,
+    "debugging.md": 0.1,
+    "trust.md": 0.1,
+    "examples.md": 0.1,
+    "command-line.md": 0.2,
+}
+"""Weights in searches, by how the paths of pages begin; all others have 1."""
+_COPIED = {
+    "LICENSE": "LICENSE",
+    "CITATION.cff": "CITATION.cff",
+    "assets/iframe-worker.js": "tools/site/iframe-worker.js",
+}
+"""Paths of the repository by where they are in the site."""
 _TRY = "try"
 """The folder of the page of `topoplace explore` with recorded answers."""
-_COPIED = ("LICENSE", "CITATION.cff")
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -41,14 +61,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= {f"{_TRY}/{name}": text for name, text in recorded_page().items()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
-    for name in _COPIED:
-        files.append(File.generated(config, name, abs_src_path=str(_ROOT / name)))
+    for name, path in _COPIED.items():
+        files.append(File.generated(config, name, abs_src_path=str(_ROOT / path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let a link to a file of the repository lead to the page that shows it."""
     here = page.file.src_uri
+    page.meta["search"] = {"boost": _rank(here)}
     if here.startswith("reference/") or here == _EXAMPLES:
         return markdown
     origin = next((name for name, other in _DOCUMENTS.items() if other == here), f"docs/{here}")
@@ -58,6 +79,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return posixpath.relpath(_page_of(target), posixpath.dirname(here) or ".")
 
     return _LINK.sub(of_site, markdown)
+
+
+def _rank(page: str) -> float:
+    """Return the weight of a page in searches: those that say how to do something come before those that list names."""
+    return next((weight for start, weight in _WEIGHTS.items() if page.startswith(start)), 1.0)
 
 
 def _page_of(path: str) -> str:

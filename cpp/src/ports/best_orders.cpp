@@ -10,7 +10,8 @@ namespace topoplace::ports {
 namespace {
 
 constexpr int kMostPasses = 8;
-constexpr std::size_t kAllOrders = 4;  // of so many vertices, all orders are tried
+constexpr std::size_t kAllOrders = 4;    // of so many vertices, all orders are tried
+constexpr std::size_t kMostTwins = 128;  // of more tasks, it is not asked which are alike
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::uint64_t kStepsPerFlow = 100;  // of `WorkMeter`, each a fifth of a nanosecond
 
@@ -24,11 +25,68 @@ struct Value {
     }
 };
 
+// What a task exchanges with another one in a phase.
+struct Exchange {
+    std::size_t phase;
+    std::int32_t other;
+    double sent;
+    double received;
+
+    auto operator<=>(const Exchange&) const = default;
+};
+
+// Tells which tasks are alike: swapping two of them changes no flow.
+class Twins {
+  public:
+    Twins(std::span<const std::int64_t> phase_ends, const Flows& flows, std::size_t size) : kind_of_(size) {
+        std::iota(kind_of_.begin(), kind_of_.end(), std::size_t{0});
+        if (size > kMostTwins) return;
+        std::vector<std::vector<Exchange>> exchanges(size);
+        for (std::size_t phase = 0, i = 0; phase < phase_ends.size(); ++phase) {
+            for (; i < static_cast<std::size_t>(phase_ends[phase]); ++i) {
+                const auto [from, to] = std::pair{flows.from[i], flows.to[i]};
+                exchanges[static_cast<std::size_t>(from)].push_back(
+                    {phase, to, flows.there[i], flows.back[i]});
+                exchanges[static_cast<std::size_t>(to)].push_back(
+                    {phase, from, flows.back[i], flows.there[i]});
+            }
+        }
+        for (std::size_t task = 0; task < size; ++task) {
+            for (std::size_t earlier = 0; earlier < task; ++earlier) {
+                if (kind_of_[earlier] != earlier || !are_alike(exchanges, earlier, task)) continue;
+                kind_of_[task] = earlier;
+                break;
+            }
+        }
+    }
+
+    bool are_twins(std::size_t a, std::size_t b) const { return kind_of_[a] == kind_of_[b]; }
+
+  private:
+    static bool are_alike(const std::vector<std::vector<Exchange>>& exchanges, std::size_t a, std::size_t b) {
+        if (exchanges[a].size() != exchanges[b].size()) return false;
+        std::vector<Exchange> of_a = exchanges[a];
+        std::vector<Exchange> of_b = exchanges[b];
+        for (Exchange& one : of_b) {
+            if (one.other == static_cast<std::int32_t>(a)) one.other = static_cast<std::int32_t>(b);
+        }
+        std::ranges::sort(of_a);
+        std::ranges::sort(of_b);
+        return of_a == of_b;
+    }
+
+    std::vector<std::size_t> kind_of_;  // the first task of those alike
+};
+
 class Orders {
   public:
     Orders(const PortNetwork& network, std::span<const std::int64_t> phase_ends, const Flows& flows,
-           const StopCondition& stop)
-        : phase_ends_(phase_ends), flows_(flows), loads_(network), meter_(stop) {}
+           std::size_t size, const StopCondition& stop)
+        : phase_ends_(phase_ends),
+          flows_(flows),
+          twins_(phase_ends, flows, size),
+          loads_(network),
+          meter_(stop) {}
 
     Order improved(std::span<const std::int32_t> set) {
         order_.assign(set.begin(), set.end());
@@ -60,6 +118,7 @@ class Orders {
         bool is_better = false;
         for (std::size_t i = 0; i < order_.size(); ++i) {
             for (std::size_t j = i + 1; j < order_.size(); ++j) {
+                if (twins_.are_twins(i, j)) continue;
                 if (meter_.spend(kStepsPerFlow * (1 + flows_.from.size()))) return false;
                 std::swap(order_[i], order_[j]);
                 const Value now = value();
@@ -92,6 +151,7 @@ class Orders {
 
     std::span<const std::int64_t> phase_ends_;
     const Flows& flows_;
+    Twins twins_;
     Loads loads_;
     WorkMeter meter_;
     std::vector<std::int32_t> order_;
@@ -116,7 +176,7 @@ std::vector<Order> best_orders(const PortNetwork& network, std::span<const std::
                                const StopCondition& stop) {
     check_sets(network, size, sets);
     check_flows(phase_ends, flows, size);
-    Orders orders(network, phase_ends, flows, stop);
+    Orders orders(network, phase_ends, flows, static_cast<std::size_t>(size), stop);
     std::vector<Order> found;
     for (std::size_t i = 0; i < sets.size(); i += static_cast<std::size_t>(size)) {
         found.push_back(orders.improved(sets.subspan(i, static_cast<std::size_t>(size))));

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from topoplace.cli import gpu_list
 
 if TYPE_CHECKING:
     from topoplace.launch.bindings import Binding
@@ -60,8 +62,8 @@ def show_machines(placement: Placement) -> None:
         (
             folded((share.machine for share in run), placement),
             len(run[0].ranks),
-            _runs([rank for share in run for rank in share.ranks]),
-            _runs([gpu for gpu in run[0].gpus if gpu is not None]) or "-",
+            gpu_list.runs([rank for share in run for rank in share.ranks]),
+            gpu_list.runs([gpu for gpu in run[0].gpus if gpu is not None]) or "-",
         )
         for run in _alike(placement)
     ]
@@ -131,13 +133,6 @@ def _continues(last: _Share, share: _Share) -> bool:
     """Return True if the ranks of both machines are one block, each with half of it, and their GPUs are equal."""
     ranks = last.ranks + share.ranks
     return last.gpus == share.gpus and all(after == before + 1 for before, after in pairwise(ranks))
-
-
-def _runs(numbers: Sequence[int]) -> str:
-    """Return numbers in their order, ascending runs as ranges: "6,0-5,7"."""
-    keyed = enumerate(numbers)
-    found = [[number for _, number in run] for _, run in groupby(keyed, key=lambda pair: pair[1] - pair[0])]
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found)
 
 
 def _sizes(groups: Sequence[Sequence[int]]) -> str:

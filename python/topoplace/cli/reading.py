@@ -112,9 +112,16 @@ def described_object(source: str, arguments: argparse.Namespace) -> Any:
     if is_built_in(source):
         return machines.get(source)
     if source != "-" and not os.path.exists(source):
-        hint = did_you_mean(source, machines.names())
+        hint = _written_by_example(source) or did_you_mean(source, machines.names())
         raise ValueError(f"{source}: no such file, and no built-in machine{hint and f'; {hint}'}")
     return parsed(source, arguments)
+
+
+def _written_by_example(name: str) -> str:
+    """Return how to get a missing file that `--help` names; "" for others."""
+    from topoplace.cli.example_files import FILES
+
+    return f"`topoplace example {name}` writes one" if name in FILES else ""
 
 
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:

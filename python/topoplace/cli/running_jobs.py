@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace._similar_names import not_one_of
@@ -89,10 +90,13 @@ def as_dicts(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> list
     ]
 
 
-def print_moves(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> None:
-    """Print a line for each moved job."""
+def moves(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> Iterator[str]:
+    """Yield a line for each moved job."""
     for job_id, placement in moved:
-        print(f"move {job_id}: {gpu_list.text(cluster.gpus_of(job_id))} -> {gpu_list.text(placement.gpus)}")
+        before, after = (
+            gpu_list.places(gpus, cluster.topology) for gpus in (cluster.gpus_of(job_id), placement.gpus)
+        )
+        yield f"move {job_id}: {before} → {after}"
 
 
 def _add(row: dict[str, str], line: int, found: RunningJobs) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,9 @@ def masks_of(gpus: Sequence[int], size: int) -> Masks:
 @lru_cache(maxsize=64)
 def _positions(count: int, size: int) -> NDArray[np.intp]:
     """Return the positions of all sets of `size` of `count` things, a row for each set."""
-    listed = list(combinations(range(count), size))
-    return np.array(listed, dtype=np.intp).reshape(len(listed), size)
+    positions = chain.from_iterable(combinations(range(count), size))
+    rows = math.comb(count, size)
+    return np.fromiter(positions, np.intp, rows * size).reshape(rows, size)
 
 
 def members_of(mask: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.topology import Topology
 
-_UNNAMED = "machine0"
+UNNAMED = "machine0"
 """The name of the only machine of a topology whose text does not name it."""
 _SHOWN = 16
 """How many GPUs, or machines, a message names."""
@@ -190,7 +190,7 @@ def _same_machines(names: Collection[str | None], topology: Topology) -> dict[st
     if (
         len(names) == 1
         and topology.num_machines == 1
-        and (None in names or _UNNAMED in topology.machine_names)
+        and (None in names or UNNAMED in topology.machine_names)
     ):
         return dict.fromkeys(names, topology.machine_names[0])
     if None in names:

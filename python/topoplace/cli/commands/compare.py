@@ -14,8 +14,8 @@ from topoplace.cli import flags, job_files, options, snapshots, study, writing
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from topoplace.experiments.report.comparison import ComparisonRow
     from topoplace.experiments.simulate import Result
-    from topoplace.experiments.sweeps import ComparisonRow
 
 # The columns: keys of a row of `Result.compare`.
 _COMPARED = (
@@ -85,7 +85,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison
 
     named = [] if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
@@ -111,7 +111,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for name, reason in found.set_aside.items():
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
-        _draw(found, picture, arguments)
+        _draw(found, picture, arguments, sentence)
     return study.exit_code(found.results)
 
 
@@ -142,7 +142,7 @@ def _given(names: Sequence[str], arguments: argparse.Namespace) -> str:
 
 def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
     """Return the first and the best policy as they are with one queue; () if one of them cannot run so."""
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison
 
     arguments, best = found.runs.arguments, sorted(comparison.best_of(found.rows))
     some = list(dict.fromkeys((found.names[0], *(found.names[i] for i in best[:1]))))
@@ -157,7 +157,7 @@ class _Simulated:
     """The jobs under several policies, with every seed."""
 
     def __init__(self, runs: study.Study, names: Sequence[str]) -> None:
-        from topoplace.experiments.sweeps import Scenario, comparison
+        from topoplace.experiments.report import comparison
 
         arguments, self.runs = runs.arguments, runs
         self.names, self.set_aside = list(names), dict[str, str]()
@@ -176,7 +176,7 @@ class _Simulated:
         """Those of the first seed."""
         self.results_of_all_seeds = [results[name] for results in by_seed for name in self.names]
         rows = [_compared([results[name] for name in self.names]) for results in by_seed]
-        scenario = Scenario(self.runs.topology.name, "jobs", arguments.load)
+        scenario = comparison.Scenario(self.runs.topology.name, "jobs", arguments.load)
         self.rows = [
             comparison.row_of(scenario, result.policy, [of_seed[i] for of_seed in rows])
             for i, result in enumerate(self.results)
@@ -207,13 +207,12 @@ def _compared(results: Sequence[Result]) -> list[dict[str, float]]:
 
 def _print(found: _Simulated, sentence: str) -> None:
     """Print what follows, a row per policy with the best marked by *, and how to read the columns."""
-    from topoplace.experiments.report import measures, tables
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison, measures, tables
 
     runs, rows = found.runs, found.rows
     columns = _columns(found)
     winners = comparison.best_of(rows)
-    headings, cells = _table(found)
+    headings, cells = _table(found, has_units=True)
     colours = ["green" if i in winners else "" for i in range(len(rows))]
     if sentence:
         print(tables.plain(sentence))
@@ -240,17 +239,17 @@ def _print(found: _Simulated, sentence: str) -> None:
     job_files.print_assumed(runs.workload)
 
 
-def _table(found: _Simulated) -> tuple[list[str], list[list[str]]]:
-    """Return the heads and the rows of the table, the best policies marked."""
-    from topoplace.experiments.report import measures
-    from topoplace.experiments.sweeps import comparison, page
+def _table(found: _Simulated, *, has_units: bool) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the rows of the table, the best policies marked; `has_units` as for `cells_of`."""
+    from topoplace.experiments.report import comparison, measures
+    from topoplace.experiments.sweeps import page
 
     columns, winners = _columns(found), comparison.best_of(found.rows)
     cells = [
-        [f"{row.policy} *" if i in winners else row.policy, *page.cells_of(row, columns)]
+        [f"{row.policy} *" if i in winners else row.policy, *page.cells_of(row, columns, has_units=has_units)]
         for i, row in enumerate(found.rows)
     ]
-    return ["policy", *(measures.MEASURES[key].heading for key in columns)], cells
+    return ["policy", *measures.heads(columns, has_units=has_units)], cells
 
 
 def _columns(found: _Simulated) -> Sequence[str]:
@@ -263,8 +262,11 @@ def _columns(found: _Simulated) -> Sequence[str]:
     return (*columns, "rejected") if any(row.mean("rejected") for row in found.rows) else columns
 
 
-def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace) -> None:
-    """Draw the results of the first seed, and write a page and tables unless -o names one picture."""
+def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace, sentence: str) -> None:
+    """Draw the results of the first seed, and write a page and tables unless -o names one picture.
+
+    sentence: what follows from the results.
+    """
     from topoplace.experiments.report import plots, tables
     from topoplace.experiments.report.page import write_page
 
@@ -274,8 +276,9 @@ def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace) -> No
     writing.wrote(picture, beside_json=arguments.json)
     if picture != arguments.output:
         about = picture.with_name("report.html")
-        write_page(found.results_of_all_seeds, about, title=f"Policies on {found.runs.topology.name}")
-        for path in (about, *tables.write(*_table(found), picture.parent, "comparison")):
+        title = f"Policies on {found.runs.topology.name}"
+        write_page(found.results_of_all_seeds, about, title=title, conclusion=sentence)
+        for path in (about, *tables.write(*_table(found, has_units=False), picture.parent, "comparison")):
             writing.wrote(path, beside_json=arguments.json)
 
 

@@ -62,7 +62,8 @@ def _run(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        running_jobs.print_moves(plan.move, cluster)
         kind = f"{job.name} of {job.num_tasks}"
         print(f"jobs that fit ({kind}): {plan.before} now, {plan.after} with {len(plan.move)} moves")
+        for line in running_jobs.moves(plan.move, cluster):
+            print(line)
     return 0 if plan.after > plan.before else _NO_GAIN

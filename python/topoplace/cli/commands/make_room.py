@@ -106,9 +106,18 @@ def _print(plan: Rearrangement, cluster: Cluster) -> None:
         print(f"no room: {flags.in_words_of(job_options.FLAGS, refusal.reason)}")
     if not plan.start:
         return
+    print(_conclusion(plan))
     for job_id in plan.preempt:
-        print(f"pre-empt {job_id}: {gpu_list.text(cluster.gpus_of(job_id))}")
-    running_jobs.print_moves(plan.move, cluster)
-    print(f"start the job: {gpu_list.text(plan.start[0][1].gpus)}")
+        print(f"pre-empt {job_id}: {gpu_list.places(cluster.gpus_of(job_id), cluster.topology)}")
+    for line in running_jobs.moves(plan.move, cluster):
+        print(line)
+    print(f"start the job: {gpu_list.places(plan.start[0][1].gpus, cluster.topology)}")
+
+
+def _conclusion(plan: Rearrangement) -> str:
     proof = "proven least" if plan.optimal else f"no plan costs less than {plan.bound:g}"
-    print(f"cost {plan.cost:g} ({proof})")
+    counts = ((len(plan.move), "move"), (len(plan.preempt), "pre-emption"))
+    steps = " and ".join(f"{count} {what}{'s' * (count > 1)}" for count, what in counts if count)
+    return (
+        f"the job fits after {steps}, at a cost of {plan.cost:g} ({proof})" if steps else "the job fits now"
+    )

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
-_LEGEND = (
-    "time: of the job's communication in a step, or for edges of weight 1; ring: what the library's rings carry; "
-    "aggregated: sum of the job's links; effective: predicted all-reduce; bottleneck: its slowest link; preserved: sum "
-    "of the links among the GPUs left free, inside all machines"
-)
-_SCORES = ("aggregated", "effective", "bottleneck", "preserved")
+_RING = "ring: what the library's rings carry"
+_TIME = "time: of the job's communication in a step, or for edges of weight 1"
+_SCORES = {
+    "aggregated": "sum of the job's links",
+    "effective": "predicted all-reduce",
+    "bottleneck": "the job's slowest link",
+    "preserved": "sum of the links among the GPUs left free, inside all machines",
+}
+"""Scores that are shown where a candidate has them, and what they are."""
 
 
 def add(commands: Any) -> None:
@@ -204,35 +207,40 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
     candidates = explained.candidates
     numbers = gpu_list.numbers(topology)
     are_large = any(ranks.is_large(candidate) for candidate in candidates)
+    scores = [name for name in _SCORES if any(_score(name, one) != "-" for one in candidates)]
 
     def gpus(candidate: Placement) -> str:
-        return (
-            ranks.in_short(candidate) if are_large else " ".join(str(numbers[gpu]) for gpu in candidate.gpus)
-        )
+        if are_large:
+            return ranks.in_short(candidate)
+        if topology.num_machines > 1:
+            return gpu_list.places(candidate.gpus, topology)
+        return " ".join(str(numbers[gpu]) for gpu in candidate.gpus)
 
-    scores = [f"{score} GB/s" for score in _SCORES]
     tables.show(
-        ("GPUs" if are_large else "GPUs by task", "time ms", "ring GB/s", *scores, "proven"),
-        [(gpus(one), *_communication_cells(one), *_score_cells(one)) for one in candidates],
+        (
+            "GPUs" if are_large else "GPUs by task",
+            *("ring GB/s", "time"),
+            *(f"{score} GB/s" for score in scores),
+            "proven",
+        ),
+        [
+            (gpus(one), *_communication_cells(one), *(_score(name, one) for name in scores), _proof(one))
+            for one in candidates
+        ],
         title,
     )
-    for remark in _remarks(explained):
+    for remark in _remarks(explained, scores):
         print(f"- {remark}")
-    print(_LEGEND)
+    print("; ".join((_RING, _TIME, *(f"{name}: {_SCORES[name]}" for name in scores))))
 
 
-def _remarks(explained: Explanation) -> Iterator[str]:
-    """Yield why scores are missing in the table of candidates, and what takes the longest on the first one."""
+def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
+    """Yield why some candidates miss one of the `scores` shown, and what takes the longest on the first one."""
     from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
 
     candidates = explained.candidates
-    if any(is_outside_range(candidate) for candidate in candidates):
+    if "effective" in scores and any(map(is_outside_range, candidates)):
         yield f"in effective: {OUTSIDE_ITS_RANGE}"
-    missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
-    if missing:
-        yield f"in {', '.join(missing)}: {explained.policy} does not compute it"
-    if any(math.isinf(one.scores.get(_score("bottleneck"), 0.0)) for one in candidates):
-        yield "in bottleneck: the job's tasks use no link"
     if candidates and (slowest := candidates[0].slowest):
         yield f"slowest on the first: {slowest}"
 
@@ -264,28 +272,24 @@ def _print_environment(placed: Placement) -> None:
 
 
 def _communication_cells(placement: Placement) -> list[object]:
-    """Return the time of a placement in ms and the ring bandwidth in GB/s, or "-"."""
+    """Return the ring bandwidth of a placement in GB/s, and its time, or "-"."""
     from topoplace import collective
+    from topoplace.experiments.report import tables
 
     seconds, ring = placement.time, 0.0
     if len(placement.gpus) > 1 and placement.job is not None and placement.job.edges and not placement.remote:
         with suppress(ValueError):  # of a machine that is too large for NCCL
             ring = collective.ring_bandwidth(placement.topology, placement.gpus)
-    return [1e3 * seconds if 0 < seconds < math.inf else "-", ring or "-"]
+    return [ring or "-", tables.duration(seconds) if 0 < seconds < math.inf else "-"]
 
 
-def _score(name: str) -> str:
-    return f"{name}_bandwidth"
-
-
-def _score_cells(placement: Placement) -> list[object]:
+def _score(name: str, placement: Placement) -> object:
+    """Return a score in GB/s; "-" where the policy does not compute it, or where it says nothing."""
     from topoplace.objectives.effective_bandwidth import is_outside_range
 
-    values = [placement.scores.get(_score(name), math.inf) for name in _SCORES]
-    cells: list[object] = [value if math.isfinite(value) else "-" for value in values]
-    if is_outside_range(placement):
-        cells[_SCORES.index("effective")] = "-"
-    return [*cells, _proof(placement)]
+    value = placement.scores.get(f"{name}_bandwidth", math.inf)
+    says_nothing = math.isinf(value) or (name == "effective" and is_outside_range(placement))
+    return "-" if says_nothing else value
 
 
 def _proof(placement: Placement) -> str:

@@ -106,8 +106,9 @@ def _print(result: Result, load: float | None) -> None:
 
     summary = result.summary()
     rows = [
-        (measures.MEASURES[key].label, measures.shown(key, summary), measures.MEASURES[key].unit)
-        for key in summary
+        (measure.label, measure.text(summary[key]), "" if measure.is_time else measure.unit)
+        for key, measure in measures.MEASURES.items()
+        if key in summary
     ]
     title = f"{len(result.jobs)} jobs on {result.topology.name}, {result.policy}"
     tables.show(("measure", "value", "unit"), rows, title)

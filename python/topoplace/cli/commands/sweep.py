@@ -33,8 +33,7 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli import sweep_plan
     from topoplace.experiments import sweeps
-    from topoplace.experiments.report import tables
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison, tables
 
     run = sweeping.SweepRun(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
@@ -48,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> None:
         for sentence in comparison.conclusions_of(rows, have_one_queue=have_one_queue):
             print(tables.plain(sentence))
         _print(rows, f"{len(run.plan.cells)} cells of plan {run.plan.digest}")
-    heads, cells = _table(rows)
+    heads, cells = _table(rows, has_units=False)
     for path in (table, page, *tables.write(heads, cells, run.folder, "comparison")):
         writing.wrote(path, beside_json=arguments.json)
 
@@ -62,8 +61,8 @@ def _as_dict(row: ComparisonRow) -> dict[str, Any]:
     return {**about, "equal_seeds": row.equal_seeds, "figures": figures}
 
 
-def _table(rows: Sequence[ComparisonRow]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """Return the heads and the rows of the table of all scenarios."""
+def _table(rows: Sequence[ComparisonRow], *, has_units: bool) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Return the heads and the rows of the table of all scenarios; `has_units` as for `cells_of`."""
     from topoplace.experiments.report import measures
     from topoplace.experiments.sweeps import page
 
@@ -71,16 +70,20 @@ def _table(rows: Sequence[ComparisonRow]) -> tuple[Sequence[str], list[tuple[str
     loads = any(row.scenario.load is not None for row in rows)
     heads = ("topology", "workload", *(("load",) if loads else ()), "policy")
     cells = [
-        (*map(str, row.scenario[: 3 if loads else 2]), row.policy, *page.cells_of(row, names)) for row in rows
+        (
+            *map(str, row.scenario[: 3 if loads else 2]),
+            row.policy,
+            *page.cells_of(row, names, has_units=has_units),
+        )
+        for row in rows
     ]
-    return (*heads, *(measures.MEASURES[name].heading for name in names)), cells
+    return (*heads, *measures.heads(names, has_units=has_units)), cells
 
 
 def _print(rows: Sequence[ComparisonRow], title: str) -> None:
-    from topoplace.experiments.report import tables
-    from topoplace.experiments.sweeps import comparison
+    from topoplace.experiments.report import comparison, tables
 
-    tables.show(*_table(rows), title)
+    tables.show(*_table(rows, has_units=True), title)
     if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):
         print("mean over the seeds ± half of its 95 % interval")
     for note in comparison.notes_of(rows):

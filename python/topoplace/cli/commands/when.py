@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from topoplace.snapshot import Snapshot, StartTime
 
 _NEVER = 1
+_DAY_S = 86_400
 _TIMEOUT_S = 10.0
 
 
@@ -98,12 +99,6 @@ def _by_machine(gpus: Sequence[int], cluster: Cluster) -> dict[str, list[int]]:
     return found
 
 
-def _places(gpus: Sequence[int], cluster: Cluster) -> str:
-    """Return GPUs by machine, in words, such as n1: GPU 0,1."""
-    found = _by_machine(gpus, cluster).items()
-    return "; ".join(f"{name}: GPU {gpu_list.text(sorted(own))}" for name, own in found)
-
-
 def _print(start: StartTime, found: Snapshot) -> None:
     """Print the answer, and to standard error the notes; names may be untrusted."""
     from topoplace.experiments.report import tables
@@ -119,7 +114,7 @@ def _lines(start: StartTime, cluster: Cluster) -> Iterator[str]:
     if start.reason:
         yield f"job {start.job_id} never starts: {start.reason.removeprefix('never fits: ')}"
         return
-    yield f"job {start.job_id} {_time(start)}, on {_places(start.gpus, cluster)}"
+    yield f"job {start.job_id} {_time(start)}, on {gpu_list.places(start.gpus, cluster.topology)}"
     if start.behind:
         first = _first(start)
         yield f"behind {_jobs(start.behind)} in the queue; as the first it {first}"
@@ -149,15 +144,11 @@ def _jobs(job_ids: Sequence[str]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return a time in words, such as 1 h 12 min; of its two largest units, the smaller rounded up."""
-    minutes = math.ceil(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min"
-    days, hours = divmod(math.ceil(hours + minutes / 60), 24)
-    return f"{days} d {hours} h"
+    """Return a time in words, such as 1 h 12 min, rounded up."""
+    from topoplace.experiments.report import tables
+
+    unit = 60 if seconds < _DAY_S else 3600
+    return tables.duration(unit * math.ceil(seconds / unit))
 
 
 def _moves(room: Rearrangement, cluster: Cluster) -> Iterator[str]:
@@ -167,6 +158,4 @@ def _moves(room: Rearrangement, cluster: Cluster) -> Iterator[str]:
         return
     proof = "proven least" if room.optimal else f"no plan costs less than {room.bound:g}"
     yield f"it starts now if running jobs move, at a cost of {room.cost:g} ({proof}):"
-    for job_id, placement in room.move:
-        before, after = (_places(gpus, cluster) for gpus in (cluster.gpus_of(job_id), placement.gpus))
-        yield f"move {job_id}: {before} -> {after}"
+    yield from running_jobs.moves(room.move, cluster)

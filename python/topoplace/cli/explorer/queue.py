@@ -13,9 +13,10 @@ from topoplace.cli.explorer import subject
 from topoplace.cli.explorer.answer import about, limited_policy
 from topoplace.cli.explorer.state import State, StateError
 from topoplace.cli.explorer.subject import FieldError
+from topoplace.experiments.report import comparison
+from topoplace.experiments.report.comparison import Scenario
 from topoplace.experiments.report.page import contents
 from topoplace.experiments.simulate import Discipline, StepTime, Workload, simulate
-from topoplace.experiments.sweeps import Scenario, comparison
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from topoplace import machines, policies
+from topoplace import collective, machines, policies
 from topoplace.cluster.cluster import Cluster
 from topoplace.experiments.papers import mapa
 from topoplace.experiments.papers.sc17.measured import authors_profile
@@ -20,7 +20,7 @@ from topoplace.experiments.report.page import write_page
 from topoplace.experiments.simulate import MapaSlowdown, ProfiledTime, Result, Workload, simulate
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.objectives import scores_of
+from topoplace.placement import Placement
 
 _MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
 _BUSY: Final = {8: (0, 5), 16: (0, 5, 6, 11)}
@@ -39,24 +39,31 @@ _HEADLINES: Final = (
 
 
 def run(output: Path) -> None:
-    """Print the demonstration's four tables and write its four pictures into `output`, an existing directory."""
+    """Print what the demonstration concludes and its four tables, and write its four pictures.
+
+    output: an existing directory.
+    """
     job = JobGraph.ring(4).with_(bandwidth_sensitive=True)
-    placements = [row for name in _MACHINES for row in _placements(name, job)]
-    tables.show(
-        ("machine", "policy", "GPUs by task", "aggregated GB/s", "effective GB/s", "preserved GB/s"),
-        placements,
-        "1. A bandwidth-sensitive ring of 4 on machines with some GPUs busy",
-    )
+    placed = [one for name in _MACHINES for one in _placements(name, job)]
     workload = Workload.mapa(120)
     runner = Runner(progress=sys.stderr is not None and sys.stderr.isatty())
     cases = [(name, policy, workload) for name in _MACHINES for policy in policies.names(sharing=False)]
     results = runner.results(_simulated, cases)
+    six = _six_jobs()
+    claims = {claim.id: claim for claim in mapa.reproduce(quick=True, runner=runner)}
+    for sentence in _conclusions(placed, results, six):
+        print(f"- {sentence}")
+    print()
+    tables.show(
+        ("machine", "GPUs by task", "ring GB/s", "time", "policies"),
+        _choices(placed),
+        "1. A bandwidth-sensitive ring of 4 on machines with some GPUs busy",
+    )
     print()
     _show_queues(results)
     print()
-    six = _six_jobs()
+    _show_six_jobs(six)
     print()
-    claims = {claim.id: claim for claim in mapa.reproduce(quick=True, runner=runner)}
     tables.show(
         ("quantity", "paper", "ours", "verdict"),
         [
@@ -74,9 +81,6 @@ def run(output: Path) -> None:
     write_page(results, output / "report.html", title="The demonstration's queue under each policy")
     print(f"\nPictures: {', '.join(str(output / name) for name in _PICTURES)}")
     print(f"All of the queue, job by job, in a browser: {output / 'report.html'}")
-    print("\nWhat to take home:")
-    for sentence in _conclusions(placements, results, six):
-        print(f"- {sentence}")
 
 
 def _simulated(machine: str, policy: str, workload: Workload) -> Result:
@@ -93,9 +97,13 @@ def _show_queues(results: Sequence[Result]) -> None:
     )
     summaries = [(result, result.summary()) for result in results]
     tables.show(
-        ("machine", "policy", *(measures.MEASURES[key].heading for key in keys)),
+        ("machine", "policy", *measures.heads(keys, has_units=True)),
         [
-            (result.topology.name, result.policy, *(measures.shown(key, summary) for key in keys))
+            (
+                result.topology.name,
+                result.policy,
+                *(measures.MEASURES[key].text(summary[key]) for key in keys),
+            )
             for result, summary in summaries
         ],
         f"2. A queue of {len(results[0].jobs)} jobs: the bandwidth-sensitive ones",
@@ -103,18 +111,20 @@ def _show_queues(results: Sequence[Result]) -> None:
 
 
 def _conclusions(
-    placements: Sequence[tuple[object, ...]], queues: Sequence[Result], six: Sequence[Result]
+    placed: Sequence[tuple[str, Placement]], queues: Sequence[Result], six: Sequence[Result]
 ) -> Iterator[str]:
     """Yield what the tables say about one placement, about a queue of jobs, and about jobs next to each other."""
     machine = _MACHINES[0]
-    gb_per_s = {row[1]: row[3] for row in placements if row[0] == machine}
+    carried = {policy: _carried(one) for policy, one in placed if one.topology.name == machine}
+    lowest, best = carried["baseline"], carried["least-time"]
     yield (
-        f"The choice of GPUs decides how fast a job communicates: on {machine}, the lowest free ids give a ring of "
-        f"four {gb_per_s['baseline']:.0f} GB/s, and mapa-preserve finds {gb_per_s['mapa-preserve']:.0f} GB/s."
+        f"The choice of GPUs decides how fast a job communicates: on {machine}, NCCL's rings carry "
+        f"{tables.number(lowest)} GB/s on the lowest free ids, and {tables.number(best)} GB/s on those of least-time, "
+        f"{tables.number(best / lowest)} times as much."
     )
     makespan = {(run.topology.name, run.policy): run.summary()["makespan"] for run in queues}
     saved = [
-        f"{1 - makespan[name, 'mapa-preserve'] / makespan[name, 'baseline']:.0%} on {name}"
+        f"{100 * (1 - makespan[name, 'mapa-preserve'] / makespan[name, 'baseline']):.0f} % on {name}"
         for name in _MACHINES
     ]
     yield (
@@ -125,17 +135,15 @@ def _conclusions(
     yield (
         f"Jobs on one machine slow each other down: {first['slo_violations']:.0f} of {len(six[0].jobs)} jobs get less "
         f"than they ask for under {six[0].policy}, {last['slo_violations']:.0f} under {six[-1].policy}, which lets "
-        f"jobs wait for good GPUs; all are done after {last['makespan']:.0f} s instead of {first['makespan']:.0f} s."
+        f"jobs wait for good GPUs; all are done after {tables.duration(last['makespan'])} instead of "
+        f"{tables.duration(first['makespan'])}."
     )
 
 
 def _six_jobs() -> list[Result]:
-    """Simulate the six jobs of the SC'17 paper's section 5.2 under its four policies, and print a table.
-
-    Returns one result per policy. The paper's text speaks of five jobs.
-    """
+    """Simulate the six jobs of the SC'17 paper's section 5.2 under its four policies; its text speaks of five."""
     profile = authors_profile()
-    results = [
+    return [
         simulate(
             machines.get("minsky"),
             five_jobs(),
@@ -144,13 +152,19 @@ def _six_jobs() -> list[Result]:
         )
         for name in ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
     ]
+
+
+def _show_six_jobs(results: Sequence[Result]) -> None:
+    """Print a row for each policy."""
     keys = ("makespan", "mean_wait", "mean_slowdown", "mean_utility", "slo_violations", "nvlink_use")
     tables.show(
-        ("policy", *(measures.MEASURES[key].heading for key in keys)),
-        [(result.policy, *(measures.shown(key, result.summary()) for key in keys)) for result in results],
+        ("policy", *measures.heads(keys, has_units=True)),
+        [
+            (result.policy, *(measures.MEASURES[key].text(result.summary()[key]) for key in keys))
+            for result in results
+        ],
         "3. SC'17's prototype: six jobs on two sockets of two GPUs; all rows: topoplace papers sc17",
     )
-    return results
 
 
 def _cluster(name: str) -> Cluster:
@@ -159,16 +173,31 @@ def _cluster(name: str) -> Cluster:
     return cluster
 
 
-def _placements(machine: str, job: JobGraph) -> list[tuple[object, ...]]:
+def _placements(machine: str, job: JobGraph) -> Iterator[tuple[str, Placement]]:
+    """Yield the placement of each policy that places the job, with the policy's name."""
     cluster = _cluster(machine)
-    rows: list[tuple[object, ...]] = []
     for name in policies.names(sharing=False):
-        placement = policies.get(name).place(job, cluster)
-        if placement:
-            scores = scores_of(job, placement.gpus, cluster.topology, cluster.free_gpus())
-            shown = [scores[f"{score}_bandwidth"] for score in ("aggregated", "effective", "preserved")]
-            rows.append((machine, name, " ".join(map(str, placement.gpus)), *shown))
-    return rows
+        if placement := policies.get(name).place(job, cluster):
+            yield name, placement
+
+
+def _choices(placed: Sequence[tuple[str, Placement]]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each choice of GPUs on each machine, with the policies that choose them; the fastest first."""
+    policies_of: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    first: dict[tuple[str, tuple[int, ...]], Placement] = {}
+    for policy, placement in placed:
+        choice = (placement.topology.name, placement.gpus)
+        policies_of.setdefault(choice, []).append(policy)
+        first.setdefault(choice, placement)
+    for name in _MACHINES:
+        for choice in sorted((one for one in first if one[0] == name), key=lambda one: first[one].time):
+            time = tables.duration(first[choice].time)
+            by_task = " ".join(map(str, choice[1]))
+            yield name, by_task, _carried(first[choice]), time, ", ".join(policies_of[choice])
+
+
+def _carried(placement: Placement) -> float:
+    return collective.ring_bandwidth(placement.topology, placement.gpus)
 
 
 def _preserved(job: JobGraph) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 To change:
 
+- What follows from a comparison of policies: `comparison.py`; pages of HTML: `page/`.
 - What `show` prints: `topology_text.py`, `fabric_text.py`; every table: `tables.py`; what `trace` says:
   `trace_figures.py`; labels and units: `measures.py`; files of pictures: `figures.py`; colours: `drawing/style.py`.
 """

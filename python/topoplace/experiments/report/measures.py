@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace.experiments.report.tables import number
+from topoplace.experiments.report.tables import duration, number
 from topoplace.experiments.simulate.metrics import QUANTILES, WAIT_QUANTILES
 from topoplace.experiments.simulate.workloads.workload import is_missed
 from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
@@ -26,7 +26,7 @@ class Measure:
     """A key figure.
 
     factor: of the unit shown, such as 100 for %. missing: why a result may not have the figure. short: a label for the
-    head of a column.
+    head of a column. about: what it is, in a sentence without a full stop. is_better_high: False if less is better.
     """
 
     label: str
@@ -34,35 +34,87 @@ class Measure:
     factor: float = 1.0
     missing: str = _NONE_RAN
     short: str = ""
+    about: str = ""
+    is_better_high: bool = False
 
     @property
     def heading(self) -> str:
-        """Return the head of a column: a short label, and the unit."""
+        """Return the head of a column of numbers: a short label, and the unit."""
         return f"{self.short or self.label} {self.unit}".rstrip()
+
+    @property
+    def head(self) -> str:
+        """Return the head of a column of texts: times state their units themselves."""
+        return (self.short or self.label) if self.is_time else self.heading
+
+    @property
+    def is_time(self) -> bool:
+        """Return True for a measure in seconds."""
+        return self.unit == "s"
+
+    def number(self, value: float) -> str:
+        """Return a value of `Result.summary` in `unit` with three significant digits; "-" for NaN."""
+        return number(value * self.factor)
+
+    def text(self, value: float) -> str:
+        """Return a value of `Result.summary` as people read it, times such as 7 h 37 min; "-" for NaN."""
+        return duration(value) if self.is_time else self.number(value)
+
+
+def _of_jobs(quantile: str) -> str:
+    """Return which of the jobs a quantile is about, such as p90."""
+    known = {"min": "the least", "p50": "the median", "max": "the most"}
+    return known.get(quantile) or f"not exceeded by {quantile.removeprefix('p')} % of them"
 
 
 MEASURES: Final[Mapping[str, Measure]] = {
-    "makespan": Measure("makespan", "s"),
-    "throughput": Measure("throughput", "jobs/h"),
-    "utilization": Measure("utilization", "%", 100.0),
-    "nvlink_use": Measure("NVLink use", "%", 100.0, "no tasks communicated"),
-    "mean_wait": Measure("mean wait", "s"),
-    **{f"wait_{name}": Measure(f"wait {name}", "s") for name in WAIT_QUANTILES},
-    "mean_turnaround": Measure("mean turnaround", "s", short="turnaround"),
-    "mean_slowdown": Measure("slowdown"),
-    "mean_slowdown_with_wait": Measure("slowdown incl. wait"),
-    "mean_utility": Measure("utility", missing=_NO_UTILITY),
-    "slo_violations": Measure("SLO violations", missing=_NO_UTILITY),
-    "rejected": Measure("rejected"),
+    "makespan": Measure("makespan", "s", about="time from the first submission to the last end"),
+    "throughput": Measure("throughput", "jobs/h", about="jobs that end in an hour", is_better_high=True),
+    "utilization": Measure(
+        "utilization", "%", 100.0, about="GPU time in use, of all GPU time", is_better_high=True
+    ),
+    "nvlink_use": Measure(
+        *("NVLink use", "%", 100.0, "no tasks communicated"),
+        about="communication that goes over NVLink, of all communication",
+        is_better_high=True,
+    ),
+    "mean_wait": Measure("mean wait", "s", about="mean time from submission to start"),
+    **{
+        f"wait_{name}": Measure(f"wait {name}", "s", about=f"time from submission to start, {_of_jobs(name)}")
+        for name in WAIT_QUANTILES
+    },
+    "mean_turnaround": Measure(
+        "mean turnaround", "s", short="turnaround", about="mean time from submission to end"
+    ),
+    "mean_slowdown": Measure("slowdown", about="mean run time over that of the job alone"),
+    "mean_slowdown_with_wait": Measure(
+        "slowdown incl. wait", about="mean of wait and run time over the run time of the job alone"
+    ),
+    "mean_utility": Measure(
+        "utility", missing=_NO_UTILITY, about="mean score of utility, from 0 to 1", is_better_high=True
+    ),
+    "slo_violations": Measure(
+        "SLO violations", missing=_NO_UTILITY, about="jobs placed with less utility than they ask for"
+    ),
+    "rejected": Measure("rejected", about="jobs that the policy refuses, or that can never run"),
     **{
         f"sensitive_run_time_{name}": Measure(
-            f"sensitive run time {name}", "s", missing=_NONE_SENSITIVE, short=f"sensitive {name}"
+            f"sensitive run time {name}",
+            "s",
+            missing=_NONE_SENSITIVE,
+            short=f"sensitive {name}",
+            about=f"run time of bandwidth-sensitive jobs, {_of_jobs(name)}",
         )
         for name in QUANTILES
     },
     **{
         f"sensitive_effective_bandwidth_{name}": Measure(
-            f"sensitive effective bandwidth {name}", "GB/s", missing=_NONE_SENSITIVE, short=f"EffBW {name}"
+            f"sensitive effective bandwidth {name}",
+            "GB/s",
+            missing=_NONE_SENSITIVE,
+            short=f"EffBW {name}",
+            about=f"effective bandwidth of bandwidth-sensitive jobs, {_of_jobs(name)}",
+            is_better_high=True,
         )
         for name in QUANTILES
     },
@@ -70,6 +122,11 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "sensitive_p75_speedup": Measure("p75 speed-up", missing=_NONE_SENSITIVE),
 }
 """The figures by their keys in `Result.summary` and `Result.compare`."""
+
+
+def heads(keys: Iterable[str], *, has_units: bool) -> list[str]:
+    """Return the heads of columns with texts of the figures `keys`, or, without `has_units`, with numbers."""
+    return [MEASURES[key].head if has_units else MEASURES[key].heading for key in keys]
 
 
 def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
@@ -94,12 +151,16 @@ def as_html(result: Result) -> str:
     summary = result.summary()
     rows = [
         f'<tr><td style="text-align:left">{measure.label}</td>'
-        f"<td>{number(shown(key, summary))} {measure.unit}</td></tr>"
+        f"<td>{_with_unit(measure, summary[key])}</td></tr>"
         for key, measure in MEASURES.items()
         if key in summary and not math.isnan(summary[key])
     ]
     title = f"{result.policy}, {len(result.records):,} jobs on {result.topology.name}"
     return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"
+
+
+def _with_unit(measure: Measure, value: float) -> str:
+    return measure.text(value) if measure.is_time else f"{measure.text(value)} {measure.unit}".rstrip()
 
 
 def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[str]:
@@ -110,11 +171,6 @@ def load_remark(load: float | None, utilization: Mapping[str, float]) -> list[st
     used = {} if load is None else {name: one for name, one in utilization.items() if is_missed(load, one)}
     found = ", ".join(f"{number(100 * one)} % under {name}" for name, one in used.items())
     return [f"load {load:g} is not reached: jobs used of all GPU time {found}"] if used else []
-
-
-def shown(key: str, row: Mapping[str, Any]) -> Any:
-    """Return the figure `key` of a row of `Result.compare` in the unit shown; other columns as they are."""
-    return row[key] * MEASURES[key].factor if key in MEASURES else row[key]
 
 
 def reasons_for_dashes(keys: Iterable[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,9 +15,13 @@ from topoplace.experiments.simulate.storage.tables import replacing
 
 _GAP = "  "
 _USUAL_WIDTH = 80
+_SHORT: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_LONG: Final = ((86370, "d", 3600, "h", 24), (3599.5, "h", 60, "min", 60), (0, "min", 1, "s", 60))
+"""From how many seconds on a time is told in a unit; and the part of it, in seconds, by name, and how many make one."""
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
+_DURATION: Final = re.compile(r"[\d.,]+ (µs|ms|s|min|h|d)( \d+ (s|min|h))?")
 _LATEX: Final = {
     **{letter: rf"\{letter}" for letter in "&%$#_{}"},
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
@@ -99,12 +104,15 @@ def _show_rich(
         return False
     console = Console()
     longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
-    if sum(min(length, _LONGEST_NAME) + 3 for length in longest) > console.width:
+    least = [  # heads break between their words
+        max(min(length, _LONGEST_NAME), *map(len, column.split() or [""]))
+        for column, length in zip(columns, longest, strict=True)
+    ]
+    if sum(width + 3 for width in least) > console.width:
         return False  # too narrow: plain text is printed in parts
     table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
-    for column, length, right in zip(columns, longest, numeric, strict=True):
-        whole = not right and length <= _LONGEST_NAME
-        table.add_column(Text(column), justify="right" if right else "left", no_wrap=whole, overflow="fold")
+    for column, width, right in zip(columns, least, numeric, strict=True):
+        table.add_column(Text(column), justify="right" if right else "left", min_width=width, overflow="fold")
     for i, row in enumerate(cells):
         colour = colours[i] if colours else ""
         shades = [colour] * len(row) if isinstance(colour, str) else colour
@@ -145,6 +153,22 @@ def number(value: float) -> str:
     return f"{value:.0f}" if 99.95 <= abs(value) < 1e15 else f"{value + 0.0:.3g}"
 
 
+def duration(seconds: float) -> str:
+    """Return a time as people read it: its two largest units, such as 7 h 37 min or 37.5 ms; "-" for NaN."""
+    if math.isnan(seconds):
+        return "-"
+    if math.isinf(seconds):
+        return "for ever"
+    if 0 < seconds < 59.95:
+        size, unit = next(one for one in _SHORT if seconds >= one[0] * 0.9995 or one == _SHORT[-1])
+        return f"{number(seconds / size)} {unit}"
+    if seconds == 0:
+        return "0 s"
+    _, unit, size, part, parts = next(one for one in _LONG if seconds >= one[0])
+    whole, rest = divmod(round(seconds / size), parts)
+    return f"{whole:,} {unit} {rest} {part}" if rest else f"{whole:,} {unit}"
+
+
 def _cell(value: object) -> str:
     return number(value) if isinstance(value, float) else plain(str(value))
 
@@ -158,5 +182,5 @@ def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
-        return text in {"", "-"}
+        return text in {"", "-", "for ever"} or _DURATION.fullmatch(text) is not None
     return True

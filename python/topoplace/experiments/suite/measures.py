@@ -30,34 +30,49 @@ class Measure(NamedTuple):
     """One figure of a cell."""
 
     label: str
+    about: str
+    """What it is, in words; for a ratio, of what."""
     is_ratio: bool
     """True if it is compared with the reference; else it is a percentage."""
     is_better_low: bool = True
 
 
+_WAIT: Final = "mean wait of jobs {}, of the mean base time of all jobs"
 MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
     {
-        "turnaround": Measure("turnaround", is_ratio=True),
-        "lost": Measure("lost to communication, %", is_ratio=False),
-        "ring_bandwidth": Measure("NCCL ring GB/s", is_ratio=True, is_better_low=False),
-        "wait_one": Measure("wait of 1 GPU, %", is_ratio=False),
-        "wait_few": Measure("wait of 2–8, %", is_ratio=False),
-        "wait_many": Measure("wait of more, %", is_ratio=False),
-        "idle": Measure("idle for want of a whole domain, %", is_ratio=False),
-        "refused": Measure("jobs refused, %", is_ratio=False),
-        "failed_groups": Measure("groups failed, %", is_ratio=False),
+        "turnaround": Measure(
+            "turnaround", "mean time from submission to end, over the reference's", is_ratio=True
+        ),
+        "lost": Measure(
+            "lost to communication, %",
+            "GPU time that jobs run longer than their base time, of the latter",
+            is_ratio=False,
+        ),
+        "ring_bandwidth": Measure(
+            "NCCL ring GB/s",
+            "geometric mean over the first 300 jobs of several GPUs, over the reference's",
+            is_ratio=True,
+            is_better_low=False,
+        ),
+        "wait_one": Measure("wait of 1 GPU, %", _WAIT.format("of one GPU"), is_ratio=False),
+        "wait_few": Measure("wait of 2–8, %", _WAIT.format("of 2 to 8 GPUs"), is_ratio=False),
+        "wait_many": Measure("wait of more, %", _WAIT.format("of more GPUs"), is_ratio=False),
+        "idle": Measure(
+            "idle for want of a whole domain, %",
+            "GPU time until the last submission that is idle while the first waiting job needs no more GPUs, of all",
+            is_ratio=False,
+        ),
+        "refused": Measure("jobs refused, %", "jobs that the policy refuses, of all", is_ratio=False),
+        "failed_groups": Measure(
+            "groups failed, %",
+            "jobs that the policy refuses, of those that require groups or a domain",
+            is_ratio=False,
+        ),
     }
 )
 """The figures of a cell by name; a cell has NaN where it has no such jobs.
 
-- turnaround: the mean time in seconds from submission to end.
-- lost: the GPU time that jobs run longer than their base time, per cent of the latter.
-- ring_bandwidth: the geometric mean over the first 300 jobs of several GPUs, GB/s.
-- wait_one, wait_few, wait_many: the mean wait of jobs of these numbers of GPUs, per cent of the mean base time of all.
-- idle: the GPU time that is idle, until the last submission, while the first waiting job needs no more GPUs than are,
-  per cent of all.
-- refused, failed_groups: the jobs that are refused, and those of the jobs that require groups or a domain, per cent.
-  A job that is refused counts as one that starts when all others have ended.
+A job that is refused counts as one that starts when all others have ended.
 """
 
 

@@ -1,29 +1,78 @@
-"""The page of the suite: the table of scores with a picture, then every machine and workload."""
+"""The page of the suite: scores of all policies, by machine and by workload, then every scenario."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 
-from topoplace.experiments.simulate.samples import Sample
+from topoplace.experiments.report.measures import Measure
+from topoplace.experiments.report.page import frame
+from topoplace.experiments.report.page.sections import Interval, Row, section
+from topoplace.experiments.simulate.storage.tables import replacing
+from topoplace.experiments.suite import topologies, workloads
 from topoplace.experiments.suite.cells import HELD_OUT, VERSION
-from topoplace.experiments.suite.document import heads, lines
+from topoplace.experiments.suite.document import conclusions
 from topoplace.experiments.suite.measures import MEASURES
-from topoplace.experiments.suite.scores import Score
-from topoplace.experiments.sweeps import Outcome, Overview, Plan, rows_of, write_page
+from topoplace.experiments.suite.scores import REFERENCE, Score, scores_of
+from topoplace.experiments.sweeps import Outcome, Plan, rows_of
+from topoplace.experiments.sweeps.page import sections
+
+_MEANS: Final = (
+    f"Means over the cells, with 95 % intervals; × is a ratio to {REFERENCE}, whose mean is geometric."
+)
 
 
 def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path: Path) -> None:
-    """Write the page to `path`, without the held-out seed."""
-    known = {name: {one.policy: one.interval(name) for one in scores} for name in MEASURES}
-    means = {
-        name: {policy: Sample.of([found[0]]) for policy, found in by_policy.items() if found}
-        for name, by_policy in known.items()
-    }
-    panels = [(MEASURES[name].label, one) for name, one in means.items() if len(set(one.values())) > 1]
+    """Write the page to `path`; of the held-out seed, it has no more than what it says of the others."""
+    found = conclusions(plan, outcomes, scores)
     shown = [number for number, cell in enumerate(plan.cells) if cell.seed != HELD_OUT]
     cells = Plan(tuple(plan.cells[number] for number in shown), plan.about)
-    rows = rows_of(cells, [outcomes[number] for number in shown])
-    write_page(
-        f"Suite version {VERSION}", rows, path, overview=Overview(heads(), lines(scores), panels, "mean")
-    )
+    kept = [outcomes[number] for number in shown]
+    parts = [
+        _overview(scores),
+        _turnarounds("topology", topologies.ABOUT, scores, (cells, kept)),
+        _turnarounds("workload", workloads.ABOUT, scores, (cells, kept)),
+        *sections(rows_of(cells, kept)),
+    ]
+    with replacing(path) as file:
+        file.write_text(frame.page(f"Suite version {VERSION}", found, {"sections": parts}), encoding="utf-8")
+
+
+def _overview(scores: Sequence[Score]) -> dict[str, Any]:
+    measures = {
+        name: Measure(
+            one.label, "×" if one.is_ratio else "", about=one.about, is_better_high=not one.is_better_low
+        )
+        for name, one in MEASURES.items()
+    }
+    rows = [
+        Row(
+            score.policy,
+            {name: found for name in MEASURES if (found := score.interval(name))},
+            "fails" if score.failed else "",
+        )
+        for score in scores
+    ]
+    failed = dict.fromkeys(f"{one.policy} fails: {why}" for one in scores for why in one.failed.values())
+    return section("All machines and workloads", measures, rows, notes=[_MEANS, *failed])
+
+
+def _turnarounds(
+    field: str, about: Mapping[str, str], scores: Sequence[Score], ran: tuple[Plan, Sequence[Outcome]]
+) -> dict[str, Any]:
+    """Return the turnarounds by a field of scenarios, policies in the order of their scores.
+
+    about: what the values of the field are, in words, in their order.
+    """
+    plan, outcomes = ran
+    found: dict[str, dict[str, Interval]] = {score.policy: {} for score in scores}
+    for value in about:
+        there = [i for i, cell in enumerate(plan.cells) if getattr(cell.scenario, field) == value]
+        part = [plan.cells[i] for i in there]
+        for score in scores_of(Plan(tuple(part)), [outcomes[i] for i in there]) if part else ():
+            if interval := score.interval("turnaround"):
+                found[score.policy][value] = interval
+    measures = {value: Measure(value, "×", about=f"turnaround, {words}") for value, words in about.items()}
+    rows = [Row(policy, known, "" if known else "fails") for policy, known in found.items()]
+    return section(f"Turnaround by {field}", measures, rows, notes=[_MEANS])

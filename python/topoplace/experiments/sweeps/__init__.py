@@ -10,11 +10,11 @@ To change:
 
 from __future__ import annotations
 
+from topoplace.experiments.report.comparison import ComparisonRow, Outcome, Scenario
 from topoplace.experiments.sweeps.code_digests import code_of, code_of_model
-from topoplace.experiments.sweeps.comparison import ComparisonRow, rows_of
 from topoplace.experiments.sweeps.engines import DaskEngine, Engine, RayEngine
-from topoplace.experiments.sweeps.page import Overview, write_page
-from topoplace.experiments.sweeps.plan import Cell, Outcome, Plan, Scenario
+from topoplace.experiments.sweeps.page import write_page
+from topoplace.experiments.sweeps.plan import Cell, Plan, rows_of
 from topoplace.experiments.sweeps.running import run
 from topoplace.experiments.sweeps.table import write_table
 
@@ -24,7 +24,6 @@ __all__ = [
     "DaskEngine",
     "Engine",
     "Outcome",
-    "Overview",
     "Plan",
     "RayEngine",
     "Scenario",

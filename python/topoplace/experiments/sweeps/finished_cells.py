@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from topoplace import _checks
+from topoplace.experiments.report.comparison import Outcome
 from topoplace.experiments.simulate.storage.tables import replacing
 from topoplace.experiments.sweeps.code_digests import library_digest
-from topoplace.experiments.sweeps.plan import Outcome, Plan
+from topoplace.experiments.sweeps.plan import Plan
 
 _MOST: Final = 1e300
 

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from topoplace import __version__, _checks
+from topoplace.experiments.report.comparison import ComparisonRow, Outcome, Scenario, row_of
 
 MAX_CELLS: Final = 1_000_000
-
-Outcome = Mapping[str, float] | str
-"""What a cell gives: figures by name, NaN for no data; or, if its policy cannot run there, the reason."""
-
-
-class Scenario(NamedTuple):
-    """What policies are compared on: the names of a topology and a workload, and the load, None if as it is."""
-
-    topology: str
-    workload: str
-    load: float | None
-
-    def __str__(self) -> str:
-        load = "" if self.load is None else f", load {self.load:g}"
-        return f"{self.workload} on {self.topology}{load}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +61,11 @@ class Plan:
         """Return 12 hexadecimal digits that depend on the cells, on `about` and on the version of this library."""
         content = [__version__, [list(cell.labels().values()) for cell in self.cells], self.about]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def rows_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[ComparisonRow]:
+    """Return a row for each scenario and policy, in the order of the plan."""
+    cells: dict[tuple[Scenario, str], list[Outcome]] = {}
+    for cell, outcome in zip(plan.cells, outcomes, strict=True):
+        cells.setdefault((cell.scenario, cell.policy), []).append(outcome)
+    return [row_of(scenario, policy, found) for (scenario, policy), found in cells.items()]

@@ -10,10 +10,11 @@ from typing import Final
 
 from topoplace._file_lock import FileLock
 from topoplace._progress import Progress
+from topoplace.experiments.report.comparison import Outcome
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.experiments.sweeps.engines import Engine
 from topoplace.experiments.sweeps.finished_cells import FinishedCells
-from topoplace.experiments.sweeps.plan import Cell, Outcome, Plan
+from topoplace.experiments.sweeps.plan import Cell, Plan
 
 CELLS: Final = "cells"
 """The directory of the finished cells, in that of a sweep."""

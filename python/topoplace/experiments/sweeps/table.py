@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from topoplace.errors import require_package
+from topoplace.experiments.report.comparison import Outcome
 from topoplace.experiments.simulate.storage.tables import FLOAT, INT, TEXT, form_of, replacing
-from topoplace.experiments.sweeps.plan import Outcome, Plan
+from topoplace.experiments.sweeps.plan import Plan
 
 FORMAT: Final = "topoplace.sweep"
 VERSION: Final = 1

@@ -38,7 +38,8 @@ Reals = NDArray[np.float64]
 Ints = NDArray[np.int32]
 _MOST_SETS: Final = 13_000
 """Most sets that are all compared: those of 8 of 16 GPUs."""
-_MOST_OPTIONS: Final = 16
+MOST_OPTIONS: Final = 16
+"""Most ways to place a job on one machine that are looked at after its time is known."""
 _MOST_ALIKE: Final = 4
 """Most options on a machine on which all GPUs are alike."""
 _ROUNDING: Final = 1 + 1e-9
@@ -64,6 +65,8 @@ class Timing(NamedTuple):
     """The share by which times may differ and count as equal."""
     rates: Rates | str
     """The rates of links by which the library plans rings."""
+    alternatives: int = 1
+    """Of how many of the fastest sets of a machine the time counts; slower ones may be left out."""
 
 
 def _nearness(link: Link) -> int:
@@ -233,7 +236,7 @@ def _ranked(
     if not machine.is_alike:
         gpus, seconds = _times(machine, request, sets, timing)
     graded, keys = _grades(seconds, timing.slack), _keys(machine, request, state, gpus)
-    best = np.lexsort((*gpus.T[::-1], *keys[::-1], graded))[:_MOST_OPTIONS]
+    best = np.lexsort((*gpus.T[::-1], *keys[::-1], graded))[:MOST_OPTIONS]
     gpus, keys = gpus[best], [key[best] for key in keys]
     lost = _lost(machine, state, gpus, [graded[best], *keys], timing.rates)
     rows = np.stack([*keys, lost], 1).tolist()
@@ -327,14 +330,14 @@ def _near_sets(machine: _Machine, free: NDArray[np.int64], size: int) -> Ints:
 def _times(machine: _Machine, request: JobRequest, sets: Ints, timing: Timing) -> tuple[Ints, Reals]:
     """Return (s, k) the GPU of each task, and (s,) the communication time of each set.
 
-    It is infinite for sets that take longer than `_MOST_OPTIONS` others by more than the slack.
+    It may be infinite for sets that take longer than as many `alternatives` by more than the slack.
     """
     job = request.job
     if not job.edges:
         return sets, np.zeros(len(sets))
     if _is_one_ring(machine, request):
         rated, masks = rated_sets(machine.topology, timing.rates), _masks(sets)
-        leading = rated.leading(masks, _MOST_OPTIONS, 1 - timing.slack)
+        leading = rated.leading(masks, timing.alternatives, 1 - timing.slack)
         seconds, are_slowest = _planned(machine, job, sets, leading)
         if not are_slowest:  # then sets with slower rings may be as fast
             seconds, _ = _planned(machine, job, sets, rated.gb_per_s(masks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from topoplace import kernels
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
+    from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
@@ -89,6 +91,12 @@ class LeastTime(MachinePolicy):
     ) -> Iterable[Option]:
         """Return the best sets of GPUs of a machine."""
         return machine_sets.ranked(request, machine_class, state, free, self._timing)
+
+    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
+        """Yield what `find` returns, then other sets of GPUs of a machine, for which `find` does not look."""
+        thorough = copy(self)
+        thorough._timing = self._timing._replace(alternatives=machine_sets.MOST_OPTIONS)
+        return MachinePolicy.candidates(thorough, job, view, effort)
 
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()

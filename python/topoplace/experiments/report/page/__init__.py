@@ -1,57 +1,51 @@
-"""One HTML page about simulated results: no server, no network, no script from elsewhere.
+"""Pages about results, of one file each: no server, no network, no script from elsewhere.
 
-The page has the policies side by side, what happened over time on which machine, waits, run times, and every decision.
+A page begins with what follows from its results. `write_page` writes the one about simulated results: policies side by
+side, what happened over time on which machine, waits, run times, and every decision. Sweeps and the suite have theirs.
 
 To change:
 
-- Values: `contents.py`; frame and headings: `page.html`; style: `page.css`; all that is drawn (charts, legend, tables):
-  `page.js`; the order of rows: `sorting.js`, which other pages with tables have, too.
+- Frame of all pages: `frame.py`, `page.html`; style: `page.css`; words, tables, charts: `shell.js`; the section that
+  compares policies: `sections.py`.
+- The page about results: values `contents.py`; parts: `report.html`; all that is drawn: `report.js`; who holds which
+  GPU when: `gantt.js`.
 """
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from topoplace.experiments.report.page import frame
 from topoplace.experiments.report.page.contents import contents_of
 
 if TYPE_CHECKING:
     from topoplace.experiments.simulate.metrics import Result
 
 
-def write_page(results: Sequence[Result], path: str | Path, *, title: str = "Policies compared") -> None:
+def write_page(
+    results: Sequence[Result], path: str | Path, *, title: str = "Policies compared", conclusion: str = ""
+) -> None:
     """Write a page about `results` to `path`, as UTF-8.
 
     Results of one policy on one topology with equal options count as repetitions, such as seeds: their key figures are
-    means with 95 % intervals, and the first of them is shown in detail. ValueError if there is no result; OSError if
-    the file cannot be written.
+    means with 95 % intervals, and the first of them is shown in detail. conclusion: the first sentence; by default, how
+    much sooner jobs finish under the best policy than under the first. ValueError if there is no result; OSError if the
+    file cannot be written.
     """
+    Path(path).write_text(page(results, title=title, conclusion=conclusion), "utf-8")
+
+
+def page(results: Sequence[Result], *, title: str = "Policies compared", conclusion: str = "") -> str:
+    """Return the page as text; see `write_page`."""
     if not results:
         raise ValueError("results is empty")
-    Path(path).write_text(page(results, title=title), "utf-8")
-
-
-def sorting() -> str:
-    """Return the script that sorts a table when the head of a column is chosen."""
-    return (files(__name__) / "sorting.js").read_text("utf-8")
-
-
-def page(results: Sequence[Result], *, title: str = "Policies compared") -> str:
-    """Return the page as text; see `write_page`."""
-    here = files(__name__)
-    # In a script element, "<" could begin its end tag: whatever jobs are called, it is escaped.
-    data = json.dumps(contents_of(results), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    parts = {
-        "TITLE": html.escape(title),
-        "STYLE": (here / "page.css").read_text("utf-8"),
-        "DATA": data,
-        "SCRIPT": (here / "page.js").read_text("utf-8") + sorting(),
-    }
-    text = (here / "page.html").read_text("utf-8")
-    # All at once: a job or a title may itself be called "@SCRIPT@".
-    return re.sub(f"@({'|'.join(parts)})@", lambda found: parts[found[1]], text)
+    contents = contents_of(results)
+    groups = contents["groups"]
+    named = [
+        (f"{one['name']}: " if len(groups) > 1 else "") + one["conclusion"]
+        for one in groups
+        if one["conclusion"]
+    ]
+    return frame.page(title, [conclusion] if conclusion else named, contents, body="report")

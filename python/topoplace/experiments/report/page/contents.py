@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace.drawing import style
-from topoplace.experiments.report import figures
+from topoplace import drawing
+from topoplace.experiments.report.comparison import Scenario, conclusion, row_of
 from topoplace.experiments.report.measures import MEASURES, remarks
+from topoplace.experiments.report.page.sections import Interval, Row, rounded, section
 from topoplace.experiments.simulate.samples import Sample
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 MAX_JOBS: Final = 20_000
 """Limit on the jobs of a run that are shown one by one; key figures are of all."""
-_HIGHER_IS_BETTER: Final = frozenset(("throughput", "utilization", "nvlink_use", "mean_utility"))
+MAX_DRAWN_GPUS: Final = 1024
+"""Of more GPUs, a drawing has no element for each; the page then paints a rectangle for each."""
 _SHOWN: Final = (
-    *("makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90", "mean_slowdown"),
-    *("mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected", "sensitive_run_time_p75"),
-    "sensitive_effective_bandwidth_p50",
+    *("mean_turnaround", "makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90"),
+    *("mean_slowdown", "mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected"),
+    *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50"),
 )
-_DECIMALS: Final = 4
 
 
 def contents_of(results: Sequence[Result]) -> dict[str, Any]:
@@ -38,16 +38,7 @@ def contents_of(results: Sequence[Result]) -> dict[str, Any]:
     studies: dict[tuple[Topology, int], list[Result]] = {}
     for result in results:
         studies.setdefault((result.topology, len(result.records)), []).append(result)
-    measures = [
-        {
-            "key": key,
-            "label": MEASURES[key].label,
-            "unit": MEASURES[key].unit,
-            "higher": key in _HIGHER_IS_BETTER or "bandwidth" in key,
-        }
-        for key in _SHOWN
-    ]
-    return {"measures": measures, "groups": [_group(_by_name(runs)) for runs in studies.values()]}
+    return {"groups": [_group(_by_name(runs)) for runs in studies.values()]}
 
 
 def _by_name(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -79,25 +70,44 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
     """Return the values of one topology and number of jobs. policies: the results by name, see `_by_name`."""
     first = next(iter(policies.values()))[0]
     topology = first.topology
-    series = figures.policy_numbers(list(policies))
+    most = max(map(len, policies.values()))
+    how = (
+        f"Means of up to {most} runs, with 95 % intervals. What is below shows the first run of each policy."
+    )
+    compared = section(
+        "Policies",
+        {key: MEASURES[key] for key in _SHOWN},
+        [Row(policy, _figures(runs)) for policy, runs in policies.items()],
+        notes=[
+            how
+            if most > 1
+            else "One run of each policy; more seeds tell what is due to chance. Bold is best.",
+            *remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
+        ],
+    )
+    held = [{"repetitions": len(runs), **details(runs[0])} for runs in policies.values()]
     return {
         "name": topology.name,
         "gpus": topology.num_gpus,
         "num_jobs": len(first.records),
         "machines": machines_of(topology),
-        "remarks": remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
-        "runs": [
-            {
-                "policy": policy,
-                "repetitions": len(runs),
-                "colour": figures.colour(number),
-                "dash": number // len(style.COLOURS),
-                "figures": _figures(runs),
-                **details(runs[0]),
-            }
-            for number, (policy, runs) in zip(series, policies.items(), strict=True)
-        ],
+        "drawing": drawing.svg(topology) if topology.num_gpus <= MAX_DRAWN_GPUS else None,
+        "conclusion": _conclusion(policies),
+        **compared,
+        "rows": [row | own for row, own in zip(compared["rows"], held, strict=True)],
     }
+
+
+def _conclusion(policies: dict[str, list[Result]]) -> str:
+    """Return how much sooner jobs finish under the best policy, by the seeds that all policies ran with."""
+    by_seed = {policy: {run.seed: run for run in runs} for policy, runs in policies.items()}
+    seeds = [seed for seed in next(iter(by_seed.values())) if all(seed in runs for runs in by_seed.values())]
+    topology = next(iter(policies.values()))[0].topology
+    scenario = Scenario(topology.name, "jobs", None)
+    rows = [
+        row_of(scenario, policy, [runs[seed].summary() for seed in seeds]) for policy, runs in by_seed.items()
+    ]
+    return conclusion(rows) if seeds else ""
 
 
 def machines_of(topology: Topology) -> list[dict[str, Any]]:
@@ -113,15 +123,11 @@ def machines_of(topology: Topology) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(runs: Sequence[Result]) -> dict[str, list[float | None]]:
-    """Return mean, lower and upper end of the 95 % interval of each key figure, in the unit shown."""
-    found: dict[str, list[float | None]] = {}
+def _figures(runs: Sequence[Result]) -> dict[str, Interval]:
+    """Return mean, lower and upper end of the 95 % interval of each key figure."""
     summaries = [run.summary() for run in runs]
-    for key in _SHOWN:
-        factor = MEASURES[key].factor
-        sample = Sample.of(summary[key] * factor for summary in summaries)
-        found[key] = [_number(value) for value in (sample.mean, sample.low, sample.high)]
-    return found
+    samples = {key: Sample.of(summary[key] for summary in summaries) for key in _SHOWN}
+    return {key: (sample.mean, sample.low, sample.high) for key, sample in samples.items()}
 
 
 def details(run: Result) -> dict[str, Any]:
@@ -154,9 +160,4 @@ def details(run: Result) -> dict[str, Any]:
 
 
 def _column(values: NDArray[np.float64]) -> list[float | None]:
-    return [_number(value) for value in values.tolist()]
-
-
-def _number(value: float) -> float | None:
-    """Return the value with as many decimals as the page can show; None if it is not finite."""
-    return round(value, _DECIMALS) if math.isfinite(value) else None
+    return [rounded(value) for value in values.tolist()]

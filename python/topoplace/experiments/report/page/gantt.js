@@ -20,11 +20,13 @@
 const gantt = (() => {
   const TALLEST = 480, MOST_PIXELS = 2000, LANE = 16, AXIS = 20, MOST_GPU_ROWS = 64, MOST_LISTED = 3;
   const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const SHORT = [["s", 1], ["ms", 1e-3], ["µs", 1e-6]];
   const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
-  const number = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 6 });
+  const FORMAT = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
+  const number = (value) => FORMAT.format(Number(value.toPrecision(3)));
 
-  /** Return a time in words, such as "7 h 37 min". */
+  /** Return a time in words, such as "7 h 37 min": as `duration` of tables.py. */
   function duration(seconds) {
     if (seconds === null || seconds === undefined) return "–";
     if (seconds < 0) return `−${duration(-seconds)}`;
@@ -32,9 +34,10 @@ const gantt = (() => {
       const [[unit, size], [part, small]] = UNITS.slice(i);
       const rounded = Math.round(seconds / small) * small, whole = Math.floor(rounded / size);
       const rest = Math.round((rounded - whole * size) / small);
-      if (whole) return `${whole.toLocaleString("en")} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
+      if (whole) return `${FORMAT.format(whole)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
     }
-    return `${number(seconds)} s`;
+    const [unit, size] = SHORT.find(([, one]) => seconds >= one * 0.9995) ?? (seconds ? SHORT[2] : SHORT[0]);
+    return `${number(seconds / size)} ${unit}`;
   }
 
   /** Return numbers in words, those that follow each other as a range. */
@@ -221,9 +224,18 @@ const gantt = (() => {
       tip.style.top = `${top + AXIS + 14 - box.scrollTop}px`;
     }
 
-    function chooseTime(time) {
+    /** Show a time, and move what is shown if the time is outside. */
+    function showTime(time) {
       chosen.time = within(time);
-      drawFront();
+      const [from, to] = chosen.view, size = to - from;
+      if (from <= chosen.time && chosen.time <= to) return drawFront();
+      const first = Math.min(Math.max(low, chosen.time - size / 2), high - size);
+      chosen.view = [first, first + size];
+      drawAll();
+    }
+
+    function chooseTime(time) {
+      showTime(time);
       on.time?.(chosen.time);
     }
 
@@ -275,22 +287,10 @@ const gantt = (() => {
       drawAll();
     }
 
-    /** Move the time, and what is shown of it if the time leaves that. */
-    function step(time) {
-      const size = chosen.view[1] - chosen.view[0];
-      const to = within(time);
-      if (to < chosen.view[0] || to > chosen.view[1]) {
-        const from = Math.min(Math.max(low, to - size / 2), high - size);
-        chosen.view = [from, from + size];
-        drawAll();
-      }
-      chooseTime(to);
-    }
-
     const stepSize = (event) => (chosen.view[1] - chosen.view[0]) * (event.shiftKey ? 0.001 : 0.01);
     const keys = {
-      ArrowLeft: (event) => step(chosen.time - stepSize(event)), ArrowRight: (event) => step(chosen.time + stepSize(event)),
-      Home: () => step(low), End: () => step(high), ArrowUp: () => walk(-1), ArrowDown: () => walk(1),
+      ArrowLeft: (event) => chooseTime(chosen.time - stepSize(event)), ArrowRight: (event) => chooseTime(chosen.time + stepSize(event)),
+      Home: () => chooseTime(low), End: () => chooseTime(high), ArrowUp: () => walk(-1), ArrowDown: () => walk(1),
       "+": () => zoom(0.5), "-": () => zoom(2), 0: () => zoom(Infinity), Escape: () => chooseJob(null),
     };
     box.addEventListener("keydown", (event) => {
@@ -298,7 +298,7 @@ const gantt = (() => {
       event.preventDefault();
       keys[event.key](event);
     });
-    front.addEventListener("pointerdown", (event) => { front.setPointerCapture?.(event.pointerId); box.focus(); point(event); });
+    front.addEventListener("pointerdown", (event) => { box.focus(); point(event); });
     front.addEventListener("pointermove", point);
     front.addEventListener("pointerleave", () => chooseJob(null));
     box.addEventListener("blur", () => explain(null));
@@ -310,7 +310,7 @@ const gantt = (() => {
     new ResizeObserver(() => { if (box.clientWidth !== width) drawAll(); }).observe(root);
     drawAll();
     return {
-      setTime(time) { chosen.time = within(time); drawFront(); },
+      setTime: showTime,
       mark(job) { chosen.job = job; explain(null); drawFront(); },
     };
   }

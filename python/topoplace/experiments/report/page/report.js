@@ -1,156 +1,36 @@
-"use strict";
+// The page about results: what happened when and where, under one policy at a time.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
-const ROWS = 50;
-const POINTS = 1200;
-const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
-const chosen = { group: 0, run: 0, measure: 0, time: 0.5, search: "", first: 0 };
+const ROWS = 50, POINTS = 1200, PLAYED_MS = 20000, STEP_MS = 1000, FRAME_MS = 40;
+const chosen = { group: 0, run: 0, time: 0, job: null, search: "", first: 0 };
+const shown = { gantt: null, gpus: new Map(), cells: [], held: new Map(), cursors: [], timer: 0, drawChart: null };
 
-const element = (id) => document.getElementById(id);
 const group = () => DATA.groups[chosen.group];
-const run = () => group().runs[chosen.run];
-const colour = (i) => group().runs[i].colour;
-const dash = (i) => DASHES[group().runs[i].dash % DASHES.length];
-
-// ---- words and numbers ----
-
-function number(value) {
-  if (value === null || value === undefined) return "–";
-  if (value === 0) return "0";
-  const digits = Math.abs(value) >= 1000 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  return value.toLocaleString("en", { maximumFractionDigits: Math.min(digits, 6) });
-}
-
-function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
-  for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60]]) {
-    if (Math.abs(seconds) >= 2 * size) return `${number(seconds / size)} ${unit}`;
-  }
-  return `${number(seconds)} s`;
-}
-
-function plural(count, word) {
-  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-}
-
-function listed(gpus) {
-  const parts = [];
-  const sorted = [...gpus].sort((a, b) => a - b);
-  for (let i = 0; i < sorted.length; ) {
-    let j = i;
-    while (j + 1 < sorted.length && sorted[j + 1] === sorted[j] + 1) j++;
-    parts.push(j > i + 1 ? `${sorted[i]}–${sorted[j]}` : sorted.slice(i, j + 1).join(","));
-    i = j + 1;
-  }
-  return parts.join(",");
-}
+const run = () => group().rows[chosen.run];
+const colour = (i) => group().rows[i].colour;
+const dash = (i) => DASHES[group().rows[i].dash % DASHES.length];
 
 function quantile(sorted, share) {
   return sorted.length ? sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] : null;
 }
 
-// ---- elements ----
-
-function make(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
-function draw(name, attributes = {}, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.textContent = text;
-  return made;
-}
-
-function table(into, headings, rows, texts = [0]) {
-  const isText = (i) => (texts.includes(i) ? { class: "text" } : {});
-  const head = make("tr", {}, ...headings.map((heading, i) => make("th", { scope: "col", tabindex: 0, ...isText(i) }, heading)));
-  const body = rows.map((row) =>
-    make("tr", {}, ...row.map((cell, i) => (cell instanceof Node ? cell : make("td", isText(i), cell)))));
-  into.replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
-}
-
-function options(select, names, selected) {
-  select.replaceChildren(...names.map((name, i) => {
-    const option = make("option", { value: i }, name);
-    option.selected = i === selected;
-    return option;
-  }));
-}
-
-const short = (text, pixels) => (text.length * 7 < pixels ? text : `${text.slice(0, Math.floor(pixels / 7) - 2)}…`);
-const widthOf = (id) => Math.max(280, Math.min(960, element(id).clientWidth));
-
-// ---- policies side by side ----
-
-// The best figure as it is shown; null if all look alike.
-function best(measure) {
-  const values = group().runs.map((one) => one.figures[measure.key][0]).filter((value) => value !== null);
-  if (new Set(values.map(number)).size < 2) return null;
-  return number(measure.higher ? Math.max(...values) : Math.min(...values));
-}
-
-function figuresTable() {
-  const measures = DATA.measures.filter((one) => group().runs.some((each) => each.figures[one.key][0] !== null));
-  const headings = ["policy", ...measures.map((one) => `${one.label} ${one.unit}`.trim())];
-  const rows = group().runs.map((one) => [
-    one.policy,
-    ...measures.map((measure) => {
-      const [mean, low, high] = one.figures[measure.key];
-      const cell = make("td", number(mean) === best(measure) ? { class: "best" } : {}, number(mean));
-      if (low !== null && high > low) cell.append(make("span", { class: "interval" }, `${number(low)} to ${number(high)}`));
-      return cell;
-    }),
-  ]);
-  table(element("figures"), headings, rows);
-  const most = Math.max(...group().runs.map((one) => one.repetitions));
-  element("repetitions").textContent = most > 1
-    ? `Means of up to ${most} runs, with 95 % intervals. The sections below show the first run of each policy.`
-    : "One run of each policy. Bold is best.";
-  element("remarks").textContent = group().remarks.join(" ");
-}
-
-function intervals() {
-  const measure = DATA.measures[chosen.measure];
-  const rows = group().runs.map((one, i) => ({ i, name: one.policy, value: one.figures[measure.key] }));
-  const known = rows.filter((row) => row.value[0] !== null);
-  const width = widthOf("intervals"), left = Math.min(170, width * 0.4), right = 90, step = 22, height = rows.length * step + 30;
-  const most = Math.max(1e-9, ...known.map((row) => row.value[2] ?? row.value[0]));
-  const x = (value) => left + (Math.max(0, value) / most) * (width - left - right);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${measure.label} by policy` });
-  svg.append(draw("line", { x1: left, x2: left, y1: 4, y2: height - 24, class: "axis" }));
-  rows.forEach((row, k) => {
-    const y = 16 + k * step;
-    svg.append(draw("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, short(row.name, left)));
-    const [mean, low, high] = row.value;
-    if (mean === null) {
-      svg.append(draw("text", { x: left + 6, y: y + 4, class: "faint" }, "no data"));
-      return;
-    }
-    svg.append(draw("line", { x1: left, x2: x(mean), y1: y, y2: y, stroke: colour(row.i), "stroke-width": 2, "stroke-dasharray": dash(row.i) }));
-    svg.append(draw("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour(row.i), "stroke-width": 6, "stroke-opacity": 0.5 }));
-    svg.append(draw("circle", { cx: x(mean), cy: y, r: 5, fill: colour(row.i) }));
-    svg.append(draw("text", { x: x(high) + 10, y: y + 4, "font-weight": number(mean) === best(measure) ? 700 : 400 }, number(mean)));
-  });
-  svg.append(draw("text", { x: left, y: height - 4, class: "faint" }, `${measure.label} ${measure.unit}: ${measure.higher ? "more" : "less"} is better`));
-  element("intervals").replaceChildren(svg);
-}
-
 // ---- over time ----
 
+const spans = new Map();
+
+/** Return when the first job of a group is submitted, and when the last one ends. */
 function span() {
+  if (!spans.has(chosen.group)) spans.set(chosen.group, spanOf(group().rows));
+  return spans.get(chosen.group);
+}
+
+function spanOf(rows) {
   let low = Infinity, high = -Infinity;
-  for (const one of group().runs) {
+  for (const one of rows) {
     for (const time of one.jobs.submit) if (time !== null && time < low) low = time;
     for (const time of one.stays.end) if (time !== null && time > high) high = time;
   }
   return low < high ? [low, high] : [0, 1];
 }
-
-const now = () => { const [low, high] = span(); return low + chosen.time * (high - low); };
 
 // The sum of the changes up to each of POINTS times.
 function accumulated(changes) {
@@ -208,16 +88,17 @@ const kept = new Map();
 
 function seriesOf(k, i) {
   const key = `${chosen.group} ${k} ${i}`;
-  if (!kept.has(key)) kept.set(key, SERIES[k][1](group().runs[i]));
+  if (!kept.has(key)) kept.set(key, SERIES[k][1](group().rows[i]));
   return kept.get(key);
 }
 
 function series() {
-  const width = widthOf("series"), left = 8, height = 110;
+  const width = chartWidth(), left = 8, height = 110;
   const [low, high] = span();
+  shown.cursors = [];
   const charts = SERIES.map(([name], k) => {
     const svg = draw("svg", { viewBox: `0 0 ${width} ${height + 34}`, role: "img", "aria-label": `${name} over time` });
-    const lines = group().runs.map((_, i) => seriesOf(k, i));
+    const lines = group().rows.map((_, i) => seriesOf(k, i));
     let most = 1;
     for (const line of lines) for (const value of line) if (value > most) most = value;
     svg.append(draw("text", { x: left, y: 12 }, `${name} (top: ${number(most)})`));
@@ -231,36 +112,92 @@ function series() {
       });
       svg.append(draw("path", { d: path, fill: "none", stroke: colour(i), "stroke-width": i === chosen.run ? 2.4 : 1.2, "stroke-dasharray": dash(i) }));
     });
-    const x = left + chosen.time * (width - left - 4);
-    svg.append(draw("line", { x1: x, x2: x, y1: 18, y2: height + 18, class: "cursor" }));
+    const cursor = draw("line", { y1: 18, y2: height + 18, class: "cursor" });
+    svg.append(cursor);
+    shown.cursors.push([cursor, (time) => left + ((time - low) / (high - low)) * (width - left - 4)]);
     svg.append(draw("text", { x: left, y: height + 31, class: "faint" }, duration(0)));
     svg.append(draw("text", { x: width - 4, y: height + 31, "text-anchor": "end", class: "faint" }, duration(high - low)));
     return svg;
   });
   element("series").replaceChildren(...charts);
-  element("legend").replaceChildren(...group().runs.map((one, i) => {
+  moveCursors();
+  element("legend").replaceChildren(...group().rows.map((one, i) => {
     const line = draw("svg", { viewBox: "0 0 26 10", "aria-hidden": "true" });
     line.append(draw("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: colour(i), "stroke-width": 3, "stroke-dasharray": dash(i) }));
     return make("span", { class: "key" }, line, one.policy);
   }));
 }
 
+function moveCursors() {
+  for (const [cursor, x] of shown.cursors) {
+    cursor.setAttribute("x1", x(chosen.time));
+    cursor.setAttribute("x2", x(chosen.time));
+  }
+}
+
 // ---- who holds which GPU ----
 
+/** Return the stays at the time that is shown. */
 function holders() {
-  const time = now(), stays = run().stays, found = [];
+  const stays = run().stays, found = [];
   for (let i = 0; i < stays.job.length; i++) {
-    if (stays.start[i] <= time && time < stays.end[i]) found.push(i);
+    if (stays.start[i] <= chosen.time && chosen.time < stays.end[i]) found.push(i);
   }
   return found;
 }
 
-const shade = (job) => `hsl(${(job * 137.508) % 360} 62% ${job % 2 ? 46 : 60}%)`;
-
-function machines() {
-  const held = new Map();
-  const stays = run().stays, current = holders();
+/** Return the job on each GPU in use; -1 for several. */
+function jobsOf(current) {
+  const held = new Map(), stays = run().stays;
   for (const i of current) for (const gpu of stays.gpus[i]) held.set(gpu, held.has(gpu) ? -1 : stays.job[i]);
+  return held;
+}
+
+const fillOf = (job) => (job < 0 ? "var(--faint)" : gantt.shade(job));
+const holderWords = (job) => (job === undefined ? "free" : job < 0 ? "several jobs" : `job ${run().jobs.id[job]}`);
+
+function ganttChart() {
+  const [low, high] = span();
+  const data = { machines: group().machines, jobs: run().jobs, stays: run().stays, low, high };
+  shown.gantt = gantt(element("gantt"), data, {
+    time(time) { chosen.time = time; atTime(); },
+    job(job) { chosen.job = job; paint(); },
+  });
+  shown.gantt.setTime(chosen.time);
+}
+
+/** Put the drawing of a group into the page; of more GPUs than it has elements for, a canvas stands there. */
+function drawing() {
+  const text = group().drawing;
+  element("drawing").hidden = text === null;
+  element("machines").hidden = text !== null;
+  element("drawing").innerHTML = text ?? "";
+  shown.gpus = new Map([...element("drawing").querySelectorAll("[data-gpu]")].map((one) => [+one.dataset.gpu, one]));
+}
+
+const rectOf = (one) => (one.tagName === "rect" ? one : one.querySelector("rect"));
+
+/** Paint the GPUs by the jobs that hold them, and mark those of the chosen job. */
+function paint() {
+  shown.held = jobsOf(holders());
+  if (group().drawing === null) return paintCells();
+  for (const [gpu, one] of shown.gpus) {
+    const job = shown.held.get(gpu), rect = rectOf(one);
+    // Mixed, so that the GPU's number can be read, and no link shows through.
+    rect.style.fill = job === undefined ? "" : `color-mix(in srgb, ${fillOf(job)} var(--held), var(--topoplace-free))`;
+    rect.classList.toggle("marked", job !== undefined && job === chosen.job);
+  }
+}
+
+function markHolder(gpu) {
+  const job = shown.held.get(gpu);
+  chosen.job = job === undefined || job < 0 ? null : job;
+  shown.gantt.mark(chosen.job);
+  paint();
+}
+
+/** Paint a rectangle for each GPU of a large cluster. */
+function paintCells() {
   const canvas = element("machines");
   const width = Math.max(canvas.clientWidth, 280), ratio = window.devicePixelRatio || 1;
   const all = group().machines, widest = Math.max(...all.map((machine) => machine.gpus.length));
@@ -275,6 +212,7 @@ function machines() {
   for (const machine of all) racks.set(machine.rack, [...(racks.get(machine.rack) ?? []), machine]);
   const titled = racks.size > 1 && racks.size <= 64;
   const places = [];
+  shown.cells = [];
   let y = 0;
   for (const [rack, members] of racks) {
     if (titled) { places.push([null, 0, y, rack || "in no domain"]); y += 16; }
@@ -286,23 +224,38 @@ function machines() {
   canvas.style.height = `${Math.max(y, 1)}px`;
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
+  Object.assign(context, { strokeStyle: style.getPropertyValue("--mark"), lineWidth: 2 });
   context.font = "11px system-ui, sans-serif";
   for (const [machine, left, top, title] of places) {
     context.fillStyle = style.getPropertyValue("--ink");
     if (!machine) { context.fillText(title, 0, top + 12); continue; }
     if (named) context.fillText(machine.name.slice(0, 16), left, top + cell - 3, name - 6);
     machine.gpus.forEach((gpu, k) => {
-      const job = held.get(gpu);
-      context.fillStyle = job === undefined ? style.getPropertyValue("--idle") : job < 0 ? "#444444" : shade(job);
-      context.fillRect(left + name + (k % columns) * cell, top + Math.floor(k / columns) * cell, cell - 1, cell - 1);
+      const job = shown.held.get(gpu);
+      context.fillStyle = job === undefined ? style.getPropertyValue("--idle") : job < 0 ? style.getPropertyValue("--faint") : gantt.shade(job);
+      const at = [left + name + (k % columns) * cell, top + Math.floor(k / columns) * cell, cell - 1, cell - 1];
+      context.fillRect(...at);
+      if (job !== undefined && job === chosen.job) context.strokeRect(...at);
+      shown.cells.push([gpu, at]);
     });
   }
-  const [low] = span();
-  const waits = seriesOf(1, chosen.run)[Math.round(chosen.time * POINTS)];
-  element("now").textContent = `After ${duration(now() - low)}: ${plural(current.length, "job")} on ${plural(held.size, "GPU")} of ${group().gpus.toLocaleString("en")}, ${plural(Math.max(0, Math.round(waits)), "job")} waiting.${[...held.values()].includes(-1) ? " Dark: several jobs share a GPU." : ""}`;
+}
+
+/** Return the GPU at a place of the canvas. */
+function cellAt(event) {
+  const place = element("machines").getBoundingClientRect(), x = event.clientX - place.left, y = event.clientY - place.top;
+  return shown.cells.find(([, [left, top, width, height]]) => left <= x && x <= left + width && top <= y && y <= top + height)?.[0];
+}
+
+/** Say in words what the drawing shows. */
+function sayNow() {
+  const current = holders(), stays = run().stays;
+  const [low, high] = span();
+  const waits = seriesOf(1, chosen.run)[Math.round(((chosen.time - low) / (high - low)) * POINTS)];
+  element("now").textContent = `After ${duration(chosen.time - low)}: ${plural(current.length, "job")} on ${plural(shown.held.size, "GPU")} of ${group().gpus.toLocaleString("en")}, ${plural(Math.max(0, Math.round(waits)), "job")} waiting.${[...shown.held.values()].includes(-1) ? " Grey: several jobs share a GPU." : ""}`;
   const jobs = run().jobs;
   const share = (i) => (stays.gpu_fraction[i] < 1 ? ` (${number(stays.gpu_fraction[i])} of each)` : "");
-  const rows = current.slice(0, 12).map((i) => [jobs.id[stays.job[i]], listed(stays.gpus[i]) + share(i), duration(now() - stays.start[i]), duration(stays.end[i] - now())]);
+  const rows = current.slice(0, 12).map((i) => [jobs.id[stays.job[i]], listed(stays.gpus[i]) + share(i), ...[chosen.time - stays.start[i], stays.end[i] - chosen.time].map((one) => cell(one, duration(one)))]);
   if (current.length > rows.length) rows.push([`and ${current.length - rows.length} more`, "", "", ""]);
   table(element("running"), ["job", "GPUs", "runs for", "time left"], rows, [0, 1]);
 }
@@ -310,20 +263,23 @@ function machines() {
 // ---- waits, run times ----
 
 function waits() {
-  const sizes = [...new Set(group().runs.flatMap((one) => one.jobs.num_gpus))].sort((a, b) => a - b);
+  const sizes = [...new Set(group().rows.flatMap((one) => one.jobs.num_gpus))].sort((a, b) => a - b);
   const bins = sizes.length > 12 ? [[1, 1], [2, 2], [3, 4], [5, 8], [9, 16], [17, 64], [65, Infinity]] : sizes.map((size) => [size, size]);
-  const rows = group().runs.map((one) => [one.policy, ...bins.map(([from, to]) => {
+  const rows = group().rows.map((one) => [one.policy, ...bins.map(([from, to]) => {
     const found = one.jobs.wait.filter((wait, i) => wait !== null && one.jobs.num_gpus[i] >= from && one.jobs.num_gpus[i] <= to).sort((a, b) => a - b);
     if (!found.length) return "–";
-    return make("td", {}, duration(quantile(found, 0.5)), make("span", { class: "interval" }, `90 %: ${duration(quantile(found, 0.9))}`));
+    const median = quantile(found, 0.5);
+    const made = cell(median, duration(median));
+    made.append(make("span", { class: "interval" }, `90 %: ${duration(quantile(found, 0.9))}`));
+    return made;
   })]);
   const title = ([from, to]) => (from === to ? `${from} GPU${from === 1 ? "" : "s"}` : to === Infinity ? `${from} and more` : `${from}–${to} GPUs`);
   table(element("waits"), ["median", ...bins.map(title)], rows);
 }
 
 function slowdowns() {
-  const width = widthOf("slowdowns"), height = 180, left = 30;
-  const lines = group().runs.map((one) => one.jobs.slowdown.filter((value) => value !== null && value > 0).sort((a, b) => a - b));
+  const width = chartWidth(), height = 180, left = 30;
+  const lines = group().rows.map((one) => one.jobs.slowdown.filter((value) => value !== null && value > 0).sort((a, b) => a - b));
   const most = Math.max(1.05, ...lines.map((line) => quantile(line, 0.995) ?? 1));
   const least = Math.min(1, ...lines.map((line) => line[0] ?? 1));
   const x = (value) => left + Math.min(1, (value - least) / (most - least)) * (width - left - 10);
@@ -363,9 +319,9 @@ function decisions() {
     jobs.id[i],
     (gpusOf.get(i) ?? []).join(" → ") || "none",
     jobs.rejected[i] || (jobs.postponed[i] ? `deferred ${plural(jobs.postponed[i], "time")}` : jobs.start[i] === null ? "never started" : "started"),
-    jobs.start[i] === null ? "–" : duration(jobs.start[i] - low),
-    duration(jobs.wait[i]),
-    duration(jobs.run_time[i]),
+    cell(jobs.start[i], jobs.start[i] === null ? "–" : duration(jobs.start[i] - low)),
+    cell(jobs.wait[i], duration(jobs.wait[i])),
+    cell(jobs.run_time[i], duration(jobs.run_time[i])),
     number(jobs.slowdown[i]),
     jobs.sensitive[i] ? "yes" : "no",
     ...names.map((name) => number(jobs.scores[name][i])),
@@ -380,33 +336,71 @@ function decisions() {
   element("later").disabled = chosen.first + ROWS >= matching.length;
 }
 
+// ---- play ----
+
+function play(isOn) {
+  const [low, high] = span();
+  clearInterval(shown.timer);
+  if (isOn && chosen.time >= high) chosen.time = low;
+  const ms = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? STEP_MS : FRAME_MS;
+  if (isOn) shown.timer = setInterval(() => advance(ms), ms);
+  element("play").textContent = isOn ? "Pause" : "Play";
+  element("play").setAttribute("aria-pressed", isOn);
+  element("now").setAttribute("aria-live", isOn ? "off" : "polite");
+}
+
+const isPlaying = () => element("play").getAttribute("aria-pressed") === "true";
+
+function advance(ms) {
+  const [low, high] = span();
+  chosen.time = Math.min(high, chosen.time + (ms / PLAYED_MS) * (high - low));
+  shown.gantt.setTime(chosen.time);
+  atTime();
+  if (chosen.time >= high) play(false);
+}
+
 // ---- the whole ----
 
-function atTime() { series(); machines(); }
-function ofRun() { atTime(); slowdowns(); decisions(); }
-function all() {
-  const where = group();
+function atTime() { moveCursors(); paint(); sayNow(); }
+function ofRun() { chosen.job = null; ganttChart(); series(); atTime(); slowdowns(); decisions(); }
+function ofGroup() {
+  const where = group(), [low, high] = span();
+  play(false);
+  chosen.time = (low + high) / 2;
   element("subject").textContent = `${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines.length, "machine")}; ${plural(where.num_jobs, "job")} in a run`;
-  options(element("policy"), where.runs.map((one) => one.policy), chosen.run);
-  figuresTable(); intervals(); waits(); ofRun();
+  options(element("policy"), where.rows.map((one) => one.policy), chosen.run);
+  const [made, drawChart] = sectionOf(where);
+  element("policies").replaceChildren(made);
+  shown.drawChart = drawChart;
+  drawChart(chartWidth()); drawing(); waits(); ofRun();
 }
 
 function on(id, event, change) {
-  element(id).addEventListener(event, (happened) => change(happened.target));
+  element(id).addEventListener(event, (happened) => change(happened.target, happened));
 }
 
-document.querySelector("h1").textContent = document.title;
 options(element("topology"), DATA.groups.map((one) => `${one.name} (${plural(one.gpus, "GPU")}, ${plural(one.num_jobs, "job")})`), 0);
 element("choose-topology").hidden = DATA.groups.length < 2;
-options(element("measure"), DATA.measures.map((one) => one.label), 0);
-on("topology", "change", (it) => { Object.assign(chosen, { group: +it.value, run: 0, first: 0 }); all(); });
-on("measure", "change", (it) => { chosen.measure = +it.value; intervals(); });
+on("topology", "change", (it) => { Object.assign(chosen, { group: +it.value, run: 0, first: 0 }); ofGroup(); });
 on("policy", "change", (it) => { Object.assign(chosen, { run: +it.value, first: 0 }); ofRun(); });
-on("time", "input", (it) => { chosen.time = +it.value / 1000; atTime(); });
+on("play", "click", () => play(!isPlaying()));
 on("search", "input", (it) => { Object.assign(chosen, { search: it.value, first: 0 }); decisions(); });
 on("earlier", "click", () => { chosen.first -= ROWS; decisions(); });
 on("later", "click", () => { chosen.first += ROWS; decisions(); });
-window.addEventListener("resize", () => { intervals(); series(); machines(); slowdowns(); });
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", machines);
-all();
+on("drawing", "pointerover", (it) => {
+  const one = it.closest("[data-gpu]");
+  const title = one?.querySelector("title");
+  if (title) title.textContent = title.textContent.replace(/, [^,]*$/, `, ${holderWords(shown.held.get(+one.dataset.gpu))}`);
+  markHolder(one ? +one.dataset.gpu : null);
+});
+on("drawing", "pointerleave", () => markHolder(null));
+on("machines", "pointermove", (it, event) => markHolder(cellAt(event)));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== " " || event.target.closest("button, input, select, th, summary")) return;
+  event.preventDefault();
+  play(!isPlaying());
+});
+window.addEventListener("resize", () => { shown.drawChart(chartWidth()); series(); paint(); slowdowns(); });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+ofGroup();
 document.documentElement.dataset.readyMs = Math.round(performance.now());

@@ -5,14 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from topoplace.experiments.report.measures import load_remark
 from topoplace.experiments.simulate.samples import Sample
-from topoplace.experiments.sweeps.plan import Outcome, Plan, Scenario
 
 _ROUNDING: Final = 1e-6
 """Turnarounds that differ by no more than this share are equal: run times are sums in another order."""
+
+
+Outcome = Mapping[str, float] | str
+"""What a cell gives: figures by name, NaN for no data; or, if its policy cannot run there, the reason."""
+
+
+class Scenario(NamedTuple):
+    """What policies are compared on: the names of a topology and a workload, and the load, None if as it is."""
+
+    topology: str
+    workload: str
+    load: float | None
+
+    def __str__(self) -> str:
+        load = "" if self.load is None else f", load {self.load:g}"
+        return f"{self.workload} on {self.topology}{load}"
 
 
 @dataclass(frozen=True)
@@ -33,14 +48,6 @@ class ComparisonRow:
     def mean(self, figure: str) -> float:
         """Return the mean of a figure over the seeds; NaN if none has it."""
         return self.samples[figure].mean if figure in self.samples else math.nan
-
-
-def rows_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[ComparisonRow]:
-    """Return a row for each scenario and policy, in the order of the plan."""
-    cells: dict[tuple[Scenario, str], list[Outcome]] = {}
-    for cell, outcome in zip(plan.cells, outcomes, strict=True):
-        cells.setdefault((cell.scenario, cell.policy), []).append(outcome)
-    return [row_of(scenario, policy, found) for (scenario, policy), found in cells.items()]
 
 
 def by_scenario(rows: Sequence[ComparisonRow]) -> dict[Scenario, list[ComparisonRow]]:
