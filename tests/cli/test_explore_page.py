@@ -13,7 +13,8 @@ from urllib.parse import quote
 import pytest
 
 import topoplace as tp
-from explore_page import CHROMIUM, result_of, with_tools
+from browser import CHROMIUM
+from explore_page import result_of, with_tools
 from topoplace.cli.explorer import server as serving
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import Server
