@@ -13,7 +13,8 @@ from urllib.parse import quote
 import pytest
 
 import topoplace as tp
-from explore_page import CHROMIUM, result_of, with_tools
+from browser import CHROMIUM
+from explore_page import result_of, with_tools
 from topoplace.cli.explorer import server as serving
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import Server
@@ -58,10 +59,10 @@ def rows_of(**state: Any) -> list[tuple[str, str | None]]:
 
 
 def test_rows_are_those_of_the_library_on_every_machine(visit: Visit) -> None:
-    """Each built-in machine with GPUs in use that are random; the address carries the state to the page."""
+    """Each built-in machine, twice, with GPUs in use that are random; the address carries the state to the page."""
     rng = random.Random(7)
     states = []
-    for name in tp.machines.names():
+    for name in [*tp.machines.names(), *tp.machines.names()]:
         num_gpus = tp.machines.get(name).num_gpus
         busy = rng.sample(range(num_gpus), rng.randrange(num_gpus - 1))
         states.append({"machine": name, "gpus": "2", "busy": ",".join(map(str, busy))})
@@ -284,6 +285,28 @@ def test_the_queue_is_linked_to_the_machine_by_keys_alone(visit: Visit) -> None:
     assert found["moved"] != found["first"]
     assert sorted(found["together"]) == sorted(found["same"])
     assert json.loads(found["hash"])["tab"] == "queue"
+
+
+def test_the_keyboard_reaches_all_that_can_be_used(visit: Visit) -> None:
+    """Each field and button of both tabs takes the focus; of tabs, GPUs and policies, one takes it for all."""
+    found = visit(
+        """
+        const reach = () => all("input,select,textarea,button,[role=listbox],[role=slider],svg")
+          .filter((one) => one.getClientRects().length && !one.disabled && one.type !== "file");
+        const missed = (things) => things.filter((one) => {
+          const inside = one.matches("svg") ? one.querySelector("[tabindex='0']") : one;
+          inside?.focus();
+          return document.activeElement !== inside;
+        }).map((one) => one.outerHTML.slice(0, 80));
+        const first = reach(), place = [first.length, missed(first)];
+        openTab("queue"); await changed(); await settled();
+        const second = reach();
+        return { place, queue: [second.length, missed(second)] };
+        """
+    )
+    for count, missed in found.values():
+        assert count > 12
+        assert missed == []
 
 
 def test_play_runs_the_time_and_stops(visit: Visit) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from explore_page import CHROMIUM, result_of, with_tools
+from browser import CHROMIUM
+from explore_page import result_of, with_tools
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.state import State
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+from browser import dumped
 
 _TOOLS = """
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -65,22 +63,9 @@ def with_tools(script: str) -> str:
 
 def result_of(address: str, folder: Path, width: int = 1300, flags: tuple[str, ...] = ()) -> Any:
     """Return what the script in a page returns; an error in the page fails the test."""
-    text = _dumped(address, folder, width, flags)
+    text = dumped(address, folder, width, flags)
     found = re.search(r'<output id="result">(.*?)</output>', text, re.DOTALL)
     assert found, text[:3000]
     values = json.loads(html.unescape(found[1]))
     assert values["errors"] == []
     return values["result"]
-
-
-def _dumped(address: str, folder: Path, width: int, flags: tuple[str, ...]) -> str:
-    assert CHROMIUM
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    command += [f"--window-size={width},1600", "--virtual-time-budget=60000", "--dump-dom", *flags, address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
