@@ -84,7 +84,7 @@ def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
     assert succeed("diff", "dgx1-v100", "dgx1-v100") == "no difference\n"
     done = run("diff", "dgx1-v100", str(worn))
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0] == "1 differences, 1 for the worse"
+    assert done.stdout.splitlines()[0] == "1 difference, 1 for the worse"
     assert done.stdout.splitlines()[2].split()[:4] == ["-", "GPU0", "-", "GPU3"]
     changes = json.loads(run("diff", "dgx1-v100", str(worn), "--json").stdout)
     assert changes == [

@@ -47,6 +47,7 @@ def test_faults_of_the_machine_count() -> None:
         ({"compared": "fcfs"}, "compared", "policies: 1 names: give 2 to 6"),
         ({"compared": "fcfs, fcfs"}, "compared", "policies: fcfs is given twice"),
         ({"compared": "fcfs, least"}, "compared", "'least'"),
+        ({"compared": "os:abort, fcfs"}, "compared", "policies: 'os:abort' is not one of"),
         ({"state": State(machine="dgx9")}, "machine", "no built-in machine"),
     ],
 )
@@ -54,6 +55,12 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], field: str, said: str) -
     problem = simulated(QueueState(**{"state": DGX, **fields}))["problem"]
     assert problem["field"] == field
     assert said in problem["message"]
+
+
+def test_a_queue_of_which_no_job_runs_says_why() -> None:
+    found = simulated(QueueState(State(machine="minsky", unhealthy="0-3"), jobs=5))
+    assert found["problem"] is None
+    assert found["conclusion"].startswith("No job runs: ")
 
 
 def test_a_simulation_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,7 @@ def test_three_digits(value: float, text: str) -> None:
     [
         (math.nan, "-"),
         (math.inf, "for ever"),
+        (-90.0, "−1 min 30 s"),
         (0, "0 s"),
         (2e-6, "2 µs"),
         (0.0375, "37.5 ms"),

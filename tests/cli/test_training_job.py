@@ -93,7 +93,7 @@ def test_neighbours_with_equal_gpus_share_a_row(capsys: pytest.CaptureFixture[st
 def test_ranks_that_are_no_block_have_rows_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     gpus = (0, 1, 8, 9, 2, 3, 10, 11)
     ranks.show_machines(tp.Placement(gpus, topology=hall()))
-    assert rows_of(capsys)[1:] == [["n00", "4", "0-1,4-5", "0-3"], ["n01", "4", "2-3,6-7", "0-3"]]
+    assert rows_of(capsys)[1:] == [["n00", "4", "0,1,4,5", "0-3"], ["n01", "4", "2,3,6,7", "0-3"]]
 
 
 def test_domains_of_groups_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_a_large_job_is_shown_by_machines(call: Call) -> None:
     assert lines[2].startswith("64 on n[00-07]  ")
     assert lines[-1] == "n[00-07]: CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7"
     small = call("place", "hall.json", "--gpus", 16, "--policy", "baseline")
-    assert f"{' '.join(map(str, range(16)))}  " in small.out
+    assert small.out.splitlines()[2].startswith("n00 0–7; n01 0–7  ")
     assert "ranks on each" in done.out
     assert "ranks on each" not in small.out
 

@@ -382,3 +382,8 @@ def test_links_between_switches_are_those_of_their_groups() -> None:
         key: float(one.attrib["data-gb-per-s"]) for key, one in lines.items() if key.startswith("nvswitch")
     }
     assert trunk == {"nvswitch0-nvswitch2": 200.0, "nvswitch1-nvswitch2": 1000.0}
+
+
+def test_a_narrow_rack_keeps_its_switches_between_two_rows() -> None:
+    rack = tp.machines.get("gb200-nvl72")
+    assert drawing.svg(rack, width=360) == drawing.svg(rack)

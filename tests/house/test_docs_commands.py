@@ -61,7 +61,7 @@ def test_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     )
     (tmp_path / "my_policy.py").write_text(f"import topoplace as tp\n{policy}", "utf-8")
     (tmp_path / "topo.txt").write_text(NVIDIA_SMI, "utf-8")
-    (tmp_path / "jobs.csv").write_text(TRACE, "utf-8")
+    (tmp_path / "my-trace.csv").write_text(TRACE, "utf-8")
     found = commands(tutorial)
     assert len(found) == 8
     for arguments in found:

@@ -10,8 +10,8 @@ namespace topoplace::ports {
 namespace {
 
 constexpr int kMostPasses = 8;
-constexpr std::size_t kAllOrders = 4;    // of so many vertices, all orders are tried
-constexpr std::size_t kMostTwins = 128;  // of more tasks, it is not asked which are alike
+constexpr std::size_t kAllOrders = 4;    // up to this many vertices, all orders are tried
+constexpr std::size_t kMostTwins = 128;  // above this many tasks, none count as alike
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::uint64_t kStepsPerFlow = 100;  // of `WorkMeter`, each a fifth of a nanosecond
 

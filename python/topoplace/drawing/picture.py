@@ -13,6 +13,7 @@ from topoplace.drawing.states import Busy, States, check_job, states_of
 from topoplace.drawing.traffic import Traffic, traffic_of
 from topoplace.drawing.wires import Wiring, direct_links
 from topoplace.errors import TopologyError
+from topoplace.topology.links.link import LinkKind
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
@@ -50,7 +51,7 @@ def svg(
         job: With `chosen`, also highlight the links that carry its data: on one machine, those of the rings that the
             library plans, with the slowest of them.
         degraded: GPUs that work, but not as they should.
-        width: In pixels.
+        width: In pixels; racks of NVSwitches get at least the default.
         theme: "auto" follows the reader's colour scheme, "light" and "dark" force one.
 
     Raises:
@@ -75,6 +76,8 @@ def scene(
     states = states_of(topology, busy, chosen, degraded)
     check_job(job, states, "chosen")
     wide = _checks.integer(width, "width", TopologyError, low=_NARROWEST, high=_WIDEST)
+    if topology.num_machines > 1 and any(level.kind is LinkKind.NVSWITCH for level in topology.levels):
+        wide = max(wide, WIDTH)  # room for the two rows of a domain, with its switches between them
     made = Scene(float(wide), title=title_of(topology))
     text = fitted(made.title, made.width - 2 * _MARGIN, _TITLE)
     made.add(Text(_MARGIN, 24, text, _TITLE, "start", "label strong"))

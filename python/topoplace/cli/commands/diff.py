@@ -40,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
         rows = [("-" if one.worse else "", one.what, one.before or "-", one.after or "-") for one in changes]
         worse = sum(one.worse for one in changes)
         colours = ["red" if one.worse else "" for one in changes]
-        title = f"{len(changes)} differences, {worse} for the worse"
+        title = f"{len(changes)} difference{'s' * (len(changes) > 1)}, {worse} for the worse"
         tables.show(("worse", "what", arguments.before, arguments.after), rows, title, colours)
     else:
         print("no difference")

@@ -241,6 +241,8 @@ def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
     candidates = explained.candidates
     if "effective" in scores and any(map(is_outside_range, candidates)):
         yield f"in effective: {OUTSIDE_ITS_RANGE}"
+    if len(explained.candidates[0].gpus) == 1:
+        yield "the job has one task, so nothing is communicated"
     if candidates and (slowest := candidates[0].slowest):
         yield f"slowest on the first: {slowest}"
 

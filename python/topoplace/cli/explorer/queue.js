@@ -4,6 +4,7 @@
 const QUEUE = { jobs: 100, load: 1, seed: 0, compared: "fcfs, least-time" };
 const PLAY_S = 20;
 const FRAME_MS = 40;
+const STEP_MS = 1000; // for people who want less motion
 const queue = { found: null, run: null, chart: null, time: 0, holder: new Map(), playing: 0 };
 
 // ---- the fields, and the address ----
@@ -50,7 +51,8 @@ async function simulateQueue(state) {
   queue.found = found;
   about(found.about);
   const shown = queue.run?.policy;
-  const best = [...found.runs].sort((a, b) => (a.figures.mean_turnaround ?? Infinity) - (b.figures.mean_turnaround ?? Infinity))[0];
+  const better = ({ figures: a }, { figures: b }) => a.rejected - b.rejected || (a.mean_turnaround ?? Infinity) - (b.mean_turnaround ?? Infinity);
+  const best = [...found.runs].sort(better)[0];
   options(element("run"), found.runs.map((run) => run.policy));
   element("run").value = found.runs.some((run) => run.policy === shown) ? shown : best.policy;
   const share = (value) => (value === null ? "–" : `${number(100 * value)} %`);
@@ -135,10 +137,11 @@ function stop() {
 function play() {
   if (queue.playing) return stop();
   if (!queue.chart) return undefined;
-  element("play").textContent = "Stop";
+  element("play").textContent = "Pause";
   const { high } = queue.found;
   let time = queue.time >= high ? 0 : queue.time;
   let last = performance.now();
+  const ms = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? STEP_MS : FRAME_MS;
   queue.playing = setInterval(() => {
     const now = performance.now();
     time = Math.min(high, time + ((now - last) / 1000) * (high / PLAY_S));
@@ -146,7 +149,7 @@ function play() {
     queue.chart.setTime(time);
     paintHeld(time);
     if (time >= high) stop();
-  }, FRAME_MS);
+  }, ms);
   return undefined;
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from topoplace import _checks, drawing, machines, policies
+from topoplace._similar_names import not_one_of
 from topoplace.cli.explorer import subject
 from topoplace.cli.explorer.answer import about, limited_policy
 from topoplace.cli.explorer.state import State, StateError
@@ -117,10 +118,9 @@ def _names(text: str) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             raise FieldError("compared", f"policies: {name[:60]} is given twice")
-        try:
-            policies.get(name)
-        except ValueError as error:
-            raise FieldError("compared", f"policies: {error}") from None
+        if name not in policies.names():  # `policies.get` would also import what a name with a colon says
+            why = not_one_of(name, policies.names())
+            raise FieldError("compared", f"policies: {_checks.shown(name)} is {why}")
     return names
 
 
@@ -153,7 +153,10 @@ def _conclusion(topology: Topology, results: list[Result]) -> str:
         for result, row in zip(results, figures, strict=True)
     ]
     sentence = comparison.conclusion(compared, have_one_queue=True)
-    return sentence and f"{sentence}."
+    if sentence:
+        return f"{sentence}."
+    reasons = results[0].rejections()
+    return f"No job runs: {next(iter(reasons))}." if reasons else ""
 
 
 def _run(result: Result) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class Server(ThreadingHTTPServer):
         self.own, self.start = own, dict(start or {})
         self.token = secrets.token_urlsafe(24)
         self.answering = Lock()  # answers of several tabs share the tables of a cluster
+        self.simulating = Lock()  # a queue takes seconds, and has tables of its own
 
     @property
     def address(self) -> str:
@@ -160,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         from topoplace.cli.explorer import queue
 
         asked = self._read(queue.QueueState.of)
-        with self._own.answering:
+        with self._own.simulating:
             return _JSON, _written(queue.simulated(asked, self._own.own))
 
     def _read(self, make: Callable[[object], Asked]) -> Asked:

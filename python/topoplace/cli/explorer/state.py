@@ -12,7 +12,7 @@ MAX_TEXT: Final = 4 << 20
 """Characters of a pasted or dropped text."""
 PARTS: Final = ("all", "choices", "detail")
 _MAX_FIELD: Final = 400_000
-"""Characters of another text: so many hold every second GPU of the largest cluster."""
+"""Characters of another text, enough for every second GPU of the largest cluster."""
 _MAX_MACHINES: Final = 12_500
 _NARROWEST, _WIDEST = 320, 1600
 
@@ -35,7 +35,7 @@ class State:
     gpu_model: str = ""
     """The model of the GPUs, if `text` does not name it."""
     count: int = 1
-    """So many of the machine, joined to a cluster."""
+    """How many of the machine are joined to a cluster."""
     busy: str = ""
     unhealthy: str = ""
     pinned: str = ""

@@ -13,8 +13,7 @@ function number(value, digits = 3) {
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "for ever";
   if (seconds === 0) return "not at all";
-  if (seconds >= 1) return `${number(seconds)} s`;
-  return seconds >= 1e-3 ? `${number(seconds * 1e3)} ms` : `${number(seconds * 1e6)} µs`;
+  return gantt.duration(seconds);
 }
 
 function plural(count, word) {

@@ -21,7 +21,7 @@ _LONG: Final = ((86370, "d", 3600, "h", 24), (3599.5, "h", 60, "min", 60), (0, "
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
-_DURATION: Final = re.compile(r"[\d.,]+ (µs|ms|s|min|h|d)( \d+ (s|min|h))?")
+_DURATION: Final = re.compile(r"−?[\d.,e+-]+ (µs|ms|s|min|h|d)( \d+ (s|min|h))?")
 _LATEX: Final = {
     **{letter: rf"\{letter}" for letter in "&%$#_{}"},
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
@@ -159,6 +159,8 @@ def duration(seconds: float) -> str:
         return "-"
     if math.isinf(seconds):
         return "for ever"
+    if seconds < 0:
+        return f"−{duration(-seconds)}"
     if 0 < seconds < 59.95:
         size, unit = next(one for one in _SHORT if seconds >= one[0] * 0.9995 or one == _SHORT[-1])
         return f"{number(seconds / size)} {unit}"

@@ -66,7 +66,7 @@ class Timing(NamedTuple):
     rates: Rates | str
     """The rates of links by which the library plans rings."""
     alternatives: int = 1
-    """Of how many of the fastest sets of a machine the time counts; slower ones may be left out."""
+    """How many of a machine's fastest sets are wanted; slower ones may be left out."""
 
 
 def _nearness(link: Link) -> int:

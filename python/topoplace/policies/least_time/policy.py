@@ -93,7 +93,7 @@ class LeastTime(MachinePolicy):
         return machine_sets.ranked(request, machine_class, state, free, self._timing)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
-        """Yield what `find` returns, then other sets of GPUs of a machine, for which `find` does not look."""
+        """Yield what `find` returns, then slower sets of GPUs of a machine, which `find` leaves out."""
         thorough = copy(self)
         thorough._timing = self._timing._replace(alternatives=machine_sets.MOST_OPTIONS)
         return MachinePolicy.candidates(thorough, job, view, effort)

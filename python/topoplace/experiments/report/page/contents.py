@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_JOBS: Final = 20_000
 """Limit on the jobs of a run that are shown one by one; key figures are of all."""
 MAX_DRAWN_GPUS: Final = 1024
-"""Of more GPUs, a drawing has no element for each; the page then paints a rectangle for each."""
+"""Most GPUs of a drawing with an element for each; of more, the page paints a rectangle for each."""
 _SHOWN: Final = (
     *("mean_turnaround", "makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90"),
     *("mean_slowdown", "mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected"),

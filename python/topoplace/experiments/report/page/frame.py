@@ -18,7 +18,7 @@ def page(title: str, conclusions: Sequence[str], data: Mapping[str, Any], *, bod
     conclusions: sentences that it begins with. data: for its scripts, finite. body: the name of the files .html and .js
     of what the page has besides the sections of `data`.
     """
-    # In a script element, "<" could begin its end tag: whatever jobs are called, it is escaped.
+    # In a script element, "<" could begin its end tag: names of jobs may have it, so it is escaped.
     encoded = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "TITLE": html.escape(title),

@@ -19,7 +19,7 @@
  */
 const gantt = (() => {
   const TALLEST = 480, MOST_PIXELS = 2000, LANE = 16, AXIS = 20, MOST_GPU_ROWS = 64, MOST_LISTED = 3;
-  const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const LONG = [[86370, "d", 3600, "h", 24], [3599.5, "h", 60, "min", 60], [59.95, "min", 1, "s", 60]];
   const SHORT = [["s", 1], ["ms", 1e-3], ["µs", 1e-6]];
   const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
@@ -28,13 +28,14 @@ const gantt = (() => {
 
   /** Return a time in words, such as "7 h 37 min": as `duration` of tables.py. */
   function duration(seconds) {
-    if (seconds === null || seconds === undefined) return "–";
+    if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
+    if (seconds === Infinity) return "for ever";
     if (seconds < 0) return `−${duration(-seconds)}`;
-    for (let i = 0; i < UNITS.length - 1; i++) {
-      const [[unit, size], [part, small]] = UNITS.slice(i);
-      const rounded = Math.round(seconds / small) * small, whole = Math.floor(rounded / size);
-      const rest = Math.round((rounded - whole * size) / small);
-      if (whole) return `${FORMAT.format(whole)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
+    const long = LONG.find(([least]) => seconds >= least);
+    if (long) {
+      const [, unit, size, part, parts] = long;
+      const all = Math.round(seconds / size), rest = all % parts;
+      return `${FORMAT.format(Math.floor(all / parts))} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
     }
     const [unit, size] = SHORT.find(([, one]) => seconds >= one * 0.9995) ?? (seconds ? SHORT[2] : SHORT[0]);
     return `${number(seconds / size)} ${unit}`;

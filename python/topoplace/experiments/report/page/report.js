@@ -390,7 +390,10 @@ on("later", "click", () => { chosen.first += ROWS; decisions(); });
 on("drawing", "pointerover", (it) => {
   const one = it.closest("[data-gpu]");
   const title = one?.querySelector("title");
-  if (title) title.textContent = title.textContent.replace(/, [^,]*$/, `, ${holderWords(shown.held.get(+one.dataset.gpu))}`);
+  if (title) {
+    one.dataset.about ??= title.textContent.replace(/, [^,]*$/, "");
+    title.textContent = `${one.dataset.about}, ${holderWords(shown.held.get(+one.dataset.gpu))}`;
+  }
   markHolder(one ? +one.dataset.gpu : null);
 });
 on("drawing", "pointerleave", () => markHolder(null));
