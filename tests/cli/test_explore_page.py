@@ -322,7 +322,7 @@ def test_play_runs_the_time_and_stops(visit: Visit) -> None:
     )
     assert found["before"] < found["after"]
     assert found["stopped"] == found["later"]
-    assert (found["label"], found["again"]) == ("Stop", "Play")
+    assert (found["label"], found["again"]) == ("Pause", "Play")
 
 
 def test_a_queue_on_many_machines_shades_tiles(visit: Visit) -> None:
