@@ -20,16 +20,22 @@ function plural(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** Numbers in their order as texts, those that follow each other as a range. */
+function runs(numbers, to) {
+  const parts = [];
+  for (let i = 0; i < numbers.length; ) {
+    let j = i;
+    while (numbers[j + 1] === numbers[j] + 1) j++;
+    parts.push(j > i ? `${numbers[i]}${to}${numbers[j]}` : `${numbers[i]}`);
+    i = j + 1;
+  }
+  return parts;
+}
+
 /** GPUs in the order of their tasks; of many, those that follow each other as a range. */
 function byTask(gpus) {
   if (gpus.length <= LISTED_GPUS) return gpus.join(" ");
-  const parts = [];
-  for (let i = 0; i < gpus.length; ) {
-    let j = i;
-    while (gpus[j + 1] === gpus[j] + 1) j++;
-    parts.push(j > i ? `${gpus[i]}–${gpus[j]}` : `${gpus[i]}`);
-    i = j + 1;
-  }
+  const parts = runs(gpus, "–");
   return parts.slice(0, LISTED_GPUS).join(" ") + (parts.length > LISTED_GPUS ? " …" : "") + ` (${gpus.length})`;
 }
 
@@ -45,15 +51,7 @@ function read(text) {
 }
 
 function written(gpus) {
-  const sorted = [...gpus].sort((a, b) => a - b);
-  const parts = [];
-  for (let i = 0; i < sorted.length; ) {
-    let j = i;
-    while (sorted[j + 1] === sorted[j] + 1) j++;
-    parts.push(j > i ? `${sorted[i]}-${sorted[j]}` : `${sorted[i]}`);
-    i = j + 1;
-  }
-  return parts.join(",");
+  return runs([...gpus].sort((a, b) => a - b), "-").join(",");
 }
 
 function make(name, attributes = {}, ...children) {

@@ -17,7 +17,7 @@ _GAP = "  "
 _USUAL_WIDTH = 80
 _SHORT: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LONG: Final = ((86370, "d", 3600, "h", 24), (3599.5, "h", 60, "min", 60), (0, "min", 1, "s", 60))
-"""From how many seconds on a time is told in a unit; and the part of it, in seconds, by name, and how many make one."""
+"""The least seconds told in a unit, the unit, and its next smaller one: seconds, name, and number in the unit."""
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
