@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,18 +12,16 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "handles.hpp"
 #include "register.hpp"
 #include "topoplace/ring_packing.hpp"
+#include "topoplace/ring_rates.hpp"
 #include "topoplace/terminal_cuts.hpp"
 #include "topoplace/tree_packing.hpp"
 
 namespace topoplace::bindings {
 
-// What ChannelParams needs, prepared once.
-struct ChannelRules {
-    std::vector<std::int64_t> rates;
-    collective::ChannelParams params;
-};
+using collective::ChannelRules;
 
 }  // namespace topoplace::bindings
 
@@ -33,8 +32,8 @@ template <>
 class pybind11::detail::type_caster<topoplace::collective::RingNetwork>
     : public topoplace::bindings::HandleCaster<topoplace::collective::RingNetwork> {};
 template <>
-class pybind11::detail::type_caster<topoplace::bindings::ChannelRules>
-    : public topoplace::bindings::HandleCaster<topoplace::bindings::ChannelRules> {};
+class pybind11::detail::type_caster<topoplace::collective::ChannelRules>
+    : public topoplace::bindings::HandleCaster<topoplace::collective::ChannelRules> {};
 
 namespace py = pybind11;
 
@@ -204,6 +203,17 @@ std::int64_t channel_rate(const RingNetwork& network, const Numbers& chosen, con
     return channels_of(network, chosen, rules).total();
 }
 
+std::unique_ptr<collective::RingRates> make_ring_rates(const RingNetwork& network, const Numbers& class_of,
+                                                       std::vector<ChannelRules> rules,
+                                                       std::vector<ChannelRules> slower,
+                                                       const std::vector<double>& per_unit) {
+    collective::RingRatesParams params{
+        .class_of = class_of, .rules = std::move(rules), .slower = std::move(slower)};
+    if (per_unit.size() != params.per_unit.size()) throw std::invalid_argument("per_unit has not 16 entries");
+    std::ranges::copy(per_unit, params.per_unit.begin());
+    return std::make_unique<collective::RingRates>(network, params);
+}
+
 void register_cuts(py::module_& module) {
     py::class_<TerminalGraph>(module, "TerminalGraph",
                               "A directed graph with capacities; its first vertices are terminals.")
@@ -236,6 +246,9 @@ void register_collective(py::module_& module) {
         .def(py::init(&make_rules), py::arg("rates"), py::arg("max_channels"), py::arg("slowest_thousandths"),
              py::arg("split_rate"), py::arg("whole_rate"), py::arg("whole_count"), py::arg("equal_level"),
              py::arg("group_level"), py::arg("max_nodes"));
+    py::class_<collective::RingRates>(module, "RingRates", "What rings among any terminals carry.")
+        .def(py::init(&make_ring_rates), py::keep_alive<1, 2>(), py::arg("network"), py::arg("class_of"),
+             py::arg("rules"), py::arg("slower"), py::arg("per_unit"));
     module.def("pack_rings", &pack_rings, py::arg("network"), py::arg("chosen"), py::arg("rate"),
                py::arg("level"), py::arg("max_rings"), py::arg("equal"), py::arg("timeout"),
                py::arg("max_nodes"), "Rings with their numbers, count, bound, optimal, complete, nodes.");

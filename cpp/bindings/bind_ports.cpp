@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "handles.hpp"
 #include "register.hpp"
 #include "topoplace/max_min.hpp"
 #include "topoplace/port_network.hpp"
-
-template <>
-class pybind11::detail::type_caster<topoplace::ports::PortNetwork>
-    : public topoplace::bindings::HandleCaster<topoplace::ports::PortNetwork> {};
-template <>
-class pybind11::detail::type_caster<topoplace::ports::FlowCounts>
-    : public topoplace::bindings::HandleCaster<topoplace::ports::FlowCounts> {};
 
 namespace py = pybind11;
 
@@ -34,7 +28,7 @@ using Times = std::vector<std::tuple<double, std::int32_t, double>>;  // seconds
 std::unique_ptr<PortNetwork> make_network(std::int32_t num_vertices, const Reals& gb_per_s, const Ints& entry,
                                           const Ints& segment_of, const Ints& domain, const Ints& uplink,
                                           const Ints& links, const Array<std::uint8_t>& is_slower,
-                                          const Ints& group, const Ints& lane) {
+                                          const Ints& access, const Ints& group, const Ints& lane) {
     return std::make_unique<PortNetwork>(ports::NetworkParams{.num_vertices = num_vertices,
                                                               .gb_per_s = as_span(gb_per_s),
                                                               .entry = as_span(entry),
@@ -43,6 +37,7 @@ std::unique_ptr<PortNetwork> make_network(std::int32_t num_vertices, const Reals
                                                               .uplink = as_span(uplink),
                                                               .links = as_span(links),
                                                               .is_slower = as_span(is_slower),
+                                                              .access = as_span(access),
                                                               .group = as_span(group),
                                                               .lane = as_span(lane)});
 }
@@ -140,7 +135,7 @@ void register_ports(py::module_& module) {
         .def(py::init(&make_network), py::arg("num_vertices"), py::arg("gb_per_s").noconvert(),
              py::arg("entry").noconvert(), py::arg("segment_of").noconvert(), py::arg("domain").noconvert(),
              py::arg("uplink").noconvert(), py::arg("links").noconvert(), py::arg("is_slower").noconvert(),
-             py::arg("group").noconvert(), py::arg("lane").noconvert())
+             py::arg("access").noconvert(), py::arg("group").noconvert(), py::arg("lane").noconvert())
         .def("route", &route, py::arg("start"), py::arg("end"), "Hops, or [-1] without a path.")
         .def("best_orders", &best_orders, py::arg("phase_ends"), py::arg("start").noconvert(),
              py::arg("end").noconvert(), py::arg("there").noconvert(), py::arg("back").noconvert(),

@@ -50,6 +50,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_flow_network(module);
     topoplace::bindings::register_capacity(module);
     topoplace::bindings::register_cluster(module);
+    topoplace::bindings::register_job_traffic(module);
     topoplace::bindings::register_machines(module);
     topoplace::bindings::register_fragmentation(module);
     topoplace::bindings::register_collective(module);

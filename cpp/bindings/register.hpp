@@ -13,6 +13,7 @@ void register_flow_network(pybind11::module_& module);
 void register_fragmentation(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
 void register_groups(pybind11::module_& module);
+void register_job_traffic(pybind11::module_& module);
 void register_machines(pybind11::module_& module);
 void register_mapping(pybind11::module_& module);
 void register_match(pybind11::module_& module);

@@ -32,6 +32,8 @@ struct NetworkParams {
     std::span<const std::int32_t> uplink{};      // (levels, n) port of the vertex's domain there; or kNone
     std::span<const std::int32_t> links{};       // (links, 3) two vertices in ascending order, port; sorted
     std::span<const std::uint8_t> is_slower{};   // of each link: 1 if it is a part of the usual path
+    // (n) port between a vertex and its entry into the last segment; or kNone. Empty: none has one.
+    std::span<const std::int32_t> access{};
     // (n) each, or empty without relays. What a vertex of a group sends through the last segment to another
     // group's vertex on another lane first goes through an earlier segment to the lowest vertex of its own
     // group on that lane, if it has one there.
@@ -99,7 +101,7 @@ class PortNetwork {
     std::vector<std::int32_t> first_link_;  // of each vertex, as the lower end
     std::vector<std::int32_t> link_end_, link_port_;
     std::vector<std::uint8_t> is_slower_;
-    std::vector<std::int32_t> group_, lane_;
+    std::vector<std::int32_t> access_, group_, lane_;
     std::vector<Relay> relays_;  // of all vertices with a group, sorted
 };
 

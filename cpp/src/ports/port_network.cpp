@@ -55,6 +55,8 @@ void check(const NetworkParams& params) {
     check_range("entry", params.entry, kNone, ports);
     check_range("uplink", params.uplink, kNone, ports);
     check_range("domain", params.domain, kNone, static_cast<std::size_t>(INT32_MAX));
+    if (!params.access.empty()) check_size("access", params.access.size(), n);
+    check_range("access", params.access, kNone, ports);
     if (!params.group.empty() || !params.lane.empty()) {
         check_size("group", params.group.size(), n);
         check_size("lane", params.lane.size(), n);
@@ -89,6 +91,7 @@ PortNetwork::PortNetwork(const NetworkParams& params) : num_vertices_(params.num
     domain_ = copy_of(params.domain);
     uplink_ = copy_of(params.uplink);
     is_slower_ = copy_of(params.is_slower);
+    access_ = copy_of(params.access);
     is_uplink_.assign(gb_per_s_.size(), 0);
     for (const std::int32_t port : uplink_) {
         if (port != kNone) is_uplink_[static_cast<std::size_t>(port)] = 1;
@@ -138,6 +141,10 @@ std::size_t PortNetwork::meeting(std::int32_t from, std::int32_t to) const {
 void PortNetwork::climb(std::size_t level, std::int32_t vertex, std::int32_t other, Hop direction,
                         std::vector<Hop>& hops) const {
     const std::int32_t segment = segment_of_[level];
+    if (!access_.empty() && segment == segment_of_.back()) {
+        const std::int32_t port = access_[static_cast<std::size_t>(vertex)];
+        if (port != kNone) hops.push_back(2 * port + direction);
+    }
     hops.push_back(2 * entry_[at(static_cast<std::size_t>(segment), vertex)] + direction);
     for (std::size_t below = level; below-- > 0 && segment_of_[below] == segment;) {
         const std::int32_t port = uplink_[at(below, vertex)];

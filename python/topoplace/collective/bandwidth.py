@@ -67,8 +67,8 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     with uneven links it depends on how the GPUs are numbered, and a faster link can lower it.
 
     Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
-    10.0 and more, slower ones are tried. 0 if no ring connects them. On several machines, the network ports of the
-    chosen GPUs and the levels of the fabric count, too (`several_machines`).
+    10.0 and more, slower ones are tried. 0 if no ring connects them. On several machines, they run in channels, one over
+    each adapter, and the machines follow each other in the order in which `gpus` names them, as ranks do.
 
     Raises:
         ValueError: Names a wrong argument.

@@ -114,7 +114,7 @@ class RatedSets:
     def __init__(self, machine: Prepared) -> None:
         self._machine = machine
         self._num_gpus = machine.graph.num_gpus
-        self._alike = _only_through_switches(machine)
+        self._alike = only_through_switches(machine)
         self._rates: dict[int, float] = {}
         self._listed: dict[int, tuple[Masks, NDArray[np.float64]]] = {}
         self._every: tuple[Masks, NDArray[np.float64], NDArray[np.int64]] | None = None
@@ -279,7 +279,7 @@ def _listed_sizes(num_gpus: int) -> Iterable[int]:
         yield size
 
 
-def _only_through_switches(machine: Prepared) -> bool:
+def only_through_switches(machine: Prepared) -> bool:
     """Return True if all GPUs are alike and have equal NVLinks into NVSwitches alone: equal sets of a size."""
     graph: MachineGraph = machine.graph
     nvlinks = [one for one in graph.connections if one.wire is Wire.NVLINK]

@@ -1,25 +1,20 @@
-"""What collective operations carry over several machines: network ports count, rails and levels of the fabric.
-
-A ring passes the machines in the order of their domains. From one machine to the next it leaves over the network ports
-of its GPUs there: as many as the GPUs have nearest adapters, at the speed at which GPUs of both meet, which is that of
-the level over its oversubscription. On a level of rails, only rails that both machines use count, and all ports one
-level up.
-"""
+"""What collective operations carry over several machines: network ports count, rails and levels of the fabric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from topoplace.collective import link_rates
+from topoplace import kernels
 from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex
+from topoplace.collective.networks import collective_network
 from topoplace.collective.prepared import prepared
-from topoplace.collective.rates import Rates, rates_of
+from topoplace.collective.rates import Rates
 from topoplace.kernels import TerminalGraph
+from topoplace.kernels.job_traffic import KINDS
 from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.nearest_adapters import nearest_adapters
@@ -38,11 +33,6 @@ class MachinePart:
     local: tuple[int, ...]
     """The same on the machine alone."""
 
-    @cached_property
-    def rails(self) -> Mapping[int, int]:
-        """Return a GPU of each rail that is used, by rail."""
-        return {self.rail(local): gpu for gpu, local in zip(self.gpus, self.local, strict=True)}
-
     def rail(self, local: int) -> int:
         """Return the rail of a GPU, given by its number on the machine."""
         rail = self.topology.gpus[local].rail
@@ -53,11 +43,6 @@ class MachinePart:
         """Return the nearest network adapters of each GPU; an own one where the machine does not tell adapters."""
         nearest = self.topology.derived(_ports_of_gpus)
         return [nearest[local] for local in self.local]
-
-    @cached_property
-    def num_ports(self) -> int:
-        """Return the number of network ports: adapters, but at most one for each GPU."""
-        return min(len(self.gpus), len({port for ports in self.ports for port in ports}))
 
 
 def _ports_of_gpus(machine: Topology) -> Sequence[frozenset[str | int]]:
@@ -83,33 +68,13 @@ def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
 
 
 def ring_bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | str) -> float:
-    """Return GB/s of rings through GPUs of several machines: what the worst machine, or the worst step, carries."""
-    parts, table = parts_of(topology, gpus), rates_of(rates)
-    inside = [
-        prepared(part.topology, rates).ring_bandwidth(part.local) for part in parts if len(part.local) > 1
-    ]
-    steps = zip(parts, (*parts[1:], parts[0]), strict=True)
-    return min(*inside, *(_step(topology, one, other, table) for one, other in steps))
+    """Return GB/s of rings through GPUs of several machines, in channels over their adapters.
 
-
-def _step(topology: Topology, one: MachinePart, other: MachinePart, rates: Rates) -> float:
-    """Return GB/s from one machine to the next."""
-    ports = min(one.num_ports, other.num_ports)
-    common = sorted(one.rails.keys() & other.rails.keys())
-    best = 0.0
-    if common:
-        link = topology.link(one.rails[common[0]], other.rails[common[0]])
-        if link.kind is not LinkKind.NETWORK:  # NVLinks into common switches: a ring passes each GPU's once
-            return link_rates.nvlink_rate(link, rates, topology.gpus[one.gpus[0]].model)
-        best = min(len(common), ports) * link.gb_per_s
-    for rail, gpu in one.rails.items():
-        across = next((v for other_rail, v in other.rails.items() if other_rail != rail), None)
-        if across is not None:
-            link = topology.link(gpu, across)
-            if link.kind is not LinkKind.NETWORK:
-                return link_rates.nvlink_rate(link, rates, topology.gpus[gpu].model)
-            return max(best, ports * link.gb_per_s)
-    return best
+    Machines follow each other in the order in which `gpus` first names them.
+    """
+    ring = kernels.JobCollectives([1], [KINDS.index("ring")], [len(gpus)], range(len(gpus)), [1.0])
+    (time,) = collective_network(topology, rates).times(ring, np.array(gpus, np.int32))
+    return 1.0 / time.seconds if time.seconds else 0.0
 
 
 # ---- the optimum -------------------------------------------------------------------------------------------------

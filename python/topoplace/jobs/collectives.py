@@ -18,6 +18,8 @@ from topoplace.jobs.requirements import MAX_EDGES, MAX_TASKS
 Ints = NDArray[np.int64]
 
 if TYPE_CHECKING:
+    from topoplace.kernels import JobCollectives
+
     Shape = Literal["ring", "chain", "all"]
 
 KINDS: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")
@@ -196,6 +198,48 @@ def _batch(kind: str, n: int, alike: Sequence[Collective]) -> Batch:
     shares = np.array([one.shares for one in alike])
     received = gigabytes[:, None] * (shares / shares.sum(axis=1, keepdims=True))
     return Batch(kind, tasks, 2 * received.min(axis=1), received)
+
+
+_KIND_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "all_reduce": "reduce",
+        "all_gather": "ring",
+        "reduce_scatter": "ring",
+        "broadcast": "chain",
+        "all_to_all": "pairs",
+        "send": "sends",
+    }
+)
+"""The kind of each collective in `kernels.JobCollectives`."""
+
+
+def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
+    """Return the collectives of each dimension for the kernels, a phase for each."""
+    from topoplace.kernels import JobCollectives
+    from topoplace.kernels.job_traffic import KINDS as WAYS
+
+    listed = [batch for dimension in traffic.values() for batch in dimension]
+    sizes = np.repeat(
+        [batch.tasks.shape[1] for batch in listed], [len(batch.tasks) for batch in listed]
+    ).astype(np.int64)
+    return JobCollectives(
+        np.cumsum([sum(len(batch.tasks) for batch in dimension) for dimension in traffic.values()]),
+        np.repeat([WAYS.index(_KIND_OF[batch.kind]) for batch in listed], [len(batch.tasks) for batch in listed]),
+        np.cumsum(sizes),
+        _joined([batch.tasks for batch in listed]),
+        _joined([batch.carried for batch in listed]),
+        _joined([_received(batch) for batch in listed])
+        if any(batch.received is not None for batch in listed)
+        else (),
+    )
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate([np.empty(0), *(array.ravel() for array in arrays)])
+
+
+def _received(batch: Batch) -> NDArray[np.float64]:
+    return np.full(batch.tasks.shape, -1.0) if batch.received is None else batch.received
 
 
 # ---- what each pair of tasks carries --------------------------------------------------------------------------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from topoplace.jobs.traffic import Traffic
-    from topoplace.kernels import Graph
+    from topoplace.kernels import Graph, JobCollectives
 
 EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
@@ -494,6 +494,11 @@ class JobGraph:
             pairs, carried = self.edge_array[:, :2].astype(np.int64), self.edge_array[:, 2]
             return MappingProxyType({"all": (Batch("send", pairs, carried),)})
         return collectives.batches(self.collectives)
+
+    @cached_property
+    def traffic_arrays(self) -> JobCollectives:
+        """Return `traffic` for the kernels; it is built once and cached."""
+        return collectives.arrays_of(self.traffic)
 
     @cached_property
     def graph(self) -> Graph:

@@ -66,6 +66,13 @@ from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, 
 from topoplace.kernels.work_budget import WorkBudget
 
 if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interpreter
+    from topoplace.kernels.job_traffic import CollectiveNetwork as CollectiveNetwork
+    from topoplace.kernels.job_traffic import JobCollectives as JobCollectives
+    from topoplace.kernels.job_traffic import Places as Places
+    from topoplace.kernels.job_traffic import RingRates as RingRates
+    from topoplace.kernels.job_traffic import Rings as Rings
+    from topoplace.kernels.job_traffic import SwitchRates as SwitchRates
+    from topoplace.kernels.job_traffic import TrafficTime as TrafficTime
     from topoplace.kernels.port_network import FlowCounts as FlowCounts
     from topoplace.kernels.port_network import Flows as Flows
     from topoplace.kernels.port_network import MaxMinTimes as MaxMinTimes
@@ -87,6 +94,7 @@ __all__ = [
     "Bipartition",
     "ChannelRules",
     "Channels",
+    "CollectiveNetwork",
     "Distribution",
     "Embedding",
     "Exchanges",
@@ -96,6 +104,7 @@ __all__ = [
     "Flows",
     "Graph",
     "GroupPacking",
+    "JobCollectives",
     "LeastFlow",
     "LinkCountScore",
     "Mapping",
@@ -103,15 +112,20 @@ __all__ = [
     "Orders",
     "PackedTree",
     "PhaseTime",
+    "Places",
     "PortNetwork",
     "PortTree",
     "Remainder",
     "RingNetwork",
     "RingPacking",
+    "RingRates",
+    "Rings",
     "Route",
+    "SwitchRates",
     "TargetDistance",
     "TerminalGraph",
     "ThroughputBound",
+    "TrafficTime",
     "TreeBound",
     "TreeMapping",
     "TreePacking",
@@ -147,6 +161,10 @@ __all__ = [
 ]
 
 _LATER = {
+    **dict.fromkeys(
+        ("CollectiveNetwork", "JobCollectives", "Places", "RingRates", "Rings", "SwitchRates", "TrafficTime"),
+        "job_traffic",
+    ),
     **dict.fromkeys(
         ("FlowCounts", "Flows", "MaxMinTimes", "Orders", "PhaseTime", "PortNetwork"), "port_network"
     ),

@@ -81,6 +81,8 @@ class PortNetwork:
         uplink: (l, n) the port through which the traffic of that domain leaves it; -1 for none.
         links: (k, 3) two vertices, the lower first, and the port between them; sorted by vertices.
         is_slower: (k,) whether traffic passes the link in addition to the usual route.
+        access: (n,) the port between each vertex and its entry into the last segment; -1 for none. Empty: no vertex has
+            one.
         group: (n,) the group of each vertex; -1 for none. Empty without relays.
         lane: (n,) the lane of each vertex. Empty without relays.
 
@@ -97,6 +99,7 @@ class PortNetwork:
         uplink: ArrayLike,
         links: ArrayLike = (),
         is_slower: ArrayLike = (),
+        access: ArrayLike = (),
         group: ArrayLike = (),
         lane: ArrayLike = (),
     ) -> None:
@@ -112,7 +115,7 @@ class PortNetwork:
             _rows(uplink, "uplink", n).reshape(-1),
             _rows(links, "links", 3).reshape(-1) if np.size(links) else np.empty(0, np.int32),
             _flags(is_slower, "is_slower"),
-            *(integers(one, name) for one, name in ((group, "group"), (lane, "lane"))),
+            *(integers(one, name) for one, name in ((access, "access"), (group, "group"), (lane, "lane"))),
         )
 
     def route(self, start: int, end: int) -> tuple[int, ...] | None:

@@ -2,8 +2,8 @@
 
 In each dimension of a job, all groups communicate at once. Its time is the largest of two: for each port, the GB that
 pass it in its busier direction over its GB/s; for each reduction, gather or broadcast inside one machine or NVLink
-domain, its GB over the bandwidth of the rings that the collective library plans there. The job's time is the sum over
-its dimensions.
+domain, its GB over the bandwidth of the rings that the collective library plans there. Between machines, these run in
+channels, one over each adapter (`cpp/include/topoplace/job_traffic.hpp`). The job's time is the sum over its dimensions.
 
 Where running jobs use the same ports, each of their flows counts there up to the GB of the job's own largest flow: a
 small flow does not wait for the rest of a big one. That is a fast estimate. `max_min=True` follows the flows of all
@@ -17,24 +17,23 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks, kernels
 from topoplace.cluster.cluster import Cluster
-from topoplace.collective.bandwidth import DEFAULT_RATES, ring_bandwidth
-from topoplace.collective.machine_graph import MAX_GPUS
+from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.collective.networks import collective_network, domains_of
 from topoplace.collective.rates import Rates, rates_of
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
-from topoplace.topology.ports import Ports, switched_levels
+from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.jobs.collectives import Batch
-    from topoplace.kernels.port_network import PhaseTime
 
 Ints = NDArray[np.int64]
 RING_KINDS: Final = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
@@ -54,49 +53,6 @@ class CommunicationTime:
     """The port, or the rings, that take the longest, such as "uplink of leaf l3"; "" if nothing communicates."""
     port_seconds: float
     """GB / (GB/s), summed over all uplinks and directions: what the job takes of ports that others share."""
-
-
-class _Slowest(NamedTuple):
-    seconds: float
-    hop: int
-    """The hop that takes so long; -1 for rings."""
-    gpus: tuple[int, ...]
-    """The GPUs of these rings."""
-
-
-class _Flows:
-    """The flows of one dimension, and the slowest planned rings."""
-
-    def __init__(self) -> None:
-        self.start: list[Ints] = []
-        self.end: list[Ints] = []
-        self.there: list[NDArray[np.float64]] = []
-        self.back: list[NDArray[np.float64]] = []
-        self.rings = _Slowest(0.0, -1, ())
-
-    def add(self, batch: Batch, gpus: Ints, carried: NDArray[np.float64]) -> None:
-        """Add what each collective carries from one of its GPUs to the next ones; gpus: (c, n)."""
-        here, there = batch.pairs
-        gigabytes = np.repeat(carried, len(here))
-        one_way = batch.kind in RING_KINDS
-        self.start.append(gpus[:, here].ravel())
-        self.end.append(gpus[:, there].ravel())
-        if batch.received is not None:
-            self.there.append(batch.received[:, there].ravel())
-            self.back.append(batch.received[:, here].ravel())
-            return
-        self.there.append(gigabytes if one_way else gigabytes / 2)
-        self.back.append(np.zeros_like(gigabytes) if one_way else gigabytes / 2)
-
-    def plan(
-        self, topology: Topology, gpus: Ints, carried: NDArray[np.float64], rates: Rates | str
-    ) -> NDArray[np.bool_]:
-        """Note the slowest of the rings that are planned for each collective; return which have rings. gpus: (c, n)."""
-        gb_per_s = _ring_bandwidths(topology, gpus, rates)
-        for one, gigabytes, rate in zip(gpus.tolist(), carried.tolist(), gb_per_s.tolist(), strict=True):
-            if rate and gigabytes / rate > self.rings.seconds:
-                self.rings = _Slowest(gigabytes / rate, -1, tuple(sorted(one)))
-        return gb_per_s > 0
 
 
 def communication_time(
@@ -159,23 +115,23 @@ def measured(
         placed: (num_tasks,) checked.
         others: The flows of other jobs.
     """
-    ports = topology.derived(Ports)
-    flows = [_flows_of(batches, placed, topology, planned, rates) for batches in job.traffic.values()]
-    return _summed(job, ports, flows, ports.network.phase_times(_joined(flows), others))
+    network = collective_network(topology, rates)
+    times = network.times(job.traffic_arrays, placed, planned=planned, others=others)
+    return _summed(job, placed, topology, times)
 
 
 def _shared_fairly(
     jobs: Sequence[tuple[JobGraph, Ints]], topology: Topology, planned: bool, rates: Rates | str
 ) -> CommunicationTime:
     """Return the time of the first of these jobs, each on its GPUs, if all begin a step at one moment."""
-    ports = topology.derived(Ports)
-    flows = [
-        [_flows_of(batches, placed, topology, planned, rates) for batches in job.traffic.values()]
-        for job, placed in jobs
-    ]
-    rings = [[one.rings.seconds for one in of_job] for of_job in flows]
-    found = ports.network.max_min_times([_joined(of_job) for of_job in flows], rings)
-    return _summed(jobs[0][0], ports, flows[0], found.phases)
+    network = collective_network(topology, rates)
+    made = [network.flows(one.traffic_arrays, gpus, planned=planned) for one, gpus in jobs]
+    found = network.network.max_min_times(
+        [flows for flows, _ in made], [[one.seconds for one in rings] for _, rings in made]
+    )
+    job, placed = jobs[0]
+    times = [kernels.TrafficTime(*both) for both in zip(found.phases, made[0][1], strict=True)]
+    return _summed(job, placed, topology, times)
 
 
 def _running_beside(
@@ -194,15 +150,15 @@ def _running_beside(
 
 
 def _summed(
-    job: JobGraph, ports: Ports, flows: Sequence[_Flows], times: Sequence[PhaseTime]
+    job: JobGraph, placed: Ints, topology: Topology, times: Sequence[kernels.TrafficTime]
 ) -> CommunicationTime:
-    """Return the time of a job from those of its flows in each dimension."""
-    seconds = [max(time.seconds, one.rings.seconds) for time, one in zip(times, flows, strict=True)]
+    """Return the time of a job from those of its dimensions."""
+    seconds = [time.seconds for time in times]
     return CommunicationTime(
         math.fsum(seconds),
         MappingProxyType(dict(zip(job.traffic, seconds, strict=True))),
-        _named(ports, seconds, times, flows),
-        math.fsum(time.port_seconds for time in times),
+        _named(job, placed, topology, times),
+        math.fsum(time.ports.port_seconds for time in times),
     )
 
 
@@ -210,177 +166,73 @@ class Exchange:
     """What the tasks of a placed job exchange in a step, made once for any flows of others; arguments of `measured`."""
 
     def __init__(self, job: JobGraph, placed: Ints, topology: Topology) -> None:
-        parts = [
-            _flows_of(batches, placed, topology, True, DEFAULT_RATES) for batches in job.traffic.values()
-        ]
-        self._network = topology.derived(Ports).network
-        self._rings = [part.rings.seconds for part in parts]
-        self.flows = _joined(parts)
+        network = collective_network(topology, DEFAULT_RATES)
+        self._network = network.network
+        self.flows, self._rings = network.flows(job.traffic_arrays, placed)
 
     def seconds(self, others: kernels.FlowCounts | None = None) -> float:
         """Return the seconds that `measured` returns beside the flows of others."""
         times = self._network.phase_times(self.flows, others)
-        return math.fsum(max(time.seconds, rings) for time, rings in zip(times, self._rings, strict=True))
-
-
-def _flows_of(
-    batches: Sequence[Batch],
-    placed: Ints,
-    topology: Topology,
-    planned: bool,
-    rates: Rates | str = DEFAULT_RATES,
-    *,
-    timed: bool = True,
-) -> _Flows:
-    """Return the flows of a dimension. timed: False leaves out how long planned rings take."""
-    flows = _Flows()
-    for batch in batches:
-        gpus = placed[batch.tasks]
-        if planned and batch.kind in RING_KINDS:
-            machines = topology.machine_of[gpus]
-            inside = (machines == machines[:, :1]).all(axis=1) & topology.derived(_are_rated)[machines[:, 0]]
-            _add_planned(flows, batch, gpus[inside], batch.carried[inside], topology, rates, timed)
-            gpus, carried = gpus[~inside], batch.carried[~inside]
-            if timed:
-                switched = _are_switched(topology, machines[~inside])
-                flows.plan(topology, gpus[switched], carried[switched], rates)
-            flows.add(batch, gpus, carried)
-        else:
-            flows.add(batch, gpus, batch.carried)
-    return flows
-
-
-def _are_switched(topology: Topology, machines: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return (c,) whether the machines of each collective, (c, n), are in one NVLink domain and can be rated."""
-    found = np.zeros(len(machines), bool)
-    for level in switched_levels(topology):
-        domains = level.codes[machines]
-        found |= ((domains == domains[:, :1]) & (domains >= 0)).all(axis=1)
-    found &= topology.derived(_are_rated)[machines].all(axis=1)
-    return found
-
-
-def _are_rated(topology: Topology) -> NDArray[np.bool_]:
-    """Return (m,) whether the library's rings on each machine are known."""
-    rated: NDArray[np.bool_] = np.bincount(topology.machine_of) <= MAX_GPUS
-    return rated
-
-
-def _ring_bandwidths(topology: Topology, gpus: Ints, rates: Rates | str) -> NDArray[np.float64]:
-    """Return (c,) GB/s of the rings through each row of GPUs, (c, n): on one machine, or in one NVLink domain.
-
-    Rows with the same GPUs of like machines have the same rings.
-    """
-    if len(gpus) < 2:
-        return np.array([ring_bandwidth(topology, one, rates=rates) for one in gpus.tolist()])
-    gpus = np.sort(gpus, axis=1)
-    machines = topology.machine_of[gpus]
-    number = np.cumsum(np.diff(machines, axis=1, prepend=machines[:, :1]) != 0, axis=1)
-    switched = [level.codes[machines] >= 0 for level in switched_levels(topology)]
-    patterns = np.concatenate([number, topology.derived(_places)[gpus], *switched], axis=1)
-    _, first, pattern = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
-    distinct = np.array([ring_bandwidth(topology, one, rates=rates) for one in gpus[first].tolist()])
-    found: NDArray[np.float64] = distinct[pattern.reshape(-1)]
-    return found
-
-
-def _places(topology: Topology) -> Ints:
-    """Return (n,) equal numbers for the GPUs that have the same place on like machines."""
-    if topology.tiling is None:
-        return np.arange(topology.num_gpus)
-    template: Ints = np.array(topology.template_of, np.int64)[topology.machine_of]
-    local: Ints = np.array(topology.local_index, np.int64)
-    return template * topology.num_gpus + local
-
-
-def _add_planned(
-    flows: _Flows,
-    batch: Batch,
-    gpus: Ints,
-    carried: NDArray[np.float64],
-    topology: Topology,
-    rates: Rates | str,
-    timed: bool,
-) -> None:
-    """Add collectives inside machines, in an order in which near GPUs follow each other.
-
-    Among GPUs with direct links the library finds rings of its own, and only they count, if there are some.
-    """
-    ports = topology.derived(Ports)
-    has_links: NDArray[np.bool_] = np.logical_or.reduce(ports.has_links[gpus], axis=1)
-    asked = has_links | timed
-    through_ports = ~has_links
-    through_ports[asked] |= ~flows.plan(topology, gpus[asked], carried[asked], rates)
-    flows.add(batch, _near_order(ports, gpus[through_ports]), carried[through_ports])
-
-
-def _near_order(ports: Ports, gpus: Ints) -> Ints:
-    """Return each row of GPUs, (c, n), in an order in which near ones follow each other."""
-    return np.take_along_axis(gpus, np.argsort(ports.near_order[gpus], axis=1), axis=1)
-
-
-def port_seconds_of_rings(job: JobGraph, sets: Ints, topology: Topology) -> NDArray[np.float64]:
-    """Return (d, s) the seconds that ports take in each dimension, all of whose collectives are of all tasks.
-
-    sets: (s, n) GPUs of one machine, without direct links.
-    """
-    ports = topology.derived(Ports)
-    gpus, found = _near_order(ports, sets), list[list[float]]()
-
-    def by_set(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-        return np.concatenate([part.reshape(len(gpus), -1) for part in parts], axis=1).astype(dtype).ravel()
-
-    for batches in job.traffic.values():
-        flows = _Flows()
-        for batch in batches:
-            flows.add(batch, gpus, np.full(len(gpus), batch.carried.sum()))
-        start, end = by_set(flows.start, np.int32), by_set(flows.end, np.int32)
-        ends = (len(start) // len(gpus) * np.arange(1, len(gpus) + 1)).tolist()
-        of_sets = kernels.Flows(ends, start, end, by_set(flows.there, float), by_set(flows.back, float))
-        found.append([time.seconds for time in ports.network.phase_times(of_sets)])
-    return np.array(found)
-
-
-def _joined(parts: Sequence[_Flows]) -> kernels.Flows:
-    """Return the flows of all dimensions, one phase for each."""
-
-    def joined(arrays: Iterator[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-        listed: list[NDArray[Any]] = [np.empty(0, dtype), *arrays]
-        return np.concatenate(listed).astype(dtype)
-
-    return kernels.Flows(
-        np.cumsum([sum(map(len, one.start)) for one in parts]).tolist(),
-        joined((part for one in parts for part in one.start), np.int32),
-        joined((part for one in parts for part in one.end), np.int32),
-        joined((part for one in parts for part in one.there), np.float64),
-        joined((part for one in parts for part in one.back), np.float64),
-    )
+        return math.fsum(
+            max(time.seconds, rings.seconds) for time, rings in zip(times, self._rings, strict=True)
+        )
 
 
 def task_flows(job: JobGraph) -> kernels.Flows:
     """Return the flows between the tasks of a job, in the order of each collective's tasks."""
-    parts: list[_Flows] = []
-    for batches in job.traffic.values():
-        parts.append(_Flows())
-        for batch in batches:
-            parts[-1].add(batch, batch.tasks, batch.carried)
-    return _joined(parts)
+    parts = [[_between_tasks(batch) for batch in batches] for batches in job.traffic.values()]
+    columns = [np.concatenate([np.empty(0), *column]) for column in zip(*(one for part in parts for one in part))]
+    start, end, there, back = columns or [np.empty(0)] * 4
+    return kernels.Flows(
+        np.cumsum([sum(len(one[0]) for one in part) for part in parts]).tolist(),
+        start.astype(np.int32),
+        end.astype(np.int32),
+        there,
+        back,
+    )
+
+
+def _between_tasks(batch: Batch) -> tuple[Ints, Ints, NDArray[np.float64], NDArray[np.float64]]:
+    """Return where each flow of a batch starts and ends, and its GB there and back."""
+    here, there = batch.pairs
+    start, end = batch.tasks[:, here].ravel(), batch.tasks[:, there].ravel()
+    if batch.received is not None:
+        return start, end, batch.received[:, there].ravel(), batch.received[:, here].ravel()
+    gigabytes = np.repeat(batch.carried, len(here))
+    if batch.kind in RING_KINDS:
+        return start, end, gigabytes, np.zeros_like(gigabytes)
+    return start, end, gigabytes / 2, gigabytes / 2
 
 
 def _named(
-    ports: Ports, seconds: Sequence[float], times: Sequence[PhaseTime], flows: Sequence[_Flows]
+    job: JobGraph, placed: Ints, topology: Topology, times: Sequence[kernels.TrafficTime]
 ) -> str:
     """Return what is the slowest in the longest phase."""
-    if not seconds or not (longest := max(seconds)):
+    longest = max(times, key=lambda time: time.seconds, default=None)
+    if longest is None or not longest.seconds:
         return ""
-    number = seconds.index(longest)
-    if math.isinf(longest):
+    if math.isinf(longest.seconds):
         return "no path"
-    time, one = times[number], flows[number]
-    if one.rings.seconds > time.seconds:
-        numbers = ", ".join(map(str, one.rings.gpus[:8])) + (", ..." if len(one.rings.gpus) > 8 else "")
-        return f"rings of GPUs {numbers}"
-    return str(ports.port(time.slowest // 2))
+    if longest.rings.seconds <= longest.ports.seconds:
+        return str(topology.derived(Ports).port(longest.ports.slowest // 2))
+    gpus = _of_slowest_rings(job, placed, topology, longest.rings)
+    numbers = ", ".join(map(str, gpus[:8])) + (", ..." if len(gpus) > 8 else "")
+    return f"NVSwitches of GPUs {numbers}" if longest.rings.by_switches else f"rings of GPUs {numbers}"
+
+
+def _of_slowest_rings(
+    job: JobGraph, placed: Ints, topology: Topology, rings: kernels.Rings
+) -> list[int]:
+    """Return the GPUs of the slowest rings inside a domain, ascending."""
+    listed = [batch for batches in job.traffic.values() for batch in batches]
+    number, rest = 0, rings.collective
+    while rest >= len(listed[number].tasks):
+        rest -= len(listed[number].tasks)
+        number += 1
+    gpus = placed[listed[number].tasks[rest]]
+    domains = domains_of(topology)
+    found: list[int] = np.sort(gpus[domains[gpus] == domains[rings.vertex]]).tolist()
+    return found
 
 
 # ---- other jobs ------------------------------------------------------------------------------------------------
@@ -471,13 +323,8 @@ class RunningTraffic:
             del self._starting_at[gpus[0]]
 
     def _flows_of(self, graph: JobGraph, gpus: tuple[int, ...]) -> kernels.Flows:
-        placed, topology = np.array(gpus, np.int64), self._cluster.topology
-        return _joined(
-            [
-                _flows_of(batches, placed, topology, self._planned, timed=False)
-                for batches in graph.traffic.values()
-            ]
-        )
+        network = collective_network(self._cluster.topology, DEFAULT_RATES)
+        return network.flows(graph.traffic_arrays, np.array(gpus, np.int32), planned=self._planned)[0]
 
 
 def running_gangs(cluster: Cluster) -> RunningTraffic:

@@ -97,6 +97,12 @@ class Ports:
         self.near_order = self._tiles.near_order
         """(n,) the place of each GPU on its machine if near ones follow each other."""
         group, lane = fabric.relays() if any(level.pxn for level in topology.levels) else ((), ())
+        self.adapters, access = self._tiles.entries[_ADAPTERS], self._tiles.entries[_PCIE]
+        """(n,) the port of each GPU's network adapter; -1 without one."""
+        self.switches = self._tiles.levels[0].domain
+        """(n,) the lowest GPU of its machine that shares NVSwitches with each GPU; -1 without any."""
+        self.rails: NDArray[np.int64] = fabric.rails
+        """(n,) the rail of each GPU; its number on its machine where none is stated."""
         ends, slower = self._tiles.links
         self.has_links = np.zeros(topology.num_gpus, bool)
         """(n,) whether a GPU has a direct link."""
@@ -109,6 +115,7 @@ class Ports:
             np.array([level.uplink for level in levels]),
             ends,
             slower,
+            access if topology.tiling is not None else (),
             group,
             lane,
         )
@@ -479,12 +486,12 @@ class _FabricPorts:
                 f"uplink of {level.name} {name_of[code]}" for code in range(len(name_of.keys() - {_NONE}))
             ]
             return codes.astype(np.int32), names
-        keys, number = np.unique(np.stack([codes, self._rails], 1), axis=0, return_inverse=True)
+        keys, number = np.unique(np.stack([codes, self.rails], 1), axis=0, return_inverse=True)
         names = [f"uplink of rail {one} of {level.name} {name_of[code]}" for code, one in keys.tolist()]
         return np.where(codes < 0, _NONE, number.reshape(-1)).astype(np.int32), names
 
     @cached_property
-    def _rails(self) -> NDArray[np.int64]:
+    def rails(self) -> NDArray[np.int64]:
         """(n,) the rail of each GPU; its number on its machine where none is stated."""
         rails = [
             np.array(
@@ -501,7 +508,7 @@ class _FabricPorts:
             if level.pxn:
                 has_pxn |= level.codes >= 0
         switches = self._tiles.levels[0].domain.astype(np.int64)
-        return np.where(has_pxn[self._topology.machine_of], switches, _NONE), self._rails
+        return np.where(has_pxn[self._topology.machine_of], switches, _NONE), self.rails
 
     def _uplinks(self, domain: Ints, names: Sequence[str], above: _Above) -> Ints:
         """Add a port for each domain: all adapters in it, as far as the level above carries them; (n,) the ports.

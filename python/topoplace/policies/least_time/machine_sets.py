@@ -20,7 +20,7 @@ from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
 from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.objectives.communication import RING_KINDS, measured, port_seconds_of_rings, task_flows
+from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
 
@@ -336,32 +336,31 @@ def _times(machine: _Machine, request: JobRequest, sets: Ints, timing: Timing) -
     if not job.edges:
         return sets, np.zeros(len(sets))
     if _is_one_ring(machine, request):
-        rated, masks = rated_sets(machine.topology, timing.rates), _masks(sets)
-        leading = rated.leading(masks, timing.alternatives, 1 - timing.slack)
-        seconds, are_slowest = _planned(machine, job, sets, leading)
-        if not are_slowest:  # then sets with slower rings may be as fast
-            seconds, _ = _planned(machine, job, sets, rated.gb_per_s(masks))
+        rated = rated_sets(machine.topology, timing.rates)
+        leading = rated.leading(_masks(sets), timing.alternatives, 1 - timing.slack)
+        seconds = _planned(machine, request, sets, leading, timing)
         if np.isfinite(seconds).any():
             return sets, seconds
     found = _best_orders(machine, request, sets)
     return found.vertices, found.seconds
 
 
-def _planned(machine: _Machine, job: JobGraph, sets: Ints, gb_per_s: Reals) -> tuple[Reals, bool]:
-    """Return (s,) the communication time of planned rings, and whether they take as long as the ports, or longer.
+def _planned(
+    machine: _Machine, request: JobRequest, sets: Ints, gb_per_s: Reals, timing: Timing
+) -> Reals:
+    """Return (s,) the communication time of planned rings.
 
     gb_per_s: (s,) that of the rings of each set; the time is infinite where it is not positive.
     """
-    carried = [max(float(batch.carried.max()) for batch in batches) for batches in job.traffic.values()]
-    rated = np.flatnonzero(gb_per_s > 0)
-    seconds, rings = np.full(len(sets), np.inf), np.divide.outer(carried, gb_per_s[rated])
-    by_ports = np.zeros_like(rings)
-    through_ports = ~machine.ports.has_links[sets[rated]].any(axis=1)
-    if through_ports.any():
-        some = sets[rated[through_ports]].astype(np.int64)
-        by_ports[:, through_ports] = port_seconds_of_rings(job, some, machine.topology)
-    seconds[rated] = np.maximum(rings, by_ports).sum(axis=0)
-    return seconds, bool((by_ports <= rings * _ROUNDING).all())
+    phases = list(request.job.traffic.values())
+    carried = math.fsum(max(float(batch.carried.max()) for batch in batches) for batches in phases)
+    with np.errstate(divide="ignore"):
+        seconds = np.where(gb_per_s > 0, carried / gb_per_s, np.inf)
+    if any(len(batches) > 1 or len(batches[0].carried) > 1 for batches in phases):  # they may share ports
+        for i in np.flatnonzero(np.isfinite(seconds)).tolist():
+            gpus = sets[i].astype(np.int64)
+            seconds[i] = measured(request.job, gpus, machine.topology, rates=timing.rates).seconds
+    return seconds
 
 
 def _with_inner_rings(

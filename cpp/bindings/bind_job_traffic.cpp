@@ -1,0 +1,150 @@
+// Binds what the collectives of a job send, and how long it takes.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "convert.hpp"
+#include "handles.hpp"
+#include "register.hpp"
+#include "topoplace/job_traffic.hpp"
+
+namespace topoplace::bindings {
+
+// The arrays of JobCollectives, kept.
+struct CollectivesHandle {
+    std::vector<std::int64_t> phase_ends, ends;
+    std::vector<std::uint8_t> kinds;
+    std::vector<std::int32_t> tasks;
+    std::vector<double> gigabytes, received;
+
+    traffic::JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received}; }
+};
+
+}  // namespace topoplace::bindings
+
+template <>
+class pybind11::detail::type_caster<topoplace::traffic::CollectiveNetwork>
+    : public topoplace::bindings::HandleCaster<topoplace::traffic::CollectiveNetwork> {};
+template <>
+class pybind11::detail::type_caster<topoplace::bindings::CollectivesHandle>
+    : public topoplace::bindings::HandleCaster<topoplace::bindings::CollectivesHandle> {};
+
+namespace py = pybind11;
+
+namespace topoplace::bindings {
+namespace {
+
+using traffic::CollectiveNetwork;
+using traffic::JobFlows;
+using Ints = Array<std::int32_t>;
+using Longs = Array<std::int64_t>;
+using Reals = Array<double>;
+using Flags = Array<std::uint8_t>;
+// Seconds, collective, one of its vertices, whether switches reduce.
+using Rings = std::tuple<double, std::int64_t, std::int32_t, bool>;
+// Seconds of ports, the slowest hop, port-seconds; the slowest rings.
+using PhaseRow = std::tuple<double, std::int32_t, double, Rings>;
+
+template <class T>
+std::vector<T> copy_of(const Array<T>& array) {
+    const auto values = as_span(array);
+    return {values.begin(), values.end()};
+}
+
+std::unique_ptr<CollectivesHandle> make_collectives(const Longs& phase_ends, const Flags& kinds,
+                                                    const Longs& ends, const Ints& tasks,
+                                                    const Reals& gigabytes, const Reals& received) {
+    return std::make_unique<CollectivesHandle>(CollectivesHandle{copy_of(phase_ends), copy_of(ends),
+                                                                 copy_of(kinds), copy_of(tasks),
+                                                                 copy_of(gigabytes), copy_of(received)});
+}
+
+// places: machine, local, domain, adapter, rail, near, switches. rings: switched, reduced, most_reduced.
+std::unique_ptr<CollectiveNetwork> make_collective_network(const ports::PortNetwork& network,
+                                                const std::vector<Ints>& places,
+                                                const std::vector<Reals>& rings, const Flags& has_links,
+                                                const Ints& rates_of,
+                                                const std::vector<const collective::RingRates*>& rates) {
+    if (places.size() != 7 || rings.size() != 3) throw std::invalid_argument("places or rings are missing");
+    return std::make_unique<CollectiveNetwork>(
+        network, traffic::CollectiveNetworkParams{.machine = as_span(places[0]),
+                                                  .local = as_span(places[1]),
+                                                  .domain = as_span(places[2]),
+                                                  .adapter = as_span(places[3]),
+                                                  .rail = as_span(places[4]),
+                                                  .near = as_span(places[5]),
+                                                  .switches = as_span(places[6]),
+                                                  .switched = as_span(rings[0]),
+                                                  .reduced = as_span(rings[1]),
+                                                  .most_reduced = as_span(rings[2]),
+                                                  .has_links = as_span(has_links),
+                                                  .rates_of = as_span(rates_of),
+                                                  .rates = rates});
+}
+
+Rings row_of(const JobFlows::Rings& rings) {
+    return {rings.seconds, rings.collective, rings.vertex, rings.by_switches};
+}
+
+std::vector<PhaseRow> traffic_times(const CollectiveNetwork& network, const CollectivesHandle& job,
+                                    const Ints& vertex_of, bool planned, const ports::FlowCounts* others) {
+    JobFlows flows;
+    const auto times = without_gil<std::vector<ports::PhaseTime>>([&] {
+        flows = traffic::flows_of(network, job.view(), as_span(vertex_of), planned);
+        return ports::phase_times(network.ports(), flows.phase_ends, flows.flows(), others);
+    });
+    std::vector<PhaseRow> rows;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const ports::PhaseTime& one = times[i];
+        rows.emplace_back(one.seconds, one.slowest, one.port_seconds, row_of(flows.rings[i]));
+    }
+    return rows;
+}
+
+std::vector<PhaseRow> traffic_times_alone(const CollectiveNetwork& network, const CollectivesHandle& job,
+                                          const Ints& vertex_of, bool planned) {
+    return traffic_times(network, job, vertex_of, planned, nullptr);
+}
+
+std::vector<PhaseRow> traffic_times_beside(const CollectiveNetwork& network, const CollectivesHandle& job,
+                                           const Ints& vertex_of, bool planned,
+                                           const ports::FlowCounts& others) {
+    return traffic_times(network, job, vertex_of, planned, &others);
+}
+
+// Phase ends, from, to, there, back, the slowest rings of each phase.
+std::tuple<std::vector<std::int64_t>, py::array_t<std::int32_t>, py::array_t<std::int32_t>,
+           py::array_t<double>, py::array_t<double>, std::vector<Rings>>
+flows_of(const CollectiveNetwork& network, const CollectivesHandle& job, const Ints& vertex_of, bool planned) {
+    auto found = without_gil<JobFlows>(
+        [&] { return traffic::flows_of(network, job.view(), as_span(vertex_of), planned); });
+    std::vector<Rings> rings;
+    for (const JobFlows::Rings& one : found.rings) rings.push_back(row_of(one));
+    return {std::move(found.phase_ends),      to_row(std::move(found.from)), to_row(std::move(found.to)),
+            to_row(std::move(found.there)), to_row(std::move(found.back)), std::move(rings)};
+}
+
+}  // namespace
+
+void register_job_traffic(py::module_& module) {
+    py::class_<CollectivesHandle>(module, "JobCollectives", "What the tasks of a job exchange.")
+        .def(py::init(&make_collectives), py::arg("phase_ends").noconvert(), py::arg("kinds").noconvert(),
+             py::arg("ends").noconvert(), py::arg("tasks").noconvert(), py::arg("gigabytes").noconvert(),
+             py::arg("received").noconvert());
+    py::class_<CollectiveNetwork>(module, "CollectiveNetwork", "Ports, and the rings among their vertices.")
+        .def(py::init(&make_collective_network), py::keep_alive<1, 2>(), py::keep_alive<1, 7>(), py::arg("network"),
+             py::arg("places"), py::arg("rings"), py::arg("has_links").noconvert(),
+             py::arg("rates_of").noconvert(), py::arg("rates"));
+    module.def("traffic_times", &traffic_times_alone, py::arg("network"), py::arg("job"),
+               py::arg("vertex_of").noconvert(), py::arg("planned"));
+    module.def("traffic_times_beside", &traffic_times_beside, py::arg("network"), py::arg("job"),
+               py::arg("vertex_of").noconvert(), py::arg("planned"), py::arg("others"));
+    module.def("flows_of", &flows_of, py::arg("network"), py::arg("job"), py::arg("vertex_of").noconvert(),
+               py::arg("planned"));
+}
+
+}  // namespace topoplace::bindings

@@ -1,0 +1,119 @@
+"""A topology as a network on which collectives run: its ports, and the rings planned in machines and NVLink domains."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import kernels
+from topoplace.collective.machine_graph import MAX_GPUS, UNITS_PER_GB
+from topoplace.collective.prepared import Prepared, prepared
+from topoplace.collective.rated_sets import only_through_switches
+from topoplace.collective.rates import Rates, rates_of
+from topoplace.topology.ports import Ports, switched_levels
+from topoplace.topology.topology import Topology
+
+Ints = NDArray[np.int64]
+
+
+def collective_network(topology: Topology, rates: Rates | str) -> kernels.CollectiveNetwork:
+    """Return the network of a topology, made once for each table of rates; ValueError for unknown rates."""
+    table = rates_of(rates)
+    kept = topology.derived(_nothing_yet)
+    if table not in kept:
+        kept[table] = _made(topology, table)
+    return kept[table]
+
+
+def _nothing_yet(_: Topology) -> dict[Rates, kernels.CollectiveNetwork]:
+    return {}
+
+
+def _made(topology: Topology, rates: Rates) -> kernels.CollectiveNetwork:
+    ports = topology.derived(Ports)
+    domains, switches = topology.derived(_domains)
+    places = kernels.Places(
+        *(
+            one.astype(np.int32)
+            for one in (
+                topology.machine_of,
+                np.array(topology.local_index),
+                domains,
+                ports.adapters,
+                _rails_of_adapters(ports),
+                ports.near_order,
+                switches,
+            )
+        )
+    )
+    return kernels.CollectiveNetwork(
+        ports.network,
+        places,
+        _switched(topology, switches, rates),
+        ports.has_links,
+        [_rated(topology.template(machine), rates) for machine in range(topology.num_machines)],
+    )
+
+
+def domains_of(topology: Topology) -> Ints:
+    """Return (n,) the domain of each GPU, whose rings the library plans: its machine, or its NVLink domain."""
+    return topology.derived(_domains)[0]
+
+
+def _domains(topology: Topology) -> tuple[Ints, Ints]:
+    """Return (n,) the domain of each GPU, and (n,) the number of the NVSwitches that it shares; -1 for none."""
+    domains = topology.machine_of.astype(np.int64)
+    switches = topology.derived(Ports).switches.astype(np.int64)
+    for level in switched_levels(topology):
+        codes = level.codes[topology.machine_of].astype(np.int64)
+        domains = np.where(codes >= 0, topology.num_machines + codes, domains)
+        switches = np.where(codes >= 0, topology.num_gpus + codes, switches)
+    return domains, switches
+
+
+def _rails_of_adapters(ports: Ports) -> Ints:
+    """Return (n,) the lowest rail of the GPUs that have the adapter of each GPU."""
+    lowest = np.full(int(ports.adapters.max(initial=0)) + 1, np.iinfo(np.int32).max)
+    with_one = ports.adapters >= 0
+    np.minimum.at(lowest, ports.adapters[with_one], ports.rails[with_one])
+    return np.where(with_one, lowest[ports.adapters], 0)
+
+
+def _rated(machine: Topology, rates: Rates) -> kernels.RingRates | None:
+    """Return what rings on a machine carry; None for one GPU, and for more than can be rated."""
+    if not 1 < machine.num_gpus <= MAX_GPUS:
+        return None
+    kept = machine.derived(_no_rates_yet)
+    if rates not in kept:
+        kept[rates] = _ring_rates(prepared(machine, rates))
+    return kept[rates]
+
+
+def _no_rates_yet(_: Topology) -> dict[Rates, kernels.RingRates]:
+    return {}
+
+
+def _ring_rates(machine: Prepared) -> kernels.RingRates:
+    classes = sorted(machine.rules_of)
+    return kernels.RingRates(
+        machine.network,
+        [classes.index(one) for one in machine.capabilities],
+        [machine.rules_of[one] for one in classes],
+        [machine.slow_rules_of[one] for one in classes],
+        [machine.achieved.get(level, 1.0) / UNITS_PER_GB for level in range(kernels.MAX_LEVEL + 1)],
+    )
+
+
+def _switched(topology: Topology, switches: Ints, rates: Rates) -> kernels.SwitchRates:
+    nothing = np.zeros(topology.num_gpus)
+    of_template = np.array([_through_switches(one, rates) for one in topology.templates])
+    rings = of_template[np.array(topology.template_of)[topology.machine_of]] if topology.tiling else of_template.repeat(topology.num_gpus)
+    return kernels.SwitchRates(np.where(switches >= 0, rings, 0.0), nothing, nothing)
+
+
+def _through_switches(machine: Topology, rates: Rates) -> float:
+    """Return GB/s of rings among any GPUs of a machine whose GPUs are alike and joined by NVSwitches; 0 for others."""
+    if not 1 < machine.num_gpus <= MAX_GPUS or machine.num_machines > 1:
+        return 0.0
+    found = prepared(machine, rates)
+    return found.ring_bandwidth((0, 1)) if only_through_switches(found) else 0.0

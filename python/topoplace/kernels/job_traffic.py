@@ -1,0 +1,211 @@
+"""What the collectives of a job send through a network of ports, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+from topoplace.kernels.arguments import integers, reals
+from topoplace.kernels.port_network import FlowCounts, Flows, PhaseTime, PortNetwork
+from topoplace.kernels.ring_packing import MAX_LEVEL, ChannelRules, RingNetwork
+
+Ints = NDArray[np.int32]
+Reals = NDArray[np.float64]
+
+KINDS: Final = ("reduce", "ring", "chain", "pairs", "sends")
+"""The ways in which the tasks of a collective exchange data.
+
+In a ring, each task sends to the next one, and the last to the first; "reduce" is a ring in whose place switches may
+reduce. A chain has no way back. In "pairs", each task exchanges with each other one, and in "sends" with the next one,
+half of the GB each way.
+"""
+
+
+class RingRates(_core.RingRates):
+    """What rings among any terminals of a network carry; each set is searched once.
+
+    Args:
+        class_of: (n,) the class of each terminal; the lowest one of a set decides on its rules.
+        rules: How channels are searched, for each class.
+        slower: The same, where no channel of the rules fits.
+        per_unit: GB/s that a unit of rate carries, by the level of the farthest route, 0..15.
+
+    Raises:
+        ValueError: For a class that does not exist, or a wrong number of levels.
+    """
+
+    def __init__(
+        self,
+        network: RingNetwork,
+        class_of: Sequence[int],
+        rules: Sequence[ChannelRules],
+        slower: Sequence[ChannelRules],
+        per_unit: Sequence[float] = (1.0,) * (MAX_LEVEL + 1),
+    ) -> None:
+        super().__init__(network, list(class_of), list(rules), list(slower), list(per_unit))
+
+
+class Places(NamedTuple):
+    """Where each vertex is, as (n,) integers."""
+
+    machine: Ints
+    local: Ints
+    """Its number on its machine, a terminal of the rates of the machine."""
+    domain: Ints
+    """What a library joins by rings of its own: a machine, or the machines of an NVLink domain."""
+    adapter: Ints
+    """Its network adapter; -1 without one."""
+    rail: Ints
+    """The rail of the adapter."""
+    near: Ints
+    """Its place in an order in which near vertices of a machine follow each other."""
+    switches: Ints
+    """Vertices with the same number share switches; -1 without any."""
+
+
+class SwitchRates(NamedTuple):
+    """What goes through the switches of each vertex, as (n,) GB/s."""
+
+    rings: Reals
+    """Of rings among any vertices that share the switches; 0 where the rates of the machine count."""
+    reducing: Reals
+    """At which the switches reduce what a vertex sends; 0 if they do not."""
+    most_reduced: Reals
+    """The most bus bandwidth of that."""
+
+
+class Rings(NamedTuple):
+    """The slowest rings inside a domain."""
+
+    seconds: float
+    collective: int
+    """The number of the collective, over all phases; -1 for none."""
+    vertex: int
+    """A vertex of the collective in that domain."""
+    by_switches: bool
+    """True if switches reduce, and no ring runs."""
+
+
+class TrafficTime(NamedTuple):
+    """How long a phase of the collectives of a job takes: the longer one of the two."""
+
+    ports: PhaseTime
+    rings: Rings
+
+    @property
+    def seconds(self) -> float:
+        """Return seconds of the phase."""
+        return max(self.ports.seconds, self.rings.seconds)
+
+
+class JobCollectives:
+    """The collectives of a job by phase: those of a phase run at once.
+
+    Args:
+        phase_ends: The number of collectives of each phase and those before it, at last of all.
+        kinds: (c,) the number of each collective's kind in `KINDS`.
+        ends: (c,) the number of tasks of each collective and those before it.
+        tasks: (t,) the tasks of the collectives, one after the other.
+        gigabytes: (c,) GB between two neighbours, both directions together.
+        received: (t,) the GB that a task gets from each other one of its collective, where that differs; -1 where not.
+            Empty if it differs nowhere.
+
+    Raises:
+        ValueError: For arrays of the wrong shape or type; numbers out of range are found when the object is used.
+    """
+
+    def __init__(
+        self,
+        phase_ends: ArrayLike,
+        kinds: ArrayLike,
+        ends: ArrayLike,
+        tasks: ArrayLike,
+        gigabytes: ArrayLike,
+        received: ArrayLike = (),
+    ) -> None:
+        self.num_phases = len(np.asarray(phase_ends))
+        self.native = _core.JobCollectives(
+            np.asarray(phase_ends, np.int64),
+            np.asarray(kinds, np.uint8),
+            np.asarray(ends, np.int64),
+            integers(tasks, "tasks"),
+            reals(gigabytes, "gigabytes"),
+            reals(received, "received"),
+        )
+
+
+class CollectiveNetwork:
+    """A network of ports, and how collectives run among its vertices.
+
+    Inside a domain, rings take as long as they are planned. Between domains, a ring runs in channels over adapters: as
+    many as its vertices have distinct ones in the domain where they have the fewest.
+
+    Args:
+        has_links: (n,) whether a vertex has a direct link to another one.
+        rates: What rings among the vertices of each machine carry, by their local numbers; None if unknown.
+
+    Raises:
+        ValueError: Names an argument of the wrong shape, or a number that is out of range.
+    """
+
+    def __init__(
+        self,
+        network: PortNetwork,
+        places: Places,
+        switched: SwitchRates,
+        has_links: ArrayLike,
+        rates: Sequence[RingRates | None],
+    ) -> None:
+        _checks.instance(network, PortNetwork, "network", ValueError)
+        distinct = list(dict.fromkeys(one for one in rates if one is not None))
+        number = {id(one): i for i, one in enumerate(distinct)}
+        self.network = network
+        self._kept = distinct
+        self.native = _core.CollectiveNetwork(
+            network.native,
+            [integers(one, name) for name, one in zip(Places._fields, places, strict=True)],
+            [reals(one, name) for name, one in zip(SwitchRates._fields, switched, strict=True)],
+            np.asarray(has_links, np.uint8),
+            np.array([-1 if one is None else number[id(one)] for one in rates], np.int32),
+            distinct,
+        )
+
+    def times(
+        self,
+        job: JobCollectives,
+        vertex_of: ArrayLike,
+        *,
+        planned: bool = True,
+        others: FlowCounts | None = None,
+    ) -> list[TrafficTime]:
+        """Return the time of each phase of a job.
+
+        Args:
+            vertex_of: (n,) the vertex of each task.
+            planned: False leaves out rings inside domains, and channels: rings pass ports in the order of their tasks.
+            others: As in `PortNetwork.phase_times`.
+
+        Raises:
+            ValueError: Names what is out of range, or others of another network.
+        """
+        placed = integers(vertex_of, "vertex_of")
+        if others is None:
+            rows = _core.traffic_times(self.native, job.native, placed, planned)
+        else:
+            _checks.instance(others, FlowCounts, "others", ValueError)
+            if others.network is not self.network:
+                raise ValueError("others are flows of another network")
+            rows = _core.traffic_times_beside(self.native, job.native, placed, planned, others.native)
+        return [TrafficTime(PhaseTime(*ports), Rings(*rings)) for *ports, rings in rows]
+
+    def flows(
+        self, job: JobCollectives, vertex_of: ArrayLike, *, planned: bool = True
+    ) -> tuple[Flows, list[Rings]]:
+        """Return the flows of a job by phase, and the slowest rings of each phase; arguments are those of `times`."""
+        placed = integers(vertex_of, "vertex_of")
+        *flows, rings = _core.flows_of(self.native, job.native, placed, planned)
+        return Flows(*flows), [Rings(*one) for one in rings]
