@@ -35,10 +35,10 @@ def test_ports_of_the_chosen_gpus_add_up():
 
 
 def test_what_is_inside_a_machine_counts():
-    """GPUs 0 and 7 of a DGX-1 have 6 GB/s between them, whatever the network carries."""
+    """GPUs 0 and 7 of a DGX-1 have 6 GB/s between them, and each one 12 GB/s of PCIe, whatever the network carries."""
     topology = cluster(without_nics(DGX1))
     assert collective.ring_bandwidth(topology, [0, 7, 8, 15]) == 6
-    assert collective.ring_bandwidth(topology, [0, 3, 8, 11]) == 40
+    assert collective.ring_bandwidth(topology, [0, 3, 8, 11]) == 24
 
 
 def test_gpus_that_share_an_adapter_have_one_port():
@@ -59,8 +59,8 @@ def test_oversubscription_and_outer_levels():
     topology = tp.Topology.cluster(without_nics(A100), fabric=fabric)
     near, far = [0, 1, 8, 9], [0, 1, 16, 17]
     assert collective.ring_bandwidth(topology, near) == 50
-    assert collective.ring_bandwidth(topology, far) == 10
-    assert collective.ring_bandwidth(topology, [*near, 16, 17]) == 10
+    assert collective.ring_bandwidth(topology, far) == 50
+    assert collective.ring_bandwidth(topology, [*range(16), *range(16, 32)]) == 80  # the uplink of a leaf
     assert collective.optimal_bandwidth(topology, near) == 100
     assert collective.optimal_bandwidth(topology, far) == 20
 
@@ -71,8 +71,8 @@ def test_rails():
     spine = Level("spine", ("s", "s"), gb_per_s=12.5)
     topology = tp.Topology.cluster(without_nics(A100), fabric=tp.Fabric(("m0", "m1"), (rail, spine)))
     assert collective.ring_bandwidth(topology, [0, 1, 8, 9]) == 50
-    assert collective.ring_bandwidth(topology, [0, 1, 10, 11]) == 25  # two ports into the spine
-    assert collective.ring_bandwidth(topology, [0, 1, 9, 10]) == 25  # one rail, or two ports into the spine
+    assert collective.ring_bandwidth(topology, [0, 1, 10, 11]) == 50  # each rail has two ports into the spine
+    assert collective.ring_bandwidth(topology, [0, 1, 9, 10]) == 50  # one channel on its rail, one over the spine
     assert collective.ring_bandwidth(topology, [0, 8]) == 25
 
 

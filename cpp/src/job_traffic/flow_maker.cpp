@@ -2,6 +2,7 @@
 #include "job_traffic/flow_maker.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -212,7 +213,7 @@ void FlowMaker::add_ring_by_ports(const Part& part, double gigabytes, std::size_
     const std::span<Flow> ring = std::span(made.flows).subspan(first);
     if (planned <= 0.0) return;
     const double alone = seconds_alone(ring);
-    if (alone > planned) {
+    if (alone > planned && std::isfinite(alone)) {
         for (Flow& flow : ring) flow.there *= planned / alone;
     }
 }

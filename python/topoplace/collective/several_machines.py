@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,10 @@ from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.nearest_adapters import nearest_adapters
 from topoplace.topology.topology import Topology
+
+
+_DIGITS = 9
+"""Of GB/s that are computed from seconds."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def ring_bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | 
     """
     ring = kernels.JobCollectives([1], [KINDS.index("ring")], [len(gpus)], range(len(gpus)), [1.0])
     (time,) = collective_network(topology, rates).times(ring, np.array(gpus, np.int32))
-    return 1.0 / time.seconds if time.seconds else 0.0
+    return round(1.0 / time.seconds, _DIGITS) if time.seconds < math.inf else 0.0
 
 
 # ---- the optimum -------------------------------------------------------------------------------------------------
