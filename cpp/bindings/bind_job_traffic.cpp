@@ -10,28 +10,6 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "register.hpp"
-#include "topoplace/job_traffic.hpp"
-
-namespace topoplace::bindings {
-
-// The arrays of JobCollectives, kept.
-struct CollectivesHandle {
-    std::vector<std::int64_t> phase_ends, ends;
-    std::vector<std::uint8_t> kinds;
-    std::vector<std::int32_t> tasks;
-    std::vector<double> gigabytes, received;
-
-    traffic::JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received}; }
-};
-
-}  // namespace topoplace::bindings
-
-template <>
-class pybind11::detail::type_caster<topoplace::traffic::CollectiveNetwork>
-    : public topoplace::bindings::HandleCaster<topoplace::traffic::CollectiveNetwork> {};
-template <>
-class pybind11::detail::type_caster<topoplace::bindings::CollectivesHandle>
-    : public topoplace::bindings::HandleCaster<topoplace::bindings::CollectivesHandle> {};
 
 namespace py = pybind11;
 
@@ -64,11 +42,9 @@ std::unique_ptr<CollectivesHandle> make_collectives(const Longs& phase_ends, con
 }
 
 // places: machine, local, domain, adapter, rail, near, switches. rings: switched, reduced, most_reduced.
-std::unique_ptr<CollectiveNetwork> make_collective_network(const ports::PortNetwork& network,
-                                                const std::vector<Ints>& places,
-                                                const std::vector<Reals>& rings, const Flags& has_links,
-                                                const Ints& rates_of,
-                                                const std::vector<const collective::RingRates*>& rates) {
+std::unique_ptr<CollectiveNetwork> make_collective_network(
+    const ports::PortNetwork& network, const std::vector<Ints>& places, const std::vector<Reals>& rings,
+    const Flags& has_links, const Ints& rates_of, const std::vector<const collective::RingRates*>& rates) {
     if (places.size() != 7 || rings.size() != 3) throw std::invalid_argument("places or rings are missing");
     return std::make_unique<CollectiveNetwork>(
         network, traffic::CollectiveNetworkParams{.machine = as_span(places[0]),
@@ -119,12 +95,13 @@ std::vector<PhaseRow> traffic_times_beside(const CollectiveNetwork& network, con
 // Phase ends, from, to, there, back, the slowest rings of each phase.
 std::tuple<std::vector<std::int64_t>, py::array_t<std::int32_t>, py::array_t<std::int32_t>,
            py::array_t<double>, py::array_t<double>, std::vector<Rings>>
-flows_of(const CollectiveNetwork& network, const CollectivesHandle& job, const Ints& vertex_of, bool planned) {
+flows_of(const CollectiveNetwork& network, const CollectivesHandle& job, const Ints& vertex_of,
+         bool planned) {
     auto found = without_gil<JobFlows>(
         [&] { return traffic::flows_of(network, job.view(), as_span(vertex_of), planned); });
     std::vector<Rings> rings;
     for (const JobFlows::Rings& one : found.rings) rings.push_back(row_of(one));
-    return {std::move(found.phase_ends),      to_row(std::move(found.from)), to_row(std::move(found.to)),
+    return {std::move(found.phase_ends),    to_row(std::move(found.from)), to_row(std::move(found.to)),
             to_row(std::move(found.there)), to_row(std::move(found.back)), std::move(rings)};
 }
 
@@ -136,8 +113,8 @@ void register_job_traffic(py::module_& module) {
              py::arg("ends").noconvert(), py::arg("tasks").noconvert(), py::arg("gigabytes").noconvert(),
              py::arg("received").noconvert());
     py::class_<CollectiveNetwork>(module, "CollectiveNetwork", "Ports, and the rings among their vertices.")
-        .def(py::init(&make_collective_network), py::keep_alive<1, 2>(), py::keep_alive<1, 7>(), py::arg("network"),
-             py::arg("places"), py::arg("rings"), py::arg("has_links").noconvert(),
+        .def(py::init(&make_collective_network), py::keep_alive<1, 2>(), py::keep_alive<1, 7>(),
+             py::arg("network"), py::arg("places"), py::arg("rings"), py::arg("has_links").noconvert(),
              py::arg("rates_of").noconvert(), py::arg("rates"));
     module.def("traffic_times", &traffic_times_alone, py::arg("network"), py::arg("job"),
                py::arg("vertex_of").noconvert(), py::arg("planned"));

@@ -7,34 +7,19 @@
 
 #include "convert.hpp"
 #include "register.hpp"
-#include "topoplace/tree_mapping.hpp"
+#include "tree_convert.hpp"
 
 namespace py = pybind11;
 
 namespace topoplace::bindings {
 namespace {
 
-using tree_mapping::ItemParams;
 using tree_mapping::TreeMapParams;
 using tree_mapping::TreeMapResult;
-using tree_mapping::TreeParams;
 using Ints = Array<std::int32_t>;
 using Reals = Array<double>;
-using Tree = std::tuple<Ints, Ints, Reals, Ints, Reals>;  // parent, room, uplink, own_class, own
-// Number of items, phase ends, from, to, gigabytes, start, confined, others.
-using Items = std::tuple<std::int32_t, Array<std::int64_t>, Ints, Ints, Reals, Ints, Ints, Reals>;
 // Whether there is a mapping, leaves, seconds, port-seconds, bound, whether it is complete, moves.
 using TreeMapped = std::tuple<bool, py::array_t<std::int32_t>, double, double, double, bool, std::uint64_t>;
-
-TreeMapParams to_params(const Tree& tree, const Items& items) {
-    const auto& [parent, room, uplink, own_class, own] = tree;
-    const auto& [count, ends, from, to, gigabytes, start, confined, others] = items;
-    TreeMapParams params;
-    params.tree = {as_span(parent), as_span(room), as_span(uplink), as_span(own_class), as_span(own)};
-    params.items = {count,          as_span(ends),     as_span(from),  as_span(to), as_span(gigabytes),
-                    as_span(start), as_span(confined), as_span(others)};
-    return params;
-}
 
 TreeMapped map_to_tree(const Tree& tree, const Items& items, std::uint64_t seed, std::uint64_t moves,
                        std::optional<double> timeout) {

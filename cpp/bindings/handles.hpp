@@ -1,9 +1,24 @@
 // Handles of objects that several files bind functions of.
 #pragma once
 
+#include <vector>
+
 #include "convert.hpp"
-#include "topoplace/port_network.hpp"
-#include "topoplace/ring_rates.hpp"
+#include "topoplace/job_traffic.hpp"
+
+namespace topoplace::bindings {
+
+// The arrays of JobCollectives, kept.
+struct CollectivesHandle {
+    std::vector<std::int64_t> phase_ends, ends;
+    std::vector<std::uint8_t> kinds;
+    std::vector<std::int32_t> tasks;
+    std::vector<double> gigabytes, received;
+
+    traffic::JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received}; }
+};
+
+}  // namespace topoplace::bindings
 
 template <>
 class pybind11::detail::type_caster<topoplace::ports::PortNetwork>
@@ -14,3 +29,9 @@ class pybind11::detail::type_caster<topoplace::ports::FlowCounts>
 template <>
 class pybind11::detail::type_caster<topoplace::collective::RingRates>
     : public topoplace::bindings::HandleCaster<topoplace::collective::RingRates> {};
+template <>
+class pybind11::detail::type_caster<topoplace::traffic::CollectiveNetwork>
+    : public topoplace::bindings::HandleCaster<topoplace::traffic::CollectiveNetwork> {};
+template <>
+class pybind11::detail::type_caster<topoplace::bindings::CollectivesHandle>
+    : public topoplace::bindings::HandleCaster<topoplace::bindings::CollectivesHandle> {};

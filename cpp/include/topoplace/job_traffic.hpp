@@ -1,8 +1,8 @@
 // Job traffic: what the collectives of a job send through a network of ports, and how long it takes.
 //
 // The tasks of a job are on vertices. A domain is a set of vertices that a collective library joins by rings
-// of its own, such as a machine, or the machines of an NVLink domain. A ring collective carries x GB from each
-// task to the next one. Inside a domain with several of its tasks it takes x / (the rate of the rings
+// of its own, such as a machine, or the machines of an NVLink domain. A ring collective carries x GB from
+// each task to the next one. Inside a domain with several of its tasks it takes x / (the rate of the rings
 // planned among them). Between domains it runs in channels: in the order in which its tasks first name them,
 // each domain sends x / c GB to the next one over each of c adapters, where c is the fewest distinct adapters
 // that its vertices have in one domain. Adapters of equal rail go together, in the order of their rails.
@@ -25,16 +25,16 @@ using ports::kNone;
 
 // Arrays of n have an entry for each vertex.
 struct CollectiveNetworkParams {
-    std::span<const std::int32_t> machine{};  // (n) from 0
-    std::span<const std::int32_t> local{};    // (n) number on its machine, as in the rates of the machine
-    std::span<const std::int32_t> domain{};   // (n) from 0
-    std::span<const std::int32_t> adapter{};  // (n) number; kNone without one
-    std::span<const std::int32_t> rail{};     // (n) of its adapter
-    std::span<const std::int32_t> near{};     // (n) place in the order of near vertices
-    std::span<const std::int32_t> switches{};   // (n) vertices with equal numbers share switches; or kNone
-    std::span<const double> switched{};         // (n) GB/s of rings through these; 0: rates of the machine count
-    std::span<const double> reduced{};          // (n) GB/s at which the switches reduce for a vertex; 0: not
-    std::span<const double> most_reduced{};     // (n) bus GB/s of that at the most
+    std::span<const std::int32_t> machine{};   // (n) from 0
+    std::span<const std::int32_t> local{};     // (n) number on its machine, as in the rates of the machine
+    std::span<const std::int32_t> domain{};    // (n) from 0
+    std::span<const std::int32_t> adapter{};   // (n) number; kNone without one
+    std::span<const std::int32_t> rail{};      // (n) of its adapter
+    std::span<const std::int32_t> near{};      // (n) place in the order of near vertices
+    std::span<const std::int32_t> switches{};  // (n) vertices with equal numbers share switches; or kNone
+    std::span<const double> switched{};      // (n) GB/s of rings through these; 0: rates of the machine count
+    std::span<const double> reduced{};       // (n) GB/s at which the switches reduce for a vertex; 0: not
+    std::span<const double> most_reduced{};  // (n) bus GB/s of that at the most
     std::span<const std::uint8_t> has_links{};  // (n) 1: direct links to others
     std::span<const std::int32_t> rates_of{};   // of each machine: number in `rates`; or kNone
     std::vector<const collective::RingRates*> rates{};
@@ -54,8 +54,8 @@ struct JobCollectives {
     std::span<const std::int64_t> ends{};        // tasks of each collective and those before it
     std::span<const std::int32_t> tasks{};
     std::span<const double> gigabytes{};  // of each collective: between two neighbours, both ways together
-    // Of each entry of `tasks`: what it gets from each other task of its collective, where that differs; -1 where
-    // not. Empty: nowhere.
+    // Of each entry of `tasks`: what it gets from each other task of its collective, where that differs; -1
+    // where not. Empty: nowhere.
     std::span<const double> received{};
 
     std::int64_t begin_of(std::size_t collective) const { return collective == 0 ? 0 : ends[collective - 1]; }
@@ -63,8 +63,8 @@ struct JobCollectives {
 
 class CollectiveNetwork {
   public:
-    // The network of ports and the rates have to outlive it. Throws std::invalid_argument naming the parameter,
-    // the index and the value that is out of range.
+    // The network of ports and the rates have to outlive it. Throws std::invalid_argument naming the
+    // parameter, the index and the value that is out of range.
     CollectiveNetwork(const ports::PortNetwork& network, const CollectiveNetworkParams& params);
 
     struct Vertex {
@@ -88,8 +88,8 @@ class CollectiveNetwork {
     std::int32_t num_domains_ = 0;
 };
 
-// Bus GB/s of an all-reduce among n vertices in which switches reduce: each vertex sends and gets 1 + 1 / n of
-// its buffer, at `reduced` GB/s.
+// Bus GB/s of an all-reduce among n vertices in which switches reduce: each vertex sends and gets 1 + 1 / n
+// of its buffer, at `reduced` GB/s.
 double reduced_bandwidth(std::int64_t n, double reduced, double most);
 
 struct JobFlows {
@@ -98,17 +98,17 @@ struct JobFlows {
     std::vector<double> there{}, back{};
     struct Rings {
         double seconds = 0.0;
-        std::int64_t collective = -1;   // that takes so long inside a domain; -1 for none
-        std::int32_t vertex = kNone;    // one of its vertices there
-        bool by_switches = false;       // they reduce, and no ring runs
+        std::int64_t collective = -1;  // that takes so long inside a domain; -1 for none
+        std::int32_t vertex = kNone;   // one of its vertices there
+        bool by_switches = false;      // they reduce, and no ring runs
     };
     std::vector<Rings> rings{};  // of each phase, the slowest
 
     ports::Flows flows() const { return {from, to, there, back}; }
 };
 
-// What the collectives of a job send, with task i on vertex `vertex_of[i]`. Without `planned`, there are neither
-// rings inside domains nor channels: every ring passes ports in the order of its tasks. Throws
+// What the collectives of a job send, with task i on vertex `vertex_of[i]`. Without `planned`, there are
+// neither rings inside domains nor channels: every ring passes ports in the order of its tasks. Throws
 // std::invalid_argument naming the parameter, the index and the value that is out of range.
 JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
                   std::span<const std::int32_t> vertex_of, bool planned = true);

@@ -19,9 +19,10 @@ struct ChannelRules {
 };
 
 struct RingRatesParams {
-    std::span<const std::int32_t> class_of{};  // of each terminal; the least one of a set decides on its rules
-    std::vector<ChannelRules> rules{};         // of each class
-    std::vector<ChannelRules> slower{};        // of each class, where no channel of `rules` fits
+    std::span<const std::int32_t>
+        class_of{};                      // of each terminal; the least one of a set decides on its rules
+    std::vector<ChannelRules> rules{};   // of each class
+    std::vector<ChannelRules> slower{};  // of each class, where no channel of `rules` fits
     std::array<double, RingNetwork::kMaxLevel + 1> per_unit{};  // GB/s that a unit of rate carries, by level
 };
 

@@ -16,7 +16,8 @@ RingRates::RingRates(const RingNetwork& network, const RingRatesParams& params)
       slower_(params.slower),
       per_unit_(params.per_unit) {
     if (class_of_.size() != index(network.num_terminals()) || rules_.size() != slower_.size()) {
-        throw std::invalid_argument("class_of has not one class for each terminal, or one has no slower rules");
+        throw std::invalid_argument(
+            "class_of has not one class for each terminal, or one has no slower rules");
     }
     for (std::size_t i = 0; i < class_of_.size(); ++i) {
         if (class_of_[i] >= 0 && index(class_of_[i]) < rules_.size()) continue;

@@ -94,7 +94,8 @@ void FlowMaker::split(std::span<const std::int32_t> vertices) {
 }
 
 bool FlowMaker::have_adapters() const {
-    return std::ranges::all_of(vertices_, [&](std::int32_t one) { return network_.vertex(one).adapter != kNone; });
+    return std::ranges::all_of(vertices_,
+                               [&](std::int32_t one) { return network_.vertex(one).adapter != kNone; });
 }
 
 void FlowMaker::list_adapters(Part& part) const {
@@ -190,7 +191,9 @@ void FlowMaker::add_inside(Kind kind, Part& part, double gigabytes, std::size_t 
     });
     if (channels > 0) {
         for (Adapter& adapter : part.adapters) {
-            const auto is_at = [&](std::int32_t one) { return network_.vertex(one).adapter == adapter.number; };
+            const auto is_at = [&](std::int32_t one) {
+                return network_.vertex(one).adapter == adapter.number;
+            };
             adapter.in = *std::ranges::find_if(part.vertices, is_at);
             adapter.out = *std::find_if(part.vertices.rbegin(), part.vertices.rend(), is_at);
         }

@@ -62,7 +62,8 @@ class FlowMaker {
     Joined joined(Kind kind, std::span<const std::int32_t> vertices);
     bool through_switches(Kind kind, std::span<const std::int32_t> vertices, Joined& found) const;
     void add_inside(Kind kind, Part& part, double gigabytes, std::size_t channels, Made& made);
-    void add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned, Made& made);
+    void add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned,
+                           Made& made);
     double seconds_alone(std::span<const Flow> flows);
 
     const CollectiveNetwork& network_;

@@ -54,7 +54,8 @@ void check_job(const JobCollectives& job, std::span<const std::int32_t> vertex_o
         if (job.kinds[i] > static_cast<std::uint8_t>(Kind::kSends)) {
             refuse("kinds", i, int{job.kinds[i]}, "there is no such kind");
         }
-        if (job.ends[i] - job.begin_of(i) < 2) refuse("ends", i, job.ends[i], "a collective of fewer than two");
+        if (job.ends[i] - job.begin_of(i) < 2)
+            refuse("ends", i, job.ends[i], "a collective of fewer than two");
         if (!(job.gigabytes[i] >= 0.0 && job.gigabytes[i] <= 1e18)) {
             refuse("gigabytes", i, job.gigabytes[i], "not in 0..1e18");
         }
@@ -67,8 +68,8 @@ CollectiveNetwork::CollectiveNetwork(const ports::PortNetwork& network, const Co
     : ports_(network) {
     const std::size_t n = index(network.num_vertices()), machines = params.rates_of.size();
     const std::pair<const char*, std::span<const std::int32_t>> given[] = {
-        {"machine", params.machine}, {"local", params.local}, {"domain", params.domain},
-        {"adapter", params.adapter}, {"rail", params.rail},   {"near", params.near},
+        {"machine", params.machine},  {"local", params.local}, {"domain", params.domain},
+        {"adapter", params.adapter},  {"rail", params.rail},   {"near", params.near},
         {"switches", params.switches}};
     for (const auto& [name, values] : given) check_size(name, values.size(), n);
     check_size("switched", params.switched.size(), n);

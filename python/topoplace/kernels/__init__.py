@@ -66,6 +66,9 @@ from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, 
 from topoplace.kernels.work_budget import WorkBudget
 
 if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interpreter
+    from topoplace.kernels.gang_mapping import GangMapping as GangMapping
+    from topoplace.kernels.gang_mapping import GangPlaces as GangPlaces
+    from topoplace.kernels.gang_mapping import map_gang as map_gang
     from topoplace.kernels.job_traffic import CollectiveNetwork as CollectiveNetwork
     from topoplace.kernels.job_traffic import JobCollectives as JobCollectives
     from topoplace.kernels.job_traffic import Places as Places
@@ -73,6 +76,7 @@ if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interprete
     from topoplace.kernels.job_traffic import Rings as Rings
     from topoplace.kernels.job_traffic import SwitchRates as SwitchRates
     from topoplace.kernels.job_traffic import TrafficTime as TrafficTime
+    from topoplace.kernels.job_traffic import reduced_bandwidth as reduced_bandwidth
     from topoplace.kernels.port_network import FlowCounts as FlowCounts
     from topoplace.kernels.port_network import Flows as Flows
     from topoplace.kernels.port_network import MaxMinTimes as MaxMinTimes
@@ -102,6 +106,8 @@ __all__ = [
     "FlowNetwork",
     "FlowSolution",
     "Flows",
+    "GangMapping",
+    "GangPlaces",
     "Graph",
     "GroupPacking",
     "JobCollectives",
@@ -139,12 +145,14 @@ __all__ = [
     "distribute",
     "enumerate_subgraphs",
     "least_max_flow",
+    "map_gang",
     "map_graph",
     "map_to_tree",
     "min_cost_flow",
     "pack_groups",
     "pack_rings",
     "pack_trees",
+    "reduced_bandwidth",
     "throughput_bound",
     "tree_bound",
     "verify_bipartition",
@@ -161,8 +169,9 @@ __all__ = [
 ]
 
 _LATER = {
+    **dict.fromkeys(("GangMapping", "GangPlaces", "map_gang"), "gang_mapping"),
     **dict.fromkeys(
-        ("CollectiveNetwork", "JobCollectives", "Places", "RingRates", "Rings", "SwitchRates", "TrafficTime"),
+        ("CollectiveNetwork", "JobCollectives", "Places", "RingRates", "Rings", "SwitchRates", "TrafficTime", "reduced_bandwidth"),
         "job_traffic",
     ),
     **dict.fromkeys(

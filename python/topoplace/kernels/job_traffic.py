@@ -102,6 +102,18 @@ class TrafficTime(NamedTuple):
         return max(self.ports.seconds, self.rings.seconds)
 
 
+def reduced_bandwidth(size: int, gb_per_s: float, most: float) -> float:
+    """Return bus GB/s of an all-reduce among `size` vertices in whose place switches reduce.
+
+    Each vertex sends and gets 1 + 1 / size of its buffer.
+
+    Args:
+        gb_per_s: At which the switches reduce what a vertex sends.
+        most: Bus GB/s at the most.
+    """
+    return min(most, 2 * (size - 1) / (size + 1) * gb_per_s)
+
+
 class JobCollectives:
     """The collectives of a job by phase: those of a phase run at once.
 
@@ -163,7 +175,7 @@ class CollectiveNetwork:
         _checks.instance(network, PortNetwork, "network", ValueError)
         distinct = list(dict.fromkeys(one for one in rates if one is not None))
         number = {id(one): i for i, one in enumerate(distinct)}
-        self.network = network
+        self.network, self.switched = network, switched
         self._kept = distinct
         self.native = _core.CollectiveNetwork(
             network.native,

@@ -108,8 +108,8 @@ def map_to_tree(
         ValueError: For an argument that is out of range, or a start that is over a leaf's room.
     """
     found = _core.map_to_tree(
-        _tree(tree),
-        _items(exchanges, start, confined, others),
+        tree_of(tree),
+        items_of(exchanges, start, confined, others),
         _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
         _checks.integer(moves, "moves", ValueError, low=0, high=INT64_MAX),
         checked_seconds(timeout),
@@ -132,7 +132,7 @@ def tree_bound(tree: PortTree, exchanges: Exchanges) -> TreeBound:
     Raises:
         ValueError: For an argument that is out of range.
     """
-    return TreeBound(*_core.tree_bound(_tree(tree), _items(exchanges, (), (), ())))
+    return TreeBound(*_core.tree_bound(tree_of(tree), items_of(exchanges, (), (), ())))
 
 
 def verify_tree_mapping(
@@ -152,12 +152,12 @@ def verify_tree_mapping(
         ValueError: For an argument that is out of range.
     """
     leaf_of = integers(mapping.leaf_of, "leaf_of")
-    items = _items(exchanges, start, confined, others)
-    fault = _core.verify_tree_mapping(_tree(tree), items, leaf_of, mapping.seconds, mapping.port_seconds)
+    items = items_of(exchanges, start, confined, others)
+    fault = _core.verify_tree_mapping(tree_of(tree), items, leaf_of, mapping.seconds, mapping.port_seconds)
     return fault is None
 
 
-def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
+def tree_of(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
     _checks.instance(tree, PortTree, "tree", ValueError)
     room = integers(tree.room, "room")
     own = reals(tree.own, "own", ndim=2) if np.size(tree.own) else np.empty((0, len(room)))
@@ -172,7 +172,7 @@ def _tree(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
     )
 
 
-def _items(
+def items_of(
     given: Exchanges, start: ArrayLike, confined: ArrayLike, others: ArrayLike
 ) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints, Reals]:
     _checks.instance(given, Exchanges, "exchanges", ValueError)

@@ -157,6 +157,17 @@ class Ports:
         return found[0], found[1]
 
     @cached_property
+    def most_of_a_gpu(self) -> float:
+        """GB/s of all ports of a GPU together, at most: its links, and its entries."""
+        ends = self._tiles.links[0]
+        sums = np.zeros(len(self._machine_of))
+        for column in (0, 1):
+            np.add.at(sums, ends[:, column], self.gb_per_s[ends[:, 2]])
+        for ports in self._tiles.entries:
+            sums += np.where(ports >= 0, self.gb_per_s[ports], 0.0)
+        return float(sums.max(initial=0.0))
+
+    @cached_property
     def of_one_gpu(self) -> NDArray[np.bool_]:
         """(p,) whether a port is that by which one GPU, and no other, enters a segment."""
         entries = np.concatenate(self._tiles.entries)

@@ -125,6 +125,13 @@ class Offers(Sequence[MachineOffer]):
             offer = self._kinds[kind]
             yield offer if most < 0 else offer._replace(max_tasks=min(offer.max_tasks, most)), number
 
+    def by_usable(self) -> Iterator[tuple[Mask, Ints]]:
+        """Yield the GPUs that equal machines offer, and the positions of their offers."""
+        order = np.argsort(self._kind_of, kind="stable")
+        kinds, firsts = np.unique(self._kind_of[order], return_index=True)
+        for kind, places in zip(kinds.tolist(), np.split(order, firsts[1:]), strict=True):
+            yield self._kinds[kind].usable, places
+
     def of_gpus(self, gpus: Mask) -> Offers:
         """Return, of the machines that can give exactly these local GPUs, the offers of them."""
         size = gpus.bit_count()

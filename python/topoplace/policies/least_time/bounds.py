@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
+from topoplace.collective.networks import collective_network, domains_of
+from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import RING_KINDS
 from topoplace.policies.least_time import machine_sets
-from topoplace.topology.ports import Ports, switched_levels
+from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
+    from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.level_chain import PlacedLevel
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
@@ -24,7 +28,62 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
 _ROUNDING: Final = 1 - 1e-9
+
+
+class RingDomains:
+    """What the offered machines have for rings, by domain: a machine, or the machines of an NVLink domain."""
+
+    def __init__(self, offers: Offers, most_of_job: int, view: ClusterView) -> None:
+        """Count the room of each domain, and list the adapters of the GPUs that it offers.
+
+        most_of_job: The most tasks that a machine may have.
+        """
+        topology = view.cluster.topology
+        self._ports = topology.derived(Ports)
+        first_gpu = [view.classes.gpus_of[machine][0] for machine in offers.machines.tolist()]
+        _, self._domain = np.unique(domains_of(topology)[first_gpu], return_inverse=True)
+        self.room: Ints = np.bincount(self._domain, np.minimum(offers.sizes, most_of_job)).astype(np.int64)
+        """(d,) the most tasks of each domain."""
+        self._owner, self._speeds = self._adapters(offers, view)
+
+    def _adapters(self, offers: Offers, view: ClusterView) -> tuple[Ints, Reals]:
+        """Return (a,) the domain of each adapter, and (a,) its GB/s."""
+        owners: list[Ints] = [np.empty(0, np.int64)]
+        speeds: list[Reals] = [np.empty(0)]
+        for usable, places in offers.by_usable():
+            sample = view.classes.gpus_of[int(offers.machines[places[0]])]
+            ports = np.unique(self._ports.adapters[[sample[gpu] for gpu in members(usable)]])
+            own = self._ports.gb_per_s[ports[ports >= 0]]
+            owners.append(np.repeat(self._domain[places], len(own)))
+            speeds.append(np.tile(own, len(places)))
+        return np.concatenate(owners), np.concatenate(speeds)
+
+    @cached_property
+    def have_adapters(self) -> bool:
+        """True if some GPU has an adapter."""
+        return bool(len(self._speeds))
+
+    @cached_property
+    def fastest_sum(self) -> float:
+        """GB/s of all adapters of a domain, at most."""
+        return float(np.bincount(self._owner, self._speeds).max(initial=0.0))
+
+    def channels(self, size: int) -> float:
+        """Return GB/s that no channels of a ring of `size` tasks over several domains exceed: number x slowest."""
+        best = 0.0
+        for speed in np.unique(self._speeds).tolist():
+            counts = np.bincount(self._owner[self._speeds >= speed], minlength=len(self.room))
+            order = np.argsort(-counts, kind="stable")
+            enough = int(np.searchsorted(np.cumsum(self.room[order]), size))
+            if enough < len(order):
+                best = max(best, speed * min(int(counts[order[enough]]), size // 2))
+        return best
+
+    def fit(self, size: int) -> int:
+        """Return how many disjoint groups of `size` tasks fit, each into one domain."""
+        return int((self.room // size).sum())
 
 
 class Rooms(NamedTuple):
@@ -35,6 +94,7 @@ class Rooms(NamedTuple):
     own_class: Sequence[int]
     """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
     ports: Ports
+    rings: RingDomains
 
     def fastest(self, depth: int, unit: int = 1) -> float:
         """Return GB/s that no unit of tasks exceeds in exchanges that meet at this depth or further out."""
@@ -75,12 +135,7 @@ def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -
 
 
 def least_seconds(
-    job: JobGraph,
-    units: Ints,
-    exchanges: kernels.Exchanges,
-    rooms: Rooms,
-    view: ClusterView,
-    rates: Rates | str,
+    job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, rates: Rates | str
 ) -> float:
     """Return seconds that no placement beats.
 
@@ -89,20 +144,48 @@ def least_seconds(
 
     Args:
         units: (u, t) tasks that are mapped as a whole.
-        exchanges: What the units exchange, a phase for each dimension.
         rates: Those of links by which the library plans rings.
     """
-    unit_of, size = unit_of_tasks(units), units.shape[1]
-    found = kernels.tree_bound(rooms.tree(*units.shape), exchanges)
-    crossing = [_crossing(batches, rooms) for batches in job.traffic.values()]
-    inside = [_inside(batches, unit_of, size, view, rates) for batches in job.traffic.values()]
-    phases = np.maximum(np.maximum(found.phases, crossing), inside)
-    least = max(float(phases.sum()), found.seconds + math.fsum(inside))
+    phases = list(job.traffic.values())
+    if not rooms.rings.have_adapters:
+        return math.fsum(_by_all_ports(batches, rooms.ports) for batches in phases) * _ROUNDING
+    size = units.shape[1]
+    rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
+    pairs = kernels.tree_bound(rooms.tree(*units.shape), exchanges_of(job, units, rings=False))
+    shared = [_of_shared_adapters(batches, units, rooms) for batches in phases]
+    whole = np.maximum(np.maximum(rings, shared), pairs.phases)
+    least = float(whole.sum())
     must_be_whole = any(group.within == MACHINE for group in job.groups)
     if size > 1 and not must_be_whole:
-        split = [_of_split(batches, unit_of, size, rooms) for batches in job.traffic.values()]
-        least = min(least, math.fsum(map(max, split, crossing)))
+        crossing = [_of_crossing_pairs(batches, rooms) for batches in phases]
+        split = [_of_split(batches, units, rooms) for batches in phases]
+        least = min(least, math.fsum(map(max, rings, crossing, split)))
     return least * _ROUNDING
+
+
+def exchanges_of(job: JobGraph, units: Ints, *, rings: bool) -> kernels.Exchanges:
+    """Return what the units exchange in each dimension; what tasks of one unit exchange does not count.
+
+    rings: False leaves out collectives that run in rings.
+    """
+    unit_of = unit_of_tasks(units)
+    ends: list[int] = [0]
+    pairs: list[Ints] = []
+    amounts: list[Reals] = []
+    for batches in job.traffic.values():
+        keys: list[Ints] = [np.empty(0, np.int64)]
+        carried: list[Reals] = [np.empty(0)]
+        for batch in batches if rings else [one for one in batches if one.kind not in RING_KINDS]:
+            here, there = (unit_of[batch.tasks[:, places]] for places in batch.pairs)
+            apart = here != there
+            keys.append((np.minimum(here, there) * len(units) + np.maximum(here, there))[apart])
+            carried.append(np.broadcast_to(batch.carried[:, None], here.shape)[apart])
+        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+        pairs.append(distinct)
+        amounts.append(np.bincount(place, np.concatenate(carried), minlength=len(distinct)).astype(float))
+        ends.append(ends[-1] + len(distinct))
+    start, end = np.divmod(np.concatenate(pairs or [np.empty(0, np.int64)]), len(units))
+    return kernels.Exchanges(len(units), ends[1:], start, end, np.concatenate(amounts or [np.empty(0)]))
 
 
 def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine_sets.Timing) -> float:
@@ -114,11 +197,19 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine
     large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
     least = min(machine_sets.of_any(one, request, timing)[0].seconds for one in large)
     if view.classes.num_machines > 1:
-        classes = (0, 1) if switched_levels(topology) else (0,)
-        rooms = Rooms((), classes, topology.derived(Ports))
-        pairs = [_of_one_pair(batches, rooms) for batches in request.job.traffic.values()]
-        least = min(least, min(pairs, default=0.0) if _is_joined(request.job) else 0.0)
+        least = min(least, _least_over_machines(request.job, topology.derived(Ports)))
     return least * _ROUNDING
+
+
+def _least_over_machines(job: JobGraph, ports: Ports) -> float:
+    """Return the least seconds if two tasks that exchange something are on different machines; 0 if none need to."""
+    if not _is_joined(job):
+        return 0.0
+    fastest = max(ports.fastest_entries[0][1], ports.fastest_entries[1][1])
+    return min(
+        min(_one_way(batch, float(batch.carried.min())) for batch in batches) / fastest
+        for batches in job.traffic.values()
+    )
 
 
 def _is_joined(job: JobGraph) -> bool:
@@ -133,56 +224,116 @@ def _is_joined(job: JobGraph) -> bool:
     return len(set(parts)) == 1
 
 
-def _crossing(batches: Sequence[Batch], rooms: Rooms) -> float:
-    """Return the least seconds of collectives that are not all inside domains, as these have too little room."""
+def _by_all_ports(batches: Sequence[Batch], ports: Ports) -> float:
+    """Return the least seconds where tasks on different machines have direct links, or no path."""
+    largest = max((_one_way(batch, float(batch.carried.max())) for batch in batches), default=0.0)
+    fastest = ports.most_of_a_gpu
+    return largest / fastest if fastest else 0.0
+
+
+def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+    """Return the least seconds of the rings of a dimension, each inside one domain or over several."""
     least = 0.0
     for batch in batches:
+        if batch.kind not in RING_KINDS:
+            continue
         count, size = batch.tasks.shape
         if len(np.unique(batch.tasks)) < batch.tasks.size:
             count = 1  # those with tasks in common may be in one domain
+        largest, fit = float(batch.carried.max()), rooms.rings.fit(size)
+        apart = _apart(batch, size, rooms, view, rates)
+        inside = _inside(batch, size, rooms, view, rates) if fit else 0.0
+        least = max(least, largest * min(apart, 1 / inside if inside else math.inf))
+        if fit < count:
+            least = max(least, (float(batch.carried.min()) if fit else largest) * apart)
+    return least
+
+
+def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+    """Return the least seconds of one GB of a ring over several domains."""
+    rings = rooms.rings
+    channels = rings.channels(size)
+    seconds = 1 / channels if channels else math.inf
+    if size > len(rings.room):  # then some domain has two tasks or more
+        inside = _inside(batch, None, rooms, view, rates)
+        seconds = max(seconds, 1 / inside if inside else 0.0)
+    return seconds
+
+
+def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+    """Return GB/s that no rings among `size` tasks in one domain exceed, or among any number; infinity if unknown."""
+    switched = collective_network(view.cluster.topology, rates).switched
+    if switched.rings.all():
+        found = float(switched.rings.max())
+        if batch.kind != "all_reduce" or not switched.reducing.any():
+            return found
+        most = size or int(rooms.rings.room.max(initial=2))
+        by_switches = kernels.reduced_bandwidth(
+            most, float(switched.reducing.max()), float(switched.most_reduced.max())
+        )
+        return max(found, by_switches)
+    return machine_sets.fastest_rings(view, size, rates) if size else math.inf
+
+
+def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
+    """Return the least seconds of rings that cross domains, as all those of a unit share the adapters of its domain."""
+    size = units.shape[1]
+    most = int((rooms.rings.room // size).max(initial=0))
+    unit_of, load = unit_of_tasks(units), np.zeros(len(units))
+    for batch in batches:
+        if batch.kind not in RING_KINDS or batch.kind == "broadcast":
+            continue
+        rows = np.sort(unit_of[batch.tasks], axis=1)
+        first = np.diff(rows, axis=1, prepend=-1) != 0
+        crosses = first.sum(axis=1) > most
+        np.add.at(load, rows[crosses][first[crosses]], np.repeat(batch.carried[crosses], first[crosses].sum(axis=1)))
+    return float(load.max(initial=0.0)) / rooms.rings.fastest_sum if rooms.rings.fastest_sum else 0.0
+
+
+def _of_crossing_pairs(batches: Sequence[Batch], rooms: Rooms) -> float:
+    """Return the least seconds of other collectives that are not all inside domains, as these have too little room."""
+    least = 0.0
+    for batch in batches:
+        if batch.kind in RING_KINDS:
+            continue
+        count, size = batch.tasks.shape
+        if len(np.unique(batch.tasks)) < batch.tasks.size:
+            count = 1
         fit = [int((tasks // size).sum()) for tasks in rooms.tasks]
         depths = [depth for depth, most in enumerate(fit) if depth and most < count]
         if depths:
             crossing = float(batch.carried.min() if fit[depths[0]] else batch.carried.max())
-            least = max(least, _one_way(batch, crossing) / rooms.fastest(depths[0]))
+            least = max(least, crossing / 2 / rooms.fastest(depths[0]))
     return least
 
 
-def _of_split(batches: Sequence[Batch], unit_of: Ints, size: int, rooms: Rooms) -> float:
-    """Return the least seconds if a unit of `size` tasks, whichever, is on several machines.
+def _of_split(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
+    """Return the least seconds if a unit, whichever, is on several machines.
 
     0 unless each unit is a collective of its own.
     """
+    unit_of, size = unit_of_tasks(units), units.shape[1]
     owners = [_owners(batch, unit_of) for batch in batches if batch.tasks.shape[1] == size]
     found = [one for one in owners if one is not None]
-    if len(found) < len(batches) or len(np.unique(np.concatenate(found))) * size < len(unit_of):
+    if len(found) < len(batches) or len(np.unique(np.concatenate(found))) < len(units):
         return 0.0
-    return _of_one_pair(batches, rooms)
+    return min(_of_one_apart(batch, rooms) for batch in batches)
 
 
-def _of_one_pair(batches: Sequence[Batch], rooms: Rooms) -> float:
-    """Return the least seconds if two tasks that exchange something are on different machines."""
-    least = min(_one_way(batch, float(batch.carried.min())) for batch in batches)
-    return least / rooms.fastest(len(rooms.own_class))
+def _of_one_apart(batch: Batch, rooms: Rooms) -> float:
+    """Return the least seconds if a collective, whichever, is on several machines."""
+    least = float(batch.carried.min())
+    if batch.kind not in RING_KINDS:
+        return least / 2 / rooms.fastest(len(rooms.own_class))
+    if 1 in rooms.own_class:  # machines of an NVLink domain are no farther apart than GPUs of one
+        return 0.0
+    channels = rooms.rings.channels(batch.tasks.shape[1])
+    return least / channels if channels else 0.0
 
 
 def _one_way(batch: Batch, carried: float) -> float:
     """Return the GB that two tasks next to each other send in one direction at the least."""
     return carried if batch.kind in RING_KINDS else carried / 2
-
-
-def _inside(
-    batches: Sequence[Batch], unit_of: Ints, size: int, view: ClusterView, rates: Rates | str
-) -> float:
-    """Return the least seconds of rings of which each is in one unit, on the best machine; 0 for others."""
-    least = 0.0
-    for batch in batches:
-        if size == 1 or _owners(batch, unit_of) is None:
-            return 0.0
-        if batch.kind in RING_KINDS:
-            gb_per_s = machine_sets.fastest_rings(view, batch.tasks.shape[1], rates)
-            least = max(least, float(batch.carried.max()) / gb_per_s)
-    return least
 
 
 def _owners(batch: Batch, unit_of: Ints) -> Ints | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
+from topoplace.collective.networks import collective_network
 from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.level_chain import PlacedLevel
 from topoplace.engine.machines.machine_class import members
@@ -18,10 +18,9 @@ from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.jobs.groups import MACHINE, Group
 from topoplace.jobs.together import preferred_of, required_of
-from topoplace.objectives.communication import RING_KINDS, measured, task_flows
+from topoplace.objectives.communication import RING_KINDS, measured
 from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.policies.least_time.machine_tree import MachineTree, chain_of, others_on_uplinks
-from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
@@ -31,16 +30,11 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 Ints = NDArray[np.int64]
-_WORK: Final = 400_000
-"""Moves times edges of an item, for up to 128 items: less than a tenth of a second."""
-_MOST_WORK: Final = 2_000_000
-_MOST_WORK_BESIDE_OTHERS: Final = 800_000
+_WORK_OF_AN_ITEM: Final = 40_000
+_MOST_WORK: Final = 3_000_000
+"""Hops that are loaded: about a tenth of a second."""
+_MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
-_MOVES_OF_AN_ITEM: Final = 4_000
-_ALL_SETS: Final = 1000
-"""Of so few sets of the GPUs that a small gang may have, all are compared."""
-_MOST_EXCHANGED: Final = 4096
-"""Most GPUs of a gang times other free GPUs times tasks, for which GPUs are exchanged one by one."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
 """Domains that are tried for a small gang besides the fullest."""
@@ -53,6 +47,8 @@ class Mapped(NamedTuple):
 
     gpus: list[int]
     """The GPU of each task."""
+    seconds: float
+    """The communication time, beside others if they count."""
     least_seconds: float
     """No placement on the machines offered takes fewer seconds."""
 
@@ -75,20 +71,24 @@ def mapped(
         others: The flows of running jobs, which count on uplinks.
         timeout: Limit in seconds on the search for the machines.
     """
-    job, gang = request.job, _gang(request, view, offers, others)
+    gang = _gang(request, view, offers, others)
     if gang is None:
         return None
-    most_moves = _moves(gang.exchanges, _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS)
-    for machines, tree in _trees(request, gang, view, offers):
-        found = _on_tree(job, tree, gang, others, most_moves, timeout)
+    best: Mapped | None = None
+    tree_of_best: MachineTree | None = None
+    for machines in _regions(request, gang, view, offers):
+        tree = MachineTree(request, machines, view, gang.units.shape[1])
+        least = bounds.least_seconds(request.job, gang.units, tree.rooms(offers, view), view, timing.rates)
+        found = _on_tree(request, tree, gang, view, others, least, timing, timeout)
         if found is None:
             continue
-        gpus = _gpus_of(job, tree.parts(gang.units, found.leaf_of), view, timing)
-        gpus = _best_exchanged(request, gang, gpus, found.seconds, machines, view, timing)
-        rooms = tree.rooms(offers)
-        least = bounds.least_seconds(job, gang.units, gang.exchanges, rooms, view, timing.rates)
-        return Mapped(gpus, least)
-    return None
+        if best is None or found.seconds * (1 + timing.slack) < best.seconds:
+            best, tree_of_best = Mapped(found.vertex_of.tolist(), found.seconds, least), tree
+        if best.seconds <= least * (1 + _ROUNDING):
+            break
+    if best is None or tree_of_best is None:
+        return None
+    return best._replace(gpus=_by_the_rule_for_machines(request.job, best, tree_of_best, view, others, timing))
 
 
 def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
@@ -96,8 +96,10 @@ def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> boo
     gang = _gang(request, view, offers, None)
     if gang is None:
         return False
-    trees = _trees(request, gang, view, offers)
-    return any(_on_tree(request.job, tree, gang, None, 0, None) for _, tree in trees)
+    tree = MachineTree(request, offers, view, gang.units.shape[1])
+    if gang.parts:
+        return bool((tree.leaves_of(gang.units, gang.parts) >= 0).all())
+    return int(tree.room.sum()) >= len(gang.units)
 
 
 class _Gang(NamedTuple):
@@ -121,48 +123,69 @@ def _gang(
     parts = _divided_beside(job, units, request, view, offers, others)
     if parts is None and _needs_division(job, units):
         return None
-    return _Gang(units, _exchanges(job, units), parts)
+    return _Gang(units, bounds.exchanges_of(job, units, rings=True), parts)
 
 
-def _trees(
-    request: JobRequest, gang: _Gang, view: ClusterView, offers: Offers
-) -> Iterator[tuple[Offers, MachineTree]]:
-    """Yield the machines to try, the most promising ones first, and their tree."""
+def _regions(request: JobRequest, gang: _Gang, view: ClusterView, offers: Offers) -> Iterator[Offers]:
+    """Yield the machines to try, the most promising ones first: all, or each domain that must have all tasks."""
+    wanted = _levels_of_all(request.job) if gang.parts else set()
+    codes = [level.codes for level in chain_of(request, view) if level.name in wanted]
+    if codes and len(codes) == len(wanted):
+        yield from _domains(request, offers, np.array(codes).T)
+        return
     some = offers if gang.parts else _promising(request, offers, view)
-    for machines in (some, offers) if len(some) < len(offers) else (offers,):
-        yield machines, MachineTree(request, machines, view, gang.units.shape[1])
+    yield some
+    if len(some) < len(offers):
+        yield offers
+
+
+def _domains(request: JobRequest, offers: Offers, codes: Ints) -> Iterator[Offers]:
+    """Yield the machines of each domain that has room for the whole gang, the fullest first; codes: (m, levels)."""
+    keys = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)[offers.machines]
+    room = np.bincount(keys, offers.sizes)
+    enough = [key for key in np.argsort(room, kind="stable") if room[key] >= request.size]
+    for key in enough[:_MOST_REGIONS]:
+        yield offers.at(np.flatnonzero(keys == key))
+
+
+def _levels_of_all(job: JobGraph) -> set[str]:
+    """Return the levels of which one domain must have all tasks; none if groups bind tasks besides."""
+    required = required_of(job)
+    wanted = {one.level for one in required if len(one.tasks) == job.num_tasks}
+    is_all = not preferred_of(job) and not job.balanced and all(one.level in wanted for one in required)
+    return wanted if is_all else set()
 
 
 def _on_tree(
-    job: JobGraph,
+    request: JobRequest,
     tree: MachineTree,
     gang: _Gang,
+    view: ClusterView,
     others: kernels.FlowCounts | None,
-    most_moves: int,
+    least: float,
+    timing: machine_sets.Timing,
     timeout: float | None,
-) -> kernels.TreeMapping | None:
-    units, exchanges, parts = gang
-    start = tree.leaves_of(units, parts) if parts else np.empty(0, np.int64)
-    if parts and (start < 0).any():
+) -> kernels.GangMapping | None:
+    job, (units, exchanges, parts) = request.job, gang
+    is_free = parts is None or bool(_levels_of_all(job))  # the machines of a region decide about nothing else
+    start = np.empty(0, np.int64) if is_free or parts is None else tree.leaves_of(units, parts)
+    if (start < 0).any():
         return None
-    confined = tree.confined(job, units, start) if parts else ()
-    room = np.bincount(start, minlength=len(tree.room)) if parts and job.balanced else tree.room
-    return kernels.map_to_tree(
+    room = tree.room if is_free or not job.balanced else np.bincount(start, minlength=len(tree.room))
+    most = _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS
+    return kernels.map_gang(
+        collective_network(view.cluster.topology, timing.rates),
+        job.traffic_arrays,
         tree.ports(room),
         exchanges,
+        tree.places(units, view),
         start=start,
-        confined=confined,
-        others=() if others is None else tree.others(others, _largest_flows(job, units)),
-        moves=most_moves,
+        confined=() if is_free else tree.confined(job, units, start),
+        others=others,
+        least_seconds=least,
+        work=min(most, _WORK_OF_AN_ITEM * len(units)),
         timeout=timeout,
     )
-
-
-def _moves(exchanges: kernels.Exchanges, most_work: int) -> int:
-    n = exchanges.num_items
-    degree = max(1.0, 2 * len(np.asarray(exchanges.start)) / n)
-    work = min(_WORK * max(1.0, n / 128), most_work)
-    return int(min(work / degree, _MOVES_OF_AN_ITEM * n))
 
 
 # ---- items -----------------------------------------------------------------------------------------------------
@@ -209,28 +232,6 @@ def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
     """Return True if each group has all tasks or none of every unit."""
     unit_of = bounds.unit_of_tasks(units)
     return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
-
-
-def _exchanges(job: JobGraph, units: Ints) -> kernels.Exchanges:
-    """Return what the items exchange in each dimension; what tasks of one item exchange does not count."""
-    unit_of = bounds.unit_of_tasks(units)
-    ends: list[int] = [0]
-    pairs: list[Ints] = []
-    amounts: list[NDArray[np.float64]] = []
-    for batches in job.traffic.values():
-        keys: list[Ints] = [np.empty(0, np.int64)]
-        carried: list[NDArray[np.float64]] = [np.empty(0)]
-        for batch in batches:
-            here, there = (unit_of[batch.tasks[:, places]] for places in batch.pairs)
-            apart = here != there
-            keys.append((np.minimum(here, there) * len(units) + np.maximum(here, there))[apart])
-            carried.append(np.broadcast_to(batch.carried[:, None], here.shape)[apart])
-        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
-        pairs.append(distinct)
-        amounts.append(np.bincount(place, np.concatenate(carried), minlength=len(distinct)).astype(float))
-        ends.append(ends[-1] + len(distinct))
-    start, end = np.divmod(np.concatenate(pairs or [np.empty(0, np.int64)]), len(units))
-    return kernels.Exchanges(len(units), ends[1:], start, end, np.concatenate(amounts or [np.empty(0)]))
 
 
 def _largest_flows(job: JobGraph, units: Ints) -> list[float]:
@@ -368,16 +369,35 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
 # ---- GPUs ------------------------------------------------------------------------------------------------------
 
 
-def _gpus_of(
-    job: JobGraph, parts: Sequence[Part], view: ClusterView, timing: machine_sets.Timing
+def _by_the_rule_for_machines(
+    job: JobGraph,
+    best: Mapped,
+    tree: MachineTree,
+    view: ClusterView,
+    others: kernels.FlowCounts | None,
+    timing: machine_sets.Timing,
 ) -> list[int]:
-    """Return the GPU of each task, on each machine by the rule for one machine."""
-    gpus = [-1] * job.num_tasks
+    """Return the GPU of each task, on each machine by the rule for one machine if that takes no longer."""
+    topology = view.cluster.topology
+    tasks_of: dict[int, list[int]] = {}
+    for task, gpu in enumerate(best.gpus):
+        tasks_of.setdefault(int(view.classes.machine_of[gpu]), []).append(task)
+    parts = [Part(machine, tree.usable(machine), tasks) for machine, tasks in tasks_of.items()]
+    gpus = list(best.gpus)
     for part, own in zip(parts, part_jobs(job, parts), strict=True):
         numbers = view.classes.gpus_of[part.machine]
         for task, local in zip(part.tasks, local_gpus(part, own, view, timing), strict=True):
             gpus[task] = numbers[local]
-    return gpus
+    if gpus == best.gpus:
+        return gpus
+
+    def found(placed: list[int]) -> tuple[float, float]:
+        one = measured(job, np.array(placed), topology, others=others, rates=timing.rates)
+        return one.seconds, one.port_seconds
+
+    (ours, ports), (theirs, other_ports) = found(best.gpus), found(gpus)
+    is_as_good = theirs <= ours * (1 + _ROUNDING) and other_ports <= ports * (1 + _ROUNDING)
+    return gpus if is_as_good else best.gpus
 
 
 def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_sets.Timing) -> Sequence[int]:
@@ -392,126 +412,3 @@ def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_set
 
     key = (local_gpus, timing, machine_class, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id
-
-
-# ---- links inside machines -------------------------------------------------------------------------------------
-
-
-def _best_exchanged(
-    request: JobRequest,
-    gang: _Gang,
-    gpus: list[int],
-    seconds: float,
-    offers: Offers,
-    view: ClusterView,
-    timing: machine_sets.Timing,
-) -> list[int]:
-    """Return the GPU of each task after exchanges, see `_exchanged`, in the fastest domain where one must have all."""
-    topology, job = view.cluster.topology, request.job
-
-    def time_of(gpus: Sequence[int]) -> float:
-        return measured(job, np.array(gpus, np.int64), topology, rates=timing.rates).seconds
-
-    regions = _regions(request, gang, gpus, offers, view)
-    own = next(regions, None)
-    if own is None:
-        return gpus
-    best = _exchanged(request, gpus, seconds, own, view, timing.rates)
-    time: float | None = None
-    for region in regions:
-        time = time_of(best) if time is None else time
-        if time <= seconds * (1 + _ROUNDING):
-            break
-        if job.num_tasks**2 * int(region.sizes.sum()) <= _MOST_EXCHANGED:
-            start = _usable(region, view)[: request.size]
-            found = _exchanged(request, start, seconds, region, view, timing.rates)
-            faster = time_of(found)
-            if faster < time / (1 + timing.slack):
-                best, time = found, faster
-    return best
-
-
-def _regions(
-    request: JobRequest, gang: _Gang, gpus: Sequence[int], offers: Offers, view: ClusterView
-) -> Iterator[Offers]:
-    """Yield the machines of each domain that may have the whole gang, that of `gpus` first, then the fullest.
-
-    All machines if no domain must have it; none if groups bind its tasks to each other.
-    """
-    if not gang.parts:
-        if not request.job.groups:
-            yield offers
-        return
-    wanted = _levels_of_all(request.job)
-    codes = [level.codes for level in chain_of(request, view) if level.name in wanted]
-    if not codes or len(codes) < len(wanted):
-        return
-    keys = np.unique(np.array(codes).T, axis=0, return_inverse=True)[1].reshape(-1)
-    own, room = keys[view.classes.machine_of[gpus[0]]], np.bincount(keys[offers.machines], offers.sizes)
-    enough = [key for key in np.argsort(room, kind="stable") if room[key] >= request.size and key != own]
-    for key in (own, *enough[:_MOST_REGIONS]):
-        yield offers.at(np.flatnonzero(keys[offers.machines] == key))
-
-
-def _levels_of_all(job: JobGraph) -> set[str]:
-    """Return the levels of which one domain must have all tasks; none if groups bind tasks besides."""
-    required = required_of(job)
-    wanted = {one.level for one in required if len(one.tasks) == job.num_tasks}
-    is_all = not preferred_of(job) and not job.balanced and all(one.level in wanted for one in required)
-    return wanted if is_all else set()
-
-
-def _usable(offers: Offers, view: ClusterView) -> list[int]:
-    return [view.classes.gpus_of[one.machine][gpu] for one in offers for gpu in members(one.usable)]
-
-
-def _exchanged(
-    request: JobRequest,
-    gpus: list[int],
-    seconds: float,
-    offers: Offers,
-    view: ClusterView,
-    rates: Rates | str,
-) -> list[int]:
-    """Return the GPU of each task, the best of few sets, or after exchanges of single GPUs as long as that is faster.
-
-    Only of a small gang that links inside machines make slower than its mapping to the tree, which takes `seconds`.
-    """
-    topology, job = view.cluster.topology, request.job
-    best, time = np.array(gpus), measured(job, np.array(gpus), topology, rates=rates).seconds
-    if time <= seconds * (1 + _ROUNDING) or job.anti_affinity:
-        return gpus
-    usable = _usable(offers, view)
-    if job.num_tasks**2 * len(usable) > _MOST_EXCHANGED:
-        return gpus
-    most = dict(zip(offers.machines.tolist(), offers.sizes.tolist(), strict=True))
-    network = topology.derived(Ports).network
-    are_few = math.comb(len(usable), job.num_tasks) <= _ALL_SETS
-    flows = task_flows(job)
-    while True:
-        others = combinations(sorted(usable), job.num_tasks) if are_few else _with_one_other(best, usable)
-        sets = _allowed([best, *map(np.array, others)], topology.machine_of, most)
-        orders = network.best_orders(flows, sets)
-        found = orders.vertices[int(np.lexsort((orders.port_seconds, orders.seconds))[0])]
-        faster = measured(job, found, topology, rates=rates).seconds
-        if faster >= time * (1 - _ROUNDING):
-            return [int(gpu) for gpu in best]
-        best, time = found.astype(np.int64), faster
-
-
-def _with_one_other(gpus: Ints, usable: Sequence[int]) -> Iterator[Ints]:
-    """Yield the GPUs with one other in place of one."""
-    for other in sorted(set(usable).difference(gpus.tolist())):
-        for place in range(len(gpus)):
-            yield np.concatenate([gpus[:place], [other], gpus[place + 1 :]])
-
-
-def _allowed(sets: Sequence[Ints], machine_of: NDArray[np.integer], most: Mapping[int, int]) -> Ints:
-    """Return (s, k) the sets in which no machine gets more tasks than it may."""
-
-    def fits(gpus: Ints) -> bool:
-        machines, counts = np.unique(machine_of[gpus], return_counts=True)
-        rooms = [most[machine] for machine in machines.tolist()]
-        return bool((counts <= rooms).all())
-
-    return np.array([gpus for gpus in sets if fits(gpus)])

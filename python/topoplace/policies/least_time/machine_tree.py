@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.gangs.division import Part
+from topoplace.engine.machines.machine_class import Mask, members
 from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
 from topoplace.jobs.groups import MACHINE, SOCKET
 from topoplace.jobs.together import preferred_of, required_of
@@ -97,26 +98,31 @@ class MachineTree:
         own_class, own = self._own()
         return kernels.PortTree(self._parent, room, uplink, own_class, own)
 
+    def places(self, units: Ints, view: ClusterView) -> kernels.GangPlaces:
+        """Return the usable GPUs of each machine, for items that are these units."""
+        usable = [
+            [view.classes.gpus_of[one.machine][gpu] for gpu in members(one.gpus_for(one.max_tasks))]
+            for one in self._offers
+        ]
+        ends = np.cumsum([len(gpus) for gpus in usable])
+        return kernels.GangPlaces(units, ends, np.array(list(chain.from_iterable(usable)), np.int32))
+
+    def usable(self, machine: int) -> Mask:
+        """Return the GPUs that a machine, given by number, offers."""
+        offer = self._offers[self._leaf_of_machine[machine]]
+        return offer.gpus_for(offer.max_tasks)
+
     def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
         """Return GB/s of the uplink of the domain of each machine; 0 where none is known."""
         ports = self._topology.derived(Ports)
         return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
 
-    def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
-        """Return (phases, domains) the GB of others that count on each uplink.
-
-        Adapters are not among them: the tree gives each GPU its share of one, whatever the others use.
-        """
-        gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
-        for level, machines in self._domains:
-            gigabytes.append(others_on_uplinks(self._topology, level, flows, largest)[:, machines])
-        return np.concatenate(gigabytes, axis=1)
-
-    def rooms(self, offers: Offers) -> bounds.Rooms:
+    def rooms(self, offers: Offers, view: ClusterView) -> bounds.Rooms:
         """Return how many tasks can be together on the machines of any offers."""
         sizes = np.minimum(offers.sizes, self._most_of_job)
         tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
-        return bounds.Rooms(tasks, self._own_classes, self._topology.derived(Ports))
+        rings = bounds.RingDomains(offers, self._most_of_job, view)
+        return bounds.Rooms(tasks, self._own_classes, self._topology.derived(Ports), rings)
 
     @cached_property
     def _own_classes(self) -> list[int]:
@@ -150,16 +156,4 @@ class MachineTree:
             inside = unit_of[list(one.tasks)]
             if len(np.unique(domain_of[one.level][start[inside]])) == 1:
                 found[inside] = np.maximum(found[inside], depth_of[one.level])
-        return found
-
-    def parts(self, units: Ints, leaf_of: NDArray[np.int32]) -> list[Part]:
-        """Return the tasks of each machine that has some."""
-        found: list[Part] = []
-        order = np.argsort(leaf_of, kind="stable")
-        leaves, firsts = np.unique(leaf_of[order], return_index=True)
-        for leaf, inside in zip(leaves.tolist(), np.split(order, firsts[1:]), strict=True):
-            offer = self._offers[int(leaf)]
-            found.append(
-                Part(offer.machine, offer.gpus_for(offer.max_tasks), np.sort(units[inside].ravel()).tolist())
-            )
         return found

@@ -1,0 +1,51 @@
+// Gang mapping: put each task of a job on a vertex of a collective network, so that what the job exchanges
+// takes the least time (job_traffic.hpp), and of mappings of equal time one of few port-seconds, then of few
+// leaves.
+//
+// Vertices are the places of leaves of a tree of domains, such as the free GPUs of machines. Items are tasks
+// that start together on one leaf; the search moves them whole, and single tasks within a leaf.
+//
+// The entry point is `map_gang`; cpp/src/gang_mapping/search.cpp describes its method.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "topoplace/job_traffic.hpp"
+#include "topoplace/tree_mapping.hpp"
+
+namespace topoplace::gang_mapping {
+
+struct GangParams {
+    const traffic::CollectiveNetwork* network = nullptr;
+    traffic::JobCollectives job{};
+    // The tree and the items, as `map_to_tree` takes them: what items exchange decides where searches start.
+    tree_mapping::TreeMapParams items{};
+    std::span<const std::int32_t> tasks{};        // (items, t) of each item
+    std::span<const std::int64_t> leaf_ends{};    // places of each leaf and those before it
+    std::span<const std::int32_t> places{};       // vertices, the places of a leaf in any order
+    const ports::FlowCounts* others = nullptr;    // flows of other jobs
+    double least_seconds = 0.0;                   // no mapping takes less time
+    std::uint64_t work = std::uint64_t{1} << 22;  // hops that may be loaded
+};
+
+struct GangResult {
+    bool found = false;                     // false: more items than room
+    std::vector<std::int32_t> vertex_of{};  // of each task
+    double seconds = 0.0;                   // beside the others
+    double port_seconds = 0.0;
+    bool complete = true;    // false: the search was stopped early
+    std::uint64_t work = 0;  // hops that were loaded
+};
+
+// Throws std::invalid_argument naming the parameter, the index and the value that is out of range. A search
+// that is stopped has one mapping at least.
+GangResult map_gang(const GangParams& params);
+
+// Checks a mapping by the definition alone: every task on a place of its own, of a leaf that its item may
+// use, no leaf over its room, and these times to within a part in 1e9.
+Fault verify_gang(const GangParams& params, std::span<const std::int32_t> vertex_of, double seconds,
+                  double port_seconds);
+
+}  // namespace topoplace::gang_mapping

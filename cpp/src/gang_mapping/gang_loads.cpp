@@ -1,0 +1,295 @@
+// Loads of hops: a collective that changes is taken from the hops that it loaded, and given to those that it
+// loads.
+#include "gang_mapping/gang_loads.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "graph/index.hpp"
+
+namespace topoplace::gang_mapping {
+
+using traffic::Kind;
+
+namespace {
+
+constexpr double kNever = 1e9;  // seconds of what has no path, so that sums stay finite
+// From here on powers grow no faster than their ratios: sums of floats keep the digits of the small ones.
+constexpr double kSteep = 2.0, kMost = 1e4;
+
+}  // namespace
+
+GangLoads::GangLoads(const GangParams& params)
+    : params_(params),
+      ports_(params.network->ports()),
+      maker_(*params.network, params.job, true),
+      phases_(params.job.phase_ends.size()),
+      slot_of_hop_(2 * index(ports_.num_ports()) + 1, ports::kNone) {
+    list_collectives();
+}
+
+void GangLoads::list_collectives() {
+    const traffic::JobCollectives& job = params_.job;
+    std::size_t next = 0;
+    for (std::size_t phase = 0; phase < job.phase_ends.size(); ++phase) {
+        for (; static_cast<std::int64_t>(next) < job.phase_ends[phase]; ++next) {
+            const auto kind = static_cast<Kind>(job.kinds[next]);
+            const bool by_pairs = kind == Kind::kPairs || kind == Kind::kSends;
+            collectives_.push_back({.phase = static_cast<std::int32_t>(phase), .by_pairs = by_pairs});
+        }
+    }
+    const std::size_t tasks = params_.tasks.size();
+    first_of_task_.assign(tasks + 1, 0);
+    for (const std::int32_t task : job.tasks) ++first_of_task_[index(task) + 1];
+    for (std::size_t i = 1; i <= tasks; ++i) first_of_task_[i] += first_of_task_[i - 1];
+    of_task_.resize(job.tasks.size());
+    std::vector<std::int64_t> next_place(first_of_task_.begin(), first_of_task_.end() - 1);
+    for (std::size_t one = 0; one < collectives_.size(); ++one) {
+        for (std::int64_t i = job.begin_of(one); i < job.ends[one]; ++i) {
+            const std::int32_t task = job.tasks[static_cast<std::size_t>(i)];
+            of_task_[static_cast<std::size_t>(next_place[index(task)]++)] = static_cast<std::int32_t>(one);
+        }
+    }
+    seen_.assign(collectives_.size(), 0);
+}
+
+void GangLoads::set(const std::vector<std::int32_t>& vertex_of) {
+    vertex_of_ = vertex_of;
+    port_seconds_ = 0.0;
+    for (Phase& phase : phases_) {
+        for (const std::int32_t slot : phase.in_use) {
+            phase.seconds[index(slot)] = 0.0;
+            phase.flows[index(slot)] = 0;
+            phase.is_listed[index(slot)] = 0;
+        }
+        phase.in_use.clear();
+        phase.power = phase.scale = phase.largest = 0.0;
+    }
+    for (std::size_t one = 0; one < collectives_.size(); ++one) {
+        make(one);
+        count(collectives_[one], 1.0);
+    }
+    for (const Collective& one : collectives_) {
+        Phase& phase = phases_[index(one.phase)];
+        phase.scale = std::max(phase.scale, one.rings);
+    }
+    for (Phase& phase : phases_) measure(phase);
+    for (const Collective& one : collectives_) put_rings(phases_[index(one.phase)], one.rings, 1.0);
+}
+
+// The scale and the sum of powers of hops, with others for the largest flow: powers of ratios near 1 keep
+// their digits.
+void GangLoads::measure(Phase& phase) {
+    std::ranges::fill(phase.others, -1.0);
+    for (const std::int32_t slot : phase.in_use) {
+        phase.scale = std::max(phase.scale, phase.seconds[index(slot)] + others_on(phase, slot));
+    }
+    if (phase.scale <= 0.0) phase.scale = 1.0;
+    phase.power = 0.0;
+    for (const std::int32_t slot : phase.in_use) {
+        phase.power += power_of((phase.seconds[index(slot)] + others_on(phase, slot)) / phase.scale);
+    }
+}
+
+double GangLoads::power_of(double ratio) {
+    if (ratio > kSteep) return power_of(kSteep) * (std::min(ratio, kMost) - 1.0);
+    const double two = ratio * ratio, four = two * two, eight = four * four;
+    return eight * eight;
+}
+
+void GangLoads::put_rings(Phase& phase, double seconds, double sign) const {
+    if (seconds > 0.0) phase.power += sign * power_of(seconds / phase.scale);
+}
+
+std::int32_t GangLoads::slot_of(ports::Hop hop) {
+    std::int32_t& slot = slot_of_hop_[index(hop)];
+    if (slot == ports::kNone) {
+        slot = static_cast<std::int32_t>(hop_of_slot_.size());
+        hop_of_slot_.push_back(hop);
+        for (Phase& phase : phases_) {
+            phase.seconds.push_back(0.0);
+            phase.others.push_back(-1.0);
+            phase.flows.push_back(0);
+            phase.is_listed.push_back(0);
+        }
+    }
+    return slot;
+}
+
+// What other jobs send over a hop as soon as this job uses it, each flow up to the job's largest one.
+double GangLoads::others_on(Phase& phase, std::int32_t slot) {
+    if (params_.others == nullptr || hop_of_slot_[index(slot)] == no_hop()) return 0.0;
+    double& known = phase.others[index(slot)];
+    if (known < 0.0) {
+        const ports::Hop hop = hop_of_slot_[index(slot)];
+        known = params_.others->counted(hop, phase.largest) / ports_.gb_per_s(hop / 2);
+    }
+    return known;
+}
+
+void GangLoads::change(Phase& phase, const Load& load, double sign) {
+    const std::size_t slot = index(load.slot);
+    const double others = others_on(phase, load.slot);
+    double& seconds = phase.seconds[slot];
+    std::int32_t& flows = phase.flows[slot];
+    const bool counts = phase.scale > 0.0;
+    if (counts && flows > 0) phase.power -= power_of((seconds + others) / phase.scale);
+    flows += sign > 0.0 ? 1 : -1;
+    seconds = flows > 0 ? seconds + sign * load.seconds : 0.0;
+    if (counts && flows > 0) phase.power += power_of((seconds + others) / phase.scale);
+    if (phase.is_listed[slot] == 0) {
+        phase.is_listed[slot] = 1;
+        phase.in_use.push_back(load.slot);
+    }
+    ++work_;
+}
+
+void GangLoads::put_flow(Collective& one, const traffic::Flow& flow, double sign) {
+    Phase& phase = phases_[index(one.phase)];
+    for (const bool forth : {true, false}) {
+        const double gigabytes = forth ? flow.there : flow.back;
+        if (gigabytes <= 0.0) continue;
+        phase.largest = std::max(phase.largest, gigabytes);
+        hops_.clear();
+        const bool has_path =
+            forth ? ports_.route(flow.from, flow.to, hops_) : ports_.route(flow.to, flow.from, hops_);
+        if (!has_path) hops_.assign(1, no_hop());
+        for (const ports::Hop hop : hops_) put_on(one, hop, gigabytes, sign);
+    }
+}
+
+void GangLoads::put_on(Collective& one, ports::Hop hop, double gigabytes, double sign) {
+    const double gb_per_s = hop == no_hop() ? 0.0 : ports_.gb_per_s(hop / 2);
+    const double seconds = gb_per_s > 0.0 ? std::min(kNever, gigabytes / gb_per_s) : kNever;
+    if (hop != no_hop() && ports_.is_uplink(hop / 2)) {
+        one.port_seconds += sign * seconds;
+        if (one.by_pairs) port_seconds_ += sign * seconds;
+    }
+    const Load load{slot_of(hop), seconds};
+    if (one.by_pairs) {
+        change(phases_[index(one.phase)], load, sign);
+    } else {
+        one.loads.push_back(load);
+    }
+}
+
+// What a collective loads with its tasks where they are.
+void GangLoads::make(std::size_t number) {
+    Collective& one = collectives_[number];
+    made_.clear();
+    maker_.make(number, vertex_of_, made_);
+    one.rings = made_.rings.seconds;
+    one.port_seconds = 0.0;
+    one.loads.clear();
+    for (const traffic::Flow& flow : made_.flows) put_flow(one, flow, 1.0);
+}
+
+// Adds what a collective loads, rings included, or takes it away.
+void GangLoads::count(const Collective& one, double sign) {
+    Phase& phase = phases_[index(one.phase)];
+    for (const Load& load : one.loads) change(phase, load, sign);
+    port_seconds_ += one.by_pairs ? 0.0 : sign * one.port_seconds;
+    if (phase.scale > 0.0) put_rings(phase, one.rings, sign);
+}
+
+// The flows between a task and all others of its collectives that work by pairs.
+void GangLoads::put_pairs_of(std::int32_t task, double sign) {
+    const traffic::JobCollectives& job = params_.job;
+    for (std::int64_t i = first_of_task_[index(task)]; i < first_of_task_[index(task) + 1]; ++i) {
+        const std::size_t number = index(of_task_[static_cast<std::size_t>(i)]);
+        Collective& one = collectives_[number];
+        if (!one.by_pairs) continue;
+        const auto begin = static_cast<std::size_t>(job.begin_of(number));
+        const auto end = static_cast<std::size_t>(job.ends[number]);
+        const bool sends = static_cast<Kind>(job.kinds[number]) == Kind::kSends;
+        const bool differ = !job.received.empty() && job.received[begin] >= 0.0;
+        std::size_t own = begin;
+        while (job.tasks[own] != task) ++own;
+        for (std::size_t other = begin; other < end; ++other) {
+            if (other == own || (sends && other + 1 != own && own + 1 != other)) continue;
+            const double half = job.gigabytes[number] / 2;
+            put_flow(one,
+                     {vertex_of_[index(task)], vertex_of_[index(job.tasks[other])],
+                      differ ? job.received[other] : half, differ ? job.received[own] : half},
+                     sign);
+        }
+    }
+}
+
+void GangLoads::move(std::span<const Moved> moves) {
+    list_changed(moves);
+    before_.clear();
+    for (const Moved& one : moves) before_.push_back({one.task, vertex_of_[index(one.task)]});
+    if (saved_.size() < changed_.size()) saved_.resize(changed_.size());
+    for (std::size_t i = 0; i < changed_.size(); ++i) {
+        Collective& one = collectives_[index(changed_[i])];
+        count(one, -1.0);
+        std::swap(one, saved_[i]);
+        one.phase = saved_[i].phase;
+        one.by_pairs = saved_[i].by_pairs;
+    }
+    move_pairs(moves);
+    for (const std::int32_t number : changed_) {
+        make(index(number));
+        count(collectives_[index(number)], 1.0);
+    }
+}
+
+void GangLoads::undo() {
+    for (const std::int32_t number : changed_) count(collectives_[index(number)], -1.0);
+    move_pairs(before_);
+    for (std::size_t i = 0; i < changed_.size(); ++i) {
+        std::swap(collectives_[index(changed_[i])], saved_[i]);
+        count(collectives_[index(changed_[i])], 1.0);
+    }
+}
+
+void GangLoads::list_changed(std::span<const Moved> moves) {
+    ++stamp_;
+    changed_.clear();
+    for (const Moved& one : moves) {
+        for (std::int64_t i = first_of_task_[index(one.task)]; i < first_of_task_[index(one.task) + 1]; ++i) {
+            const std::int32_t number = of_task_[static_cast<std::size_t>(i)];
+            if (collectives_[index(number)].by_pairs || seen_[index(number)] == stamp_) continue;
+            seen_[index(number)] = stamp_;
+            changed_.push_back(number);
+        }
+    }
+}
+
+void GangLoads::move_pairs(std::span<const Moved> moves) {
+    for (const Moved& one : moves) {
+        put_pairs_of(one.task, -1.0);
+        vertex_of_[index(one.task)] = one.vertex;
+        put_pairs_of(one.task, 1.0);
+    }
+}
+
+double GangLoads::smooth() const {
+    double sum = 0.0;
+    for (const Phase& phase : phases_) {
+        sum += phase.scale * std::sqrt(std::sqrt(std::sqrt(std::sqrt(std::max(0.0, phase.power)))));
+    }
+    return sum;
+}
+
+double GangLoads::seconds() const {
+    longest_.assign(phases_.size(), 0.0);
+    for (const Collective& one : collectives_) {
+        longest_[index(one.phase)] = std::max(longest_[index(one.phase)], one.rings);
+    }
+    double sum = 0.0;
+    for (std::size_t i = 0; i < phases_.size(); ++i) {
+        const Phase& phase = phases_[i];
+        for (const std::int32_t slot : phase.in_use) {
+            if (phase.flows[index(slot)] == 0) continue;
+            const double others = params_.others == nullptr ? 0.0 : std::max(0.0, phase.others[index(slot)]);
+            longest_[i] = std::max(longest_[i], phase.seconds[index(slot)] + others);
+        }
+        sum += longest_[i];
+    }
+    return sum;
+}
+
+}  // namespace topoplace::gang_mapping

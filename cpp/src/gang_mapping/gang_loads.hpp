@@ -1,0 +1,95 @@
+// The vertex of each task, and the seconds of each hop in each phase, kept up to date when tasks move.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "job_traffic/flow_maker.hpp"
+#include "topoplace/gang_mapping.hpp"
+
+namespace topoplace::gang_mapping {
+
+struct Moved {
+    std::int32_t task = 0, vertex = 0;
+};
+
+class GangLoads {
+  public:
+    explicit GangLoads(const GangParams& params);
+
+    void set(const std::vector<std::int32_t>& vertex_of);
+    // Moves tasks; those that are swapped are both listed.
+    void move(std::span<const Moved> moves);
+    // Takes the last move back.
+    void undo();
+
+    const std::vector<std::int32_t>& vertex_of() const { return vertex_of_; }
+    double seconds() const;
+    double port_seconds() const { return port_seconds_; }
+    // Close to `seconds`, and smaller where fewer hops take nearly as long.
+    double smooth() const;
+    std::uint64_t work() const { return work_; }
+
+  private:
+    struct Load {
+        std::int32_t slot = 0;
+        double seconds = 0.0;
+    };
+    struct Collective {
+        std::int32_t phase = 0;
+        bool by_pairs = false;  // each flow follows from its two tasks alone
+        double rings = 0.0;
+        double port_seconds = 0.0;
+        std::vector<Load> loads{};
+    };
+    struct Phase {
+        std::vector<double> seconds{};       // of each slot, without others
+        std::vector<double> others{};        // of each slot; below 0: not looked up
+        std::vector<std::int32_t> flows{};   // on each slot
+        std::vector<std::int32_t> in_use{};  // slots with flows, and some without
+        std::vector<std::uint8_t> is_listed{};
+        double power = 0.0;  // sum of the 16th powers of all seconds over `scale`
+        double scale = 1.0;
+        double largest = 0.0;  // flow, in GB
+    };
+
+    void list_collectives();
+    void make(std::size_t number);
+    void count(const Collective& one, double sign);
+    void list_changed(std::span<const Moved> moves);
+    void move_pairs(std::span<const Moved> moves);
+    void put_flow(Collective& one, const traffic::Flow& flow, double sign);
+    void put_on(Collective& one, ports::Hop hop, double gigabytes, double sign);
+    void measure(Phase& phase);
+    // Stands for the hop of what has no path.
+    ports::Hop no_hop() const { return 2 * ports_.num_ports(); }
+    void put_pairs_of(std::int32_t task, double sign);
+    void change(Phase& phase, const Load& load, double sign);
+    void put_rings(Phase& phase, double seconds, double sign) const;
+    double others_on(Phase& phase, std::int32_t slot);
+    std::int32_t slot_of(ports::Hop hop);
+    static double power_of(double ratio);
+
+    const GangParams& params_;
+    const ports::PortNetwork& ports_;
+    traffic::FlowMaker maker_;
+    traffic::Made made_{};
+    std::vector<std::int32_t> vertex_of_{};
+    std::vector<Collective> collectives_{};
+    std::vector<std::int64_t> first_of_task_{};  // in `of_task_`
+    std::vector<std::int32_t> of_task_{};        // collectives of each task
+    std::vector<std::uint64_t> seen_{};          // of each collective: the move that changed it last
+    std::vector<std::int32_t> changed_{};        // by the last move
+    std::vector<Collective> saved_{};            // what these were before
+    std::vector<Moved> before_{};
+    std::uint64_t stamp_ = 0;
+    std::vector<Phase> phases_{};
+    std::vector<std::int32_t> slot_of_hop_{};
+    std::vector<ports::Hop> hop_of_slot_{};
+    std::vector<ports::Hop> hops_{};
+    mutable std::vector<double> longest_{};
+    double port_seconds_ = 0.0;
+    std::uint64_t work_ = 0;
+};
+
+}  // namespace topoplace::gang_mapping

@@ -1,0 +1,310 @@
+// Starts from orders of the items laid along plans of filling the tree: plans for rings, for each speed of
+// adapters and number of channels, then those of `map_to_tree`. The best starts are improved by steps: items
+// to other leaves, two items for each other, and tasks to other places of their leaf. Worse steps are
+// accepted less and less. A start that is given is improved alone.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "gang_mapping/gang_loads.hpp"
+#include "gang_mapping/layout.hpp"
+#include "gang_mapping/ring_plans.hpp"
+#include "graph/index.hpp"
+#include "topoplace/random.hpp"
+#include "tree_mapping/orders.hpp"
+#include "tree_mapping/plans.hpp"
+
+namespace topoplace::gang_mapping {
+namespace {
+
+using tree_mapping::Problem;
+
+constexpr double kEqual = 1 + 1e-9;
+constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
+constexpr Index kMostChannels = 8;
+constexpr std::size_t kImproved = 3;           // starts
+constexpr double kHot = 0.02, kCold = 0.0005;  // how much worse steps may be, as parts of the time
+constexpr double kPortShare = 0.02,
+                 kLeafShare = 0.002;         // of the time, for the port-seconds and leaves of a start
+constexpr double kReach = 2.5;               // `smooth` is at most so many times the seconds
+constexpr std::uint64_t kStepsPerHop = 100;  // of `WorkMeter`, each a fifth of a nanosecond
+constexpr std::uint64_t kStepsPerMove = 200;
+
+struct Mapping {
+    double seconds = 0.0, port_seconds = 0.0;
+    Index leaves = 0;
+    std::vector<std::int32_t> vertex_of{};
+    std::vector<Index> leaf_of{};  // of each item; empty after steps
+
+    bool is_better_than(const Mapping& other) const {
+        if (seconds * kEqual < other.seconds) return true;
+        if (other.seconds * kEqual < seconds) return false;
+        if (port_seconds * kEqual < other.port_seconds) return true;
+        return port_seconds <= other.port_seconds * kEqual && leaves < other.leaves;
+    }
+};
+
+class Search {
+  public:
+    Search(const GangParams& params, const Problem& problem)
+        : params_(params),
+          problem_(problem),
+          loads_(params),
+          layout_(params, problem),
+          random_(params.items.seed),
+          meter_(params.items.stop) {
+        for (Index leaf = 0; leaf < problem.leaves; ++leaf) {
+            if (layout_.room(leaf, 0.0) > 0) leaves_.push_back(leaf);
+        }
+    }
+
+    GangResult run() {
+        std::vector<Mapping> starts = first_mappings();
+        if (starts.empty()) return {};
+        std::ranges::stable_sort(starts, [](const auto& a, const auto& b) { return a.is_better_than(b); });
+        best_ = starts.front();
+        if (starts.size() > kImproved) starts.resize(kImproved);
+        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
+            improve(starts[i], left() / (starts.size() - i));
+        }
+        return {.found = true,
+                .vertex_of = best_.vertex_of,
+                .seconds = best_.seconds,
+                .port_seconds = best_.port_seconds,
+                .complete = !meter_.stopped(),
+                .work = loads_.work()};
+    }
+
+  private:
+    std::uint64_t left() const { return params_.work > loads_.work() ? params_.work - loads_.work() : 0; }
+
+    bool is_fastest() const { return best_.seconds <= params_.least_seconds * kEqual; }
+    bool is_done() const {
+        return (is_fastest() && best_.port_seconds <= 0.0) || left() == 0 || meter_.stopped();
+    }
+
+    // Spends what the loads of hops took since the last call.
+    bool spend() {
+        const std::uint64_t hops = loads_.work() - spent_;
+        spent_ = loads_.work();
+        return meter_.spend(kStepsPerHop * hops + kStepsPerMove);
+    }
+
+    Mapping measured(const std::vector<Index>& leaf_of) {
+        layout_.set(leaf_of);
+        loads_.set(layout_.vertices());
+        return {loads_.seconds(), loads_.port_seconds(), layout_.leaves_in_use(), loads_.vertex_of(),
+                leaf_of};
+    }
+
+    std::vector<Mapping> first_mappings() {
+        if (!problem_.start.empty()) return {measured(problem_.start)};
+        const std::vector<tree_mapping::Order> orders = tree_mapping::orders_of(problem_, kMostOrders);
+        std::vector<Plan> plans = all_plans();
+        std::vector<Mapping> found;
+        std::set<std::vector<Index>> known;
+        for (const tree_mapping::Order& order : orders) {
+            for (const Plan& plan : plans) {
+                std::vector<Index> leaf_of(index(problem_.items));
+                for (std::size_t i = 0; i < order.size(); ++i) leaf_of[index(order[i])] = plan[i];
+                if (!known.insert(leaf_of).second) continue;
+                found.push_back(measured(leaf_of));
+                const bool is_enough = found.back().seconds <= params_.least_seconds * kEqual &&
+                                       found.back().port_seconds <= 0.0;
+                if (is_enough || spend() || left() < params_.work / 2) return found;
+            }
+        }
+        return found;
+    }
+
+    std::vector<Plan> all_plans() {
+        std::vector<Plan> plans = ring_plans();
+        for (Plan& plan : tree_mapping::plans_of(problem_, kMostPlans, meter_))
+            plans.push_back(std::move(plan));
+        std::set<Plan> known;
+        std::erase_if(plans, [&](const Plan& one) { return one.empty() || !known.insert(one).second; });
+        return plans;
+    }
+
+    std::vector<Plan> ring_plans() {
+        std::vector<Plan> plans;
+        const Index depth = ring_depth();
+        const std::vector<double>& speeds = layout_.speeds();
+        for (std::size_t i = 0; i < std::min(speeds.size(), kMostSpeeds); ++i) {
+            const double speed = i + 1 == speeds.size() ? 0.0 : speeds[i];
+            std::vector<Index> room;
+            for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
+            for (Index channels = std::min(kMostChannels, problem_.items); channels >= 1; --channels) {
+                if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
+                plans.push_back(ring_plan(problem_, wide(room, depth, speed, channels), depth, channels));
+            }
+        }
+        return plans;
+    }
+
+    // The room of leaves in domains with adapters for so many channels, 0 for others.
+    std::vector<Index> wide(const std::vector<Index>& room, Index depth, double speed, Index channels) const {
+        std::vector<Index> found(room);
+        std::vector<std::int32_t> adapters;
+        Index begin = 0;
+        for (Index leaf = 0; leaf < problem_.leaves; ++leaf) {
+            const auto& domains = problem_.above[index(depth)];
+            if (static_cast<Index>(adapters.size()) < channels) layout_.add_adapters(leaf, speed, adapters);
+            if (leaf + 1 < problem_.leaves && domains[index(leaf + 1)] == domains[index(leaf)]) continue;
+            const bool is_wide = channels == 1 || static_cast<Index>(adapters.size()) >= channels;
+            for (; begin <= leaf; ++begin) found[index(begin)] *= is_wide ? 1 : 0;
+            adapters.clear();
+        }
+        return found;
+    }
+
+    // The depth of the domains that join their vertices by rings of their own.
+    Index ring_depth() const {
+        for (Index depth = 1; depth < problem_.depth; ++depth) {
+            if (problem_.own_class[index(depth)] == 1) return depth;
+        }
+        return problem_.depth;
+    }
+
+    double energy() const {
+        double sum = loads_.smooth() + kLeafShare * scale_ * layout_.leaves_in_use();
+        if (port_scale_ > 0.0) sum += kPortShare * scale_ * loads_.port_seconds() / port_scale_;
+        return sum;
+    }
+
+    void improve(const Mapping& start, std::uint64_t work) {
+        if (leaves_.empty() || problem_.items == 0) return;
+        measured(start.leaf_of);
+        scale_ = start.seconds > 0.0 ? start.seconds : 1.0;
+        port_scale_ = start.port_seconds;
+        double now = energy();
+        const std::uint64_t first = loads_.work(), most = std::min(work, left());
+        if (is_fastest() && best_.port_seconds <= 0.0) return;
+        for (std::uint64_t idle = 0; loads_.work() - first < most && idle < 10000 && !is_done();) {
+            const double cooled =
+                1.0 - static_cast<double>(loads_.work() - first) / static_cast<double>(most);
+            const std::uint64_t before = loads_.work();
+            try_step(now, scale_ * (kCold + (kHot - kCold) * cooled * cooled));
+            idle = loads_.work() == before ? idle + 1 : 0;
+            if (spend()) return;
+        }
+    }
+
+    void try_step(double& now, double warmth) {
+        moves_.clear();
+        if (!make_step()) return;
+        loads_.move(moves_);
+        const double then = energy();
+        if (then > now + warmth * likely()) {
+            loads_.undo();
+            layout_.undo();
+            return;
+        }
+        now = then;
+        if (loads_.smooth() <= best_.seconds * kReach) note_if_better();
+    }
+
+    void note_if_better() {
+        const Mapping found{loads_.seconds(), loads_.port_seconds(), layout_.leaves_in_use()};
+        if (!found.is_better_than(best_)) return;
+        best_ = found;
+        best_.vertex_of = loads_.vertex_of();
+    }
+
+    // False where there is no step of the kind that was drawn.
+    bool make_step() {
+        const Index item = random_.below(problem_.items), from = layout_.leaf_of(item);
+        if (random_.below(4) == 0) {
+            const Index task = params_.tasks[index(item * layout_.size() + random_.below(layout_.size()))];
+            layout_.exchange(task, random_.below(layout_.places_of(from)), moves_);
+            return !moves_.empty();
+        }
+        const Index target = target_of(item);
+        if (target == from || !problem_.may_go(item, from, target)) return false;
+        const auto& there = layout_.items_on(target);
+        if (layout_.has_room(target) && (there.empty() || random_.below(4) != 0)) {
+            if (free_places(target) < layout_.size()) return false;
+            layout_.move_item(item, target, random_.below(layout_.places_of(target)), moves_);
+            return true;
+        }
+        if (there.empty()) return false;
+        const Index other = there[index(random_.below(static_cast<Index>(there.size())))];
+        if (!problem_.may_go(other, target, from)) return false;
+        layout_.swap_items(item, other, moves_);
+        return true;
+    }
+
+    Index free_places(Index leaf) const {
+        return layout_.places_of(leaf) - layout_.size() * static_cast<Index>(layout_.items_on(leaf).size());
+    }
+
+    // Mostly a leaf that is in use, or one near it.
+    Index target_of(Index item) {
+        const auto around = problem_.around(item);
+        const auto any_leaf = [&] {
+            return leaves_[index(random_.below(static_cast<Index>(leaves_.size())))];
+        };
+        const Index kind = random_.below(8);
+        if (kind < 2 || problem_.items == 1) return any_leaf();
+        if (kind < 5 || around.empty()) return layout_.leaf_of(random_.below(problem_.items));
+        const Index near = around[index(random_.below(static_cast<Index>(around.size())))].item;
+        return layout_.leaf_of(near);
+    }
+
+    // A random number of mean about .4, never above 2: how much worse a step may be, in units of warmth.
+    double likely() {
+        const double share = static_cast<double>(random_.next() >> 11) * 0x1p-53;
+        return 2.0 * (1.0 - share) / (1.0 + share);
+    }
+
+    const GangParams& params_;
+    const Problem& problem_;
+    GangLoads loads_;
+    Layout layout_;
+    Random random_;
+    WorkMeter meter_;
+    std::vector<Index> leaves_{};  // with room
+    std::vector<Moved> moves_{};
+    Mapping best_{};
+    double scale_ = 1.0, port_scale_ = 0.0;
+    std::uint64_t spent_ = 0;
+};
+
+void check(const GangParams& params, const Problem& problem) {
+    const auto refuse = [](const char* what) { throw std::invalid_argument(what); };
+    if (params.network == nullptr) refuse("network is missing");
+    if (params.leaf_ends.size() != index(problem.leaves)) refuse("leaf_ends has not an entry for each leaf");
+    std::int64_t last = 0;
+    for (const std::int64_t end : params.leaf_ends) {
+        if (end < last) refuse("leaf_ends descends");
+        last = end;
+    }
+    if (last != static_cast<std::int64_t>(params.places.size()))
+        refuse("leaf_ends does not end at the last place");
+    if (problem.items > 0 && params.tasks.size() % index(problem.items) != 0)
+        refuse("tasks are not equal items");
+    std::vector<std::uint8_t> seen(params.tasks.size(), 0);
+    for (const std::int32_t task : params.tasks) {
+        if (task < 0 || index(task) >= seen.size() || seen[index(task)] != 0)
+            refuse("tasks are not 0..n-1, each once");
+        seen[index(task)] = 1;
+    }
+    std::set<std::int32_t> vertices;
+    for (const std::int32_t vertex : params.places) {
+        const bool exists = vertex >= 0 && vertex < params.network->ports().num_vertices();
+        if (!exists || !vertices.insert(vertex).second) refuse("places are not distinct vertices");
+    }
+}
+
+}  // namespace
+
+GangResult map_gang(const GangParams& params) {
+    Problem problem(params.items);
+    check(params, problem);
+    if (!problem.has_enough_room) return {};
+    return Search(params, problem).run();
+}
+
+}  // namespace topoplace::gang_mapping

@@ -1,0 +1,105 @@
+"""Map the tasks of a gang to the vertices of a collective network, such as the free GPUs of machines in racks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+from topoplace.kernels.arguments import INT64_MAX, integers
+from topoplace.kernels.arguments import seconds as checked_seconds
+from topoplace.kernels.job_traffic import CollectiveNetwork, JobCollectives
+from topoplace.kernels.port_network import FlowCounts
+from topoplace.kernels.tree_mapping import Exchanges, PortTree, items_of, tree_of
+
+Ints = NDArray[np.int32]
+WORK = 1 << 22
+"""Hops that a search loads if nothing else is asked: about a tenth of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangPlaces:
+    """Which tasks make an item, and which vertices a leaf."""
+
+    tasks: ArrayLike
+    """(items, t) the tasks of each item, which are on one leaf."""
+    leaf_ends: ArrayLike
+    """(l,) the number of places of each leaf and those before it."""
+    places: ArrayLike
+    """(p,) vertices."""
+
+
+class GangMapping(NamedTuple):
+    """The result of `map_gang`."""
+
+    vertex_of: Ints
+    """(n,) the vertex of each task."""
+    seconds: float
+    """Of all phases, beside the others."""
+    port_seconds: float
+    """GB / (GB/s), summed over the hops of all uplinks."""
+    complete: bool
+    """False if the timeout ended the search."""
+    work: int
+    """Number of hops that were loaded."""
+
+
+def map_gang(
+    network: CollectiveNetwork,
+    job: JobCollectives,
+    tree: PortTree,
+    exchanges: Exchanges,
+    places: GangPlaces,
+    *,
+    start: ArrayLike = (),
+    confined: ArrayLike = (),
+    others: FlowCounts | None = None,
+    least_seconds: float = 0.0,
+    seed: int = 0,
+    work: int = WORK,
+    timeout: float | None = None,
+) -> GangMapping | None:
+    """Put each task on a vertex, so that what the job exchanges takes the least time, and then for few port-seconds.
+
+    Returns None if there is not enough room. The answer is a heuristic's; the same arguments give the same answer.
+
+    Args:
+        tree: The domains of the leaves; its speeds decide where searches start, and nothing else.
+        exchanges: What items exchange, for the same purpose.
+        start: (items,) a leaf for each item from which to search; by default many starts are tried.
+        confined: (items,) the depth of the domain of `start` that each item may not leave.
+        others: Flows of other jobs in the same network. Each counts up to the GB of the job's own largest flow.
+        least_seconds: No mapping takes fewer seconds; the search ends where it reaches them.
+        seed: Of random steps.
+        work: Number of hops to load.
+        timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
+
+    Raises:
+        ValueError: For an argument that is out of range.
+    """
+    for one, kind, name in (
+        (network, CollectiveNetwork, "network"),
+        (job, JobCollectives, "job"),
+        (places, GangPlaces, "places"),
+    ):
+        _checks.instance(one, kind, name, ValueError)
+    found = _core.map_gang(
+        network.native,
+        job.native,
+        tree_of(tree),
+        items_of(exchanges, start, confined, ()),
+        (
+            integers(places.tasks, "tasks", ndim=2).reshape(-1),
+            np.asarray(places.leaf_ends, np.int64),
+            integers(places.places, "places"),
+        ),
+        None if others is None else others.native,
+        _checks.real(least_seconds, "least_seconds", ValueError, low=0.0),
+        _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
+        _checks.integer(work, "work", ValueError, low=0, high=INT64_MAX),
+        checked_seconds(timeout),
+    )
+    return GangMapping(*found[1:]) if found[0] else None
