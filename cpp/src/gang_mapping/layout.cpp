@@ -139,7 +139,6 @@ void Layout::put_item(Index item, Index leaf) {
 
 // On free places of the leaf, beginning with one of them.
 void Layout::move_item(Index item, Index leaf, Index first_free, std::vector<Moved>& moves) {
-    last_ = {};
     last_.items.emplace_back(item, leaf_of_[index(item)]);
     const Index count = places_of(leaf);
     Index offset = first_free;
@@ -154,9 +153,9 @@ void Layout::move_item(Index item, Index leaf, Index first_free, std::vector<Mov
 }
 
 void Layout::swap_items(Index one, Index other, std::vector<Moved>& moves) {
-    last_ = {};
     const Index here = leaf_of_[index(one)], there = leaf_of_[index(other)];
-    last_.items = {{one, here}, {other, there}};
+    last_.items.emplace_back(one, here);
+    last_.items.emplace_back(other, there);
     for (Index i = 0; i < size_; ++i) {
         const std::int32_t ours = params_.tasks[index(one * size_ + i)];
         const std::int32_t theirs = params_.tasks[index(other * size_ + i)];
@@ -171,7 +170,6 @@ void Layout::swap_items(Index one, Index other, std::vector<Moved>& moves) {
 }
 
 void Layout::exchange(std::int32_t task, Index place_of_leaf, std::vector<Moved>& moves) {
-    last_ = {};
     const Index from = place_of_task_[index(task)];
     const auto after = std::ranges::upper_bound(first_place_, from);
     const Index to = *(after - 1) + place_of_leaf;

@@ -31,13 +31,14 @@ class Layout {
     bool has_room(Index leaf) const;
     Index leaves_in_use() const { return leaves_in_use_; }
 
-    // Each describes a step, as moves of tasks, and makes it; the same call with what it gives takes it back.
+    // A step follows, which `undo` takes back.
+    void begin() { last_ = {}; }
+    // Each makes a part of the step, and appends the moves of tasks.
     void move_item(Index item, Index leaf, Index first_free, std::vector<Moved>& moves);
     void swap_items(Index one, Index other, std::vector<Moved>& moves);
     // A task with what is on another place of its leaf, perhaps nothing.
     void exchange(std::int32_t task, Index place_of_leaf, std::vector<Moved>& moves);
     Index places_of(Index leaf) const;
-    // The last step is not made.
     void undo();
 
   private:

@@ -13,27 +13,23 @@ using tree_mapping::Problem;
 
 class RingFiller {
   public:
-    RingFiller(const Problem& problem, const std::vector<Index>& room, Index depth, Index least)
-        : problem_(problem), least_(least), depth_of_(problem.parent.size(), 0), ring_depth_(depth) {
+    RingFiller(const Problem& problem, std::vector<Index>& room, Index depth, Index least)
+        : problem_(problem), room_(room), least_(least), depth_of_(problem.parent.size(), 0), ring_depth_(depth) {
         takes_.assign(problem.parent.size(), 0);
         for (std::size_t i = 1; i < depth_of_.size(); ++i) {
             depth_of_[i] = depth_of_[index(problem.parent[i])] + 1;
         }
-        for (std::size_t i = takes_.size(); i-- > 0;) {
-            const Index leaf = problem.leaf_of_domain[i];
-            if (leaf >= 0) takes_[i] = room[index(leaf)];
-            if (depth_of_[i] == depth && takes_[i] < least) takes_[i] = 0;
-            if (i > 0) takes_[index(problem.parent[i])] += takes_[i];
-        }
     }
 
-    Plan plan() {
-        if (takes_[0] < problem_.items) return {};
-        fill(0, problem_.items);
-        if (!spread()) return {};
-        Plan plan;
-        for (const auto& [domain, count] : chosen_) fill_leaves(domain, count, plan);
-        return plan;
+    // Appends the leaves of so many items, and takes them from the room; false where that is not found.
+    bool append(Index count, Plan& plan) {
+        count_takes();
+        if (takes_[0] < count) return false;
+        chosen_.clear();
+        fill(0, count);
+        if (!spread() && !choose_largest(count)) return false;
+        for (const auto& [domain, part] : chosen_) fill_leaves(domain, part, plan);
+        return true;
     }
 
   private:
@@ -42,7 +38,34 @@ class RingFiller {
         std::int64_t count = 0;
     };
 
-    // The largest first; of equal ones the one with the least room besides.
+    void count_takes() {
+        std::ranges::fill(takes_, 0);
+        for (std::size_t i = takes_.size(); i-- > 0;) {
+            const Index leaf = problem_.leaf_of_domain[i];
+            if (leaf >= 0) takes_[i] = room_[index(leaf)];
+            if (depth_of_[i] == ring_depth_ && takes_[i] < least_) takes_[i] = 0;
+            if (i > 0) takes_[index(problem_.parent[i])] += takes_[i];
+        }
+    }
+
+    // The domains with the most room, wherever they are, in the order of the tree.
+    bool choose_largest(std::int64_t count) {
+        chosen_.clear();
+        for (std::size_t i = 0; i < takes_.size(); ++i) {
+            if (depth_of_[i] == ring_depth_ && takes_[i] > 0) chosen_.push_back({static_cast<Index>(i), takes_[i]});
+        }
+        std::ranges::stable_sort(chosen_, std::ranges::greater{}, &Part::count);
+        std::size_t used = 0;
+        for (; used < chosen_.size() && count > 0; ++used) {
+            chosen_[used].count = std::min(chosen_[used].count, count);
+            count -= chosen_[used].count;
+        }
+        chosen_.resize(used);
+        std::ranges::sort(chosen_, {}, &Part::domain);
+        return spread();
+    }
+
+    // The largest first.
     std::vector<Index> sorted(const std::vector<Index>& children) const {
         std::vector<Index> found(children);
         std::ranges::stable_sort(found, {}, [&](Index one) { return -takes_[index(one)]; });
@@ -90,8 +113,9 @@ class RingFiller {
         return true;
     }
 
-    void fill_leaves(Index domain, std::int64_t count, Plan& plan) const {
+    void fill_leaves(Index domain, std::int64_t count, Plan& plan) {
         if (const Index leaf = problem_.leaf_of_domain[index(domain)]; leaf >= 0) {
+            room_[index(leaf)] -= static_cast<Index>(count);
             plan.insert(plan.end(), static_cast<std::size_t>(count), leaf);
             return;
         }
@@ -99,6 +123,7 @@ class RingFiller {
     }
 
     const Problem& problem_;
+    std::vector<Index>& room_;
     std::int64_t least_;
     std::vector<Index> depth_of_;
     Index ring_depth_;
@@ -108,8 +133,13 @@ class RingFiller {
 
 }  // namespace
 
-Plan ring_plan(const Problem& problem, const std::vector<Index>& room, Index depth, Index least) {
-    return RingFiller(problem, room, depth, least).plan();
+Plan ring_plan(const Problem& problem, std::vector<Index> room, Index depth, Index least, Index block) {
+    Plan plan;
+    RingFiller filler(problem, room, depth, least);
+    for (Index begin = 0; begin < problem.items; begin += block) {
+        if (!filler.append(std::min(block, problem.items - begin), plan)) return {};
+    }
+    return plan;
 }
 
 }  // namespace topoplace::gang_mapping

@@ -11,9 +11,9 @@ namespace topoplace::gang_mapping {
 using Index = tree_mapping::Index;
 using Plan = std::vector<Index>;  // leaf of each item, in their order
 
-// Fills the tree from the top down, so that each domain of `depth` gets none or at least `least` items, and
-// no leaf more than `room`; empty where that cannot be.
-Plan ring_plan(const tree_mapping::Problem& problem, const std::vector<Index>& room, Index depth,
-               Index least);
+// Fills the tree from the top down with one block of items after the other, so that each domain of `depth` gets none or
+// at least `least` items of a block, and no leaf more than `room`; empty where that is not found. The number of items
+// is a multiple of `block`.
+Plan ring_plan(const tree_mapping::Problem& problem, std::vector<Index> room, Index depth, Index least, Index block);
 
 }  // namespace topoplace::gang_mapping

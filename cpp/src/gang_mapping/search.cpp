@@ -3,7 +3,9 @@
 // to other leaves, two items for each other, and tasks to other places of their leaf. Worse steps are
 // accepted less and less. A start that is given is improved alone.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -23,7 +25,7 @@ using tree_mapping::Problem;
 
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
-constexpr Index kMostChannels = 8;
+constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
 constexpr std::size_t kImproved = 3;           // starts
 constexpr double kHot = 0.02, kCold = 0.0005;  // how much worse steps may be, as parts of the time
 constexpr double kPortShare = 0.02,
@@ -132,16 +134,52 @@ class Search {
         std::vector<Plan> plans;
         const Index depth = ring_depth();
         const std::vector<double>& speeds = layout_.speeds();
-        for (std::size_t i = 0; i < std::min(speeds.size(), kMostSpeeds); ++i) {
-            const double speed = i + 1 == speeds.size() ? 0.0 : speeds[i];
-            std::vector<Index> room;
-            for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
-            for (Index channels = std::min(kMostChannels, problem_.items); channels >= 1; --channels) {
-                if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
-                plans.push_back(ring_plan(problem_, wide(room, depth, speed, channels), depth, channels));
+        for (const Index block : blocks()) {
+            for (std::size_t i = 0; i < std::min(speeds.size(), kMostSpeeds); ++i) {
+                const double speed = i + 1 == speeds.size() ? 0.0 : speeds[i];
+                std::vector<Index> room;
+                for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
+                for (const Index channels : kChannels) {
+                    if (channels > block) continue;
+                    if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
+                    plans.push_back(
+                        ring_plan(problem_, wide(room, depth, speed, channels), depth, channels, block));
+                }
             }
         }
         return plans;
+    }
+
+    // All items, then the sizes of the groups that the phases of most GB join.
+    std::vector<Index> blocks() const {
+        std::vector<Index> found{problem_.items};
+        for (Index phase = 0; phase < problem_.phases; ++phase) {
+            const Index size = group_size(phase);
+            if (size > 1 && std::ranges::find(found, size) == found.end()) found.push_back(size);
+        }
+        return found;
+    }
+
+    // Of the groups that a phase joins, if all are equally large; else 0.
+    Index group_size(Index phase) const {
+        std::vector<Index> root(index(problem_.items)), size(index(problem_.items), 0);
+        std::iota(root.begin(), root.end(), 0);
+        const auto find = [&](Index item) {
+            while (root[index(item)] != item) item = root[index(item)] = root[index(root[index(item)])];
+            return item;
+        };
+        const std::int64_t begin = phase == 0 ? 0 : problem_.phase_ends[index(phase - 1)];
+        for (std::int64_t i = begin; i < problem_.phase_ends[index(phase)]; ++i) {
+            const auto edge = static_cast<std::size_t>(i);
+            root[index(find(problem_.from[edge]))] = find(problem_.to[edge]);
+        }
+        for (Index item = 0; item < problem_.items; ++item) ++size[index(find(item))];
+        Index common = 0;
+        for (const Index one : size) {
+            if (one > 0 && common > 0 && one != common) return 0;
+            common = std::max(common, one);
+        }
+        return common;
     }
 
     // The room of leaves in domains with adapters for so many channels, 0 for others.
@@ -194,6 +232,7 @@ class Search {
 
     void try_step(double& now, double warmth) {
         moves_.clear();
+        layout_.begin();
         if (!make_step()) return;
         loads_.move(moves_);
         const double then = energy();
@@ -222,6 +261,7 @@ class Search {
             return !moves_.empty();
         }
         const Index target = target_of(item);
+        if (target != from && random_.below(8) == 0) return swap_leaves(from, target);
         if (target == from || !problem_.may_go(item, from, target)) return false;
         const auto& there = layout_.items_on(target);
         if (layout_.has_room(target) && (there.empty() || random_.below(4) != 0)) {
@@ -233,6 +273,18 @@ class Search {
         const Index other = there[index(random_.below(static_cast<Index>(there.size())))];
         if (!problem_.may_go(other, target, from)) return false;
         layout_.swap_items(item, other, moves_);
+        return true;
+    }
+
+    // All items of two leaves for each other, if these have equally many.
+    bool swap_leaves(Index from, Index target) {
+        const std::vector<Index> ours = layout_.items_on(from), theirs = layout_.items_on(target);
+        if (ours.size() != theirs.size() || ours.size() < 2) return false;
+        for (std::size_t i = 0; i < ours.size(); ++i) {
+            if (!problem_.may_go(ours[i], from, target) || !problem_.may_go(theirs[i], target, from)) return false;
+        }
+        layout_.begin();
+        for (std::size_t i = 0; i < ours.size(); ++i) layout_.swap_items(ours[i], theirs[i], moves_);
         return true;
     }
 

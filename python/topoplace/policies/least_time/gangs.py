@@ -199,7 +199,7 @@ def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
     """
     required = [one.tasks for one in required_of(job) if one.level == MACHINE]
     others = [one.tasks for one in required_of(job) if one.level != MACHINE]
-    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)]
+    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)[:1]]
     for groups in candidates if not job.anti_affinity else ():
         size = len(groups[0]) if groups else 0
         if not 1 < size <= most or int((offers.sizes // size).sum()) * size < job.num_tasks:
