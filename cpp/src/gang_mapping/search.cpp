@@ -115,18 +115,24 @@ class Search {
                 found.push_back(measured(leaf_of));
                 const bool is_enough = found.back().seconds <= params_.least_seconds * kEqual &&
                                        found.back().port_seconds <= 0.0;
+                if (getenv("DBG")) fprintf(stderr, "start %zu/%zu order %zu plans %zu s %.6g ps %.4g leaves %d work %lu\n", found.size(), known.size(), orders.size(), plans.size(), found.back().seconds, found.back().port_seconds, found.back().leaves, (unsigned long)loads_.work());
                 if (is_enough || spend() || left() < params_.work / 2) return found;
             }
         }
         return found;
     }
 
+    // Plans of both kinds in turn.
     std::vector<Plan> all_plans() {
-        std::vector<Plan> plans = ring_plans();
-        for (Plan& plan : tree_mapping::plans_of(problem_, kMostPlans, meter_))
-            plans.push_back(std::move(plan));
-        std::set<Plan> known;
-        std::erase_if(plans, [&](const Plan& one) { return one.empty() || !known.insert(one).second; });
+        std::vector<Plan> rings = ring_plans(), others = tree_mapping::plans_of(problem_, kMostPlans, meter_), plans;
+        std::set<Plan> known{{}};
+        for (std::vector<Plan>* kind : {&rings, &others}) {
+            std::erase_if(*kind, [&](const Plan& one) { return !known.insert(one).second; });
+        }
+        for (std::size_t i = 0; i < std::max(rings.size(), others.size()); ++i) {
+            if (i < rings.size()) plans.push_back(std::move(rings[i]));
+            if (i < others.size()) plans.push_back(std::move(others[i]));
+        }
         return plans;
     }
 
