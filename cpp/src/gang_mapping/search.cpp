@@ -148,6 +148,12 @@ class Search {
                 for (const Index channels : kChannels) {
                     if (channels > block) continue;
                     if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
+                    if (getenv("DBG")) {
+                        auto pl = ring_plan(problem_, wide(room, depth, speed, channels), depth, channels, block);
+                        fprintf(stderr, "depth %d block %d speed %g ch %d size %zu:", depth, block, speed, channels, pl.size());
+                        for (auto l : pl) fprintf(stderr, " %d", problem_.above[index(depth)][index(l)]);
+                        fprintf(stderr, "\n");
+                    }
                     plans.push_back(
                         ring_plan(problem_, wide(room, depth, speed, channels), depth, channels, block));
                 }

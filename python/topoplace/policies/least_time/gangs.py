@@ -205,7 +205,7 @@ def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
         if not 1 < size <= most or int((offers.sizes // size).sum()) * size < job.num_tasks:
             continue
         if _are_equal_parts(groups, job.num_tasks) and _are_whole(np.array(groups), others):
-            return np.array(groups)
+            return np.array(sorted(groups))  # by rank, as rings follow it
     return np.arange(job.num_tasks)[:, None]
 
 
