@@ -115,7 +115,6 @@ class Search {
                 found.push_back(measured(leaf_of));
                 const bool is_enough = found.back().seconds <= params_.least_seconds * kEqual &&
                                        found.back().port_seconds <= 0.0;
-                if (getenv("DBG")) fprintf(stderr, "start %zu/%zu order %zu plans %zu s %.6g ps %.4g leaves %d work %lu\n", found.size(), known.size(), orders.size(), plans.size(), found.back().seconds, found.back().port_seconds, found.back().leaves, (unsigned long)loads_.work());
                 if (is_enough || spend() || left() < params_.work / 2) return found;
             }
         }
@@ -148,12 +147,6 @@ class Search {
                 for (const Index channels : kChannels) {
                     if (channels > block) continue;
                     if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
-                    if (getenv("DBG")) {
-                        auto pl = ring_plan(problem_, wide(room, depth, speed, channels), depth, channels, block);
-                        fprintf(stderr, "depth %d block %d speed %g ch %d size %zu:", depth, block, speed, channels, pl.size());
-                        for (auto l : pl) fprintf(stderr, " %d", problem_.above[index(depth)][index(l)]);
-                        fprintf(stderr, "\n");
-                    }
                     plans.push_back(
                         ring_plan(problem_, wide(room, depth, speed, channels), depth, channels, block));
                 }
@@ -163,7 +156,7 @@ class Search {
     }
 
     // All items, then the sizes of the groups that the phases of most GB join.
-    std::vector<Index> blocks() const {
+    std::vector<Index> blocks() {
         std::vector<Index> found{problem_.items};
         for (Index phase = 0; phase < problem_.phases; ++phase) {
             const Index size = group_size(phase);
@@ -173,8 +166,23 @@ class Search {
     }
 
     // Of the groups that a phase joins, if all are equally large; else 0.
-    Index group_size(Index phase) const {
-        std::vector<Index> root(index(problem_.items)), size(index(problem_.items), 0);
+    Index group_size(Index phase) {
+        std::vector<Index> size(index(problem_.items), 0);
+        for (const Index group : group_of(phase)) ++size[index(group)];
+        Index common = 0;
+        for (const Index one : size) {
+            if (one > 0 && common > 0 && one != common) return 0;
+            common = std::max(common, one);
+        }
+        return common;
+    }
+
+    // Of each item: an item of the group to which a phase joins it.
+    const std::vector<Index>& group_of(Index phase) {
+        groups_.resize(index(problem_.phases));
+        std::vector<Index>& root = groups_[index(phase)];
+        if (!root.empty()) return root;
+        root.resize(index(problem_.items));
         std::iota(root.begin(), root.end(), 0);
         const auto find = [&](Index item) {
             while (root[index(item)] != item) item = root[index(item)] = root[index(root[index(item)])];
@@ -185,13 +193,8 @@ class Search {
             const auto edge = static_cast<std::size_t>(i);
             root[index(find(problem_.from[edge]))] = find(problem_.to[edge]);
         }
-        for (Index item = 0; item < problem_.items; ++item) ++size[index(find(item))];
-        Index common = 0;
-        for (const Index one : size) {
-            if (one > 0 && common > 0 && one != common) return 0;
-            common = std::max(common, one);
-        }
-        return common;
+        for (Index item = 0; item < problem_.items; ++item) root[index(item)] = find(item);
+        return root;
     }
 
     // The room of leaves in domains with adapters for so many channels, 0 for others.
@@ -274,6 +277,7 @@ class Search {
         }
         const Index target = target_of(item);
         if (target != from && random_.below(8) == 0) return swap_leaves(from, target);
+        if (random_.below(16) == 0) return leave(item, from);
         if (target == from || !problem_.may_go(item, from, target)) return false;
         const auto& there = layout_.items_on(target);
         if (layout_.has_room(target) && (there.empty() || random_.below(4) != 0)) {
@@ -298,6 +302,25 @@ class Search {
         layout_.begin();
         for (std::size_t i = 0; i < ours.size(); ++i) layout_.swap_items(ours[i], theirs[i], moves_);
         return true;
+    }
+
+    // The items of a leaf that exchange something with one of them in a phase go to other leaves.
+    bool leave(Index item, Index from) {
+        const auto around = problem_.around(item);
+        if (around.empty()) return false;
+        const Index phase = around[index(random_.below(static_cast<Index>(around.size())))].phase;
+        const std::vector<Index>& group = group_of(phase);
+        const std::vector<Index> here = layout_.items_on(from);
+        for (const Index one : here) {
+            if (group[index(one)] != group[index(item)]) continue;
+            Index target = from;
+            for (Index tries = 0; tries < 8 && (target == from || !layout_.has_room(target)); ++tries) {
+                target = target_of(one);
+            }
+            if (target == from || !layout_.has_room(target) || !problem_.may_go(one, from, target)) continue;
+            layout_.move_item(one, target, random_.below(layout_.places_of(target)), moves_);
+        }
+        return !moves_.empty();
     }
 
     Index free_places(Index leaf) const {
@@ -330,6 +353,7 @@ class Search {
     Random random_;
     WorkMeter meter_;
     std::vector<Index> leaves_{};  // with room
+    std::vector<std::vector<Index>> groups_{};  // of each phase, once asked for
     std::vector<Moved> moves_{};
     Mapping best_{};
     double scale_ = 1.0, port_scale_ = 0.0;
