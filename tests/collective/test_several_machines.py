@@ -72,7 +72,9 @@ def test_rails():
     topology = tp.Topology.cluster(without_nics(A100), fabric=tp.Fabric(("m0", "m1"), (rail, spine)))
     assert collective.ring_bandwidth(topology, [0, 1, 8, 9]) == 50
     assert collective.ring_bandwidth(topology, [0, 1, 10, 11]) == 50  # each rail has two ports into the spine
-    assert collective.ring_bandwidth(topology, [0, 1, 9, 10]) == 50  # one channel on its rail, one over the spine
+    assert (
+        collective.ring_bandwidth(topology, [0, 1, 9, 10]) == 50
+    )  # one channel on its rail, one over the spine
     assert collective.ring_bandwidth(topology, [0, 8]) == 25
 
 

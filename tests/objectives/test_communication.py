@@ -114,12 +114,16 @@ def adapter_ends(part: list[int], topology: tp.Topology) -> list[tuple[int, int,
     """Return (rail, GPU where channels come in, GPU where they go out) of each adapter, by rail and machine."""
     ports = topology.derived(Ports)
     users: dict[int, list[int]] = {}
-    in_order = sorted(part, key=ports.near_order.__getitem__) if len(part) > 1 and by_ports(part, topology) else part
+    in_order = (
+        sorted(part, key=ports.near_order.__getitem__) if len(part) > 1 and by_ports(part, topology) else part
+    )
     for gpu in in_order:
         users.setdefault(int(ports.adapters[gpu]), []).append(gpu)
     found = []
     for adapter, gpus in users.items():
-        rail = min(int(ports.rails[gpu]) for gpu in range(topology.num_gpus) if ports.adapters[gpu] == adapter)
+        rail = min(
+            int(ports.rails[gpu]) for gpu in range(topology.num_gpus) if ports.adapters[gpu] == adapter
+        )
         is_inside = len(part) > 1 and by_ports(part, topology)
         found.append((rail, int(topology.machine_of[gpus[0]]), gpus[0], gpus[-1] if is_inside else gpus[0]))
     return [(rail, first, last) for rail, _, first, last in sorted(found)]
@@ -149,7 +153,11 @@ def rings_inside(
     order = sorted(part, key=ports.near_order.__getitem__)
     leaving = [last for _, _, last in ends]
     flows = [
-        (u, order[(i + 1) % len(order)], max(0.0, gigabytes - leaving.count(u) * gigabytes / (len(ends) or 1)))
+        (
+            u,
+            order[(i + 1) % len(order)],
+            max(0.0, gigabytes - leaving.count(u) * gigabytes / (len(ends) or 1)),
+        )
         for i, u in enumerate(order)
     ]
     loads: dict[int, float] = defaultdict(float)
@@ -310,7 +318,9 @@ def boxes(draw: st.DrawFn) -> tp.Topology:
 
 
 @given(boxes(), st.data())
-def test_the_order_of_tasks_inside_a_machine_does_not_count(topology: tp.Topology, data: st.DataObject) -> None:
+def test_the_order_of_tasks_inside_a_machine_does_not_count(
+    topology: tp.Topology, data: st.DataObject
+) -> None:
     """A single ring takes as long as it is planned."""
     assume(topology.num_gpus > 1)
     chosen = data.draw(st.permutations(range(topology.num_gpus)))[: data.draw(st.integers(2, 5))]

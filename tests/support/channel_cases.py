@@ -86,7 +86,11 @@ def _machine(text: str) -> tp.Topology:
     machine = whole.template(0) if whole.num_machines > 1 else whole
     size = machine.num_gpus
     nics = tuple(
-        Nic(f"nic{i}", tuple("PIX" if gpu in each["slots"] else "SYS" for gpu in range(size)), each["gb_per_s"])
+        Nic(
+            f"nic{i}",
+            tuple("PIX" if gpu in each["slots"] else "SYS" for gpu in range(size)),
+            each["gb_per_s"],
+        )
         for i, each in enumerate(stated["adapters"])
     )
     return replace(machine, nics=nics)

@@ -22,12 +22,12 @@ class RingFiller {
     }
 
     // Appends the leaves of so many items, and takes them from the room; false where that is not found.
-    bool append(Index count, Plan& plan) {
+    bool append(Index count, bool near, Plan& plan) {
         count_takes();
         if (takes_[0] < count) return false;
         chosen_.clear();
-        fill(0, count);
-        if (!spread() && !choose_largest(count)) return false;
+        if (near) fill(0, count);
+        if (near ? !spread() : !choose_largest(count)) return false;
         for (const auto& [domain, part] : chosen_) fill_leaves(domain, part, plan);
         return true;
     }
@@ -133,11 +133,12 @@ class RingFiller {
 
 }  // namespace
 
-Plan ring_plan(const Problem& problem, std::vector<Index> room, Index depth, Index least, Index block) {
+Plan ring_plan(const Problem& problem, std::vector<Index> room, Index depth, Index least, Index block,
+               bool near) {
     Plan plan;
     RingFiller filler(problem, room, depth, least);
     for (Index begin = 0; begin < problem.items; begin += block) {
-        if (!filler.append(std::min(block, problem.items - begin), plan)) return {};
+        if (!filler.append(std::min(block, problem.items - begin), near, plan)) return {};
     }
     return plan;
 }

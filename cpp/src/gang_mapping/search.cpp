@@ -26,8 +26,8 @@ using tree_mapping::Problem;
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
-constexpr std::size_t kImproved = 3;           // starts
-constexpr double kHot = 0.02, kCold = 0.0005;  // how much worse steps may be, as parts of the time
+constexpr std::size_t kImproved = 2;           // starts
+constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr double kPortShare = 0.02,
                  kLeafShare = 0.002;         // of the time, for the port-seconds and leaves of a start
 constexpr double kReach = 2.5;               // `smooth` is at most so many times the seconds
@@ -147,8 +147,10 @@ class Search {
                 for (const Index channels : kChannels) {
                     if (channels > block) continue;
                     if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
-                    plans.push_back(
-                        ring_plan(problem_, wide(room, depth, speed, channels), depth, channels, block));
+                    const std::vector<Index> own = wide(room, depth, speed, channels);
+                    for (const bool near : {true, false}) {
+                        plans.push_back(ring_plan(problem_, own, depth, channels, block, near));
+                    }
                 }
             }
         }

@@ -107,7 +107,11 @@ def _ring_rates(machine: Prepared) -> kernels.RingRates:
 def _switched(topology: Topology, switches: Ints, rates: Rates) -> kernels.SwitchRates:
     nothing = np.zeros(topology.num_gpus)
     of_template = np.array([_through_switches(one, rates) for one in topology.templates])
-    rings = of_template[np.array(topology.template_of)[topology.machine_of]] if topology.tiling else of_template.repeat(topology.num_gpus)
+    rings = (
+        of_template[np.array(topology.template_of)[topology.machine_of]]
+        if topology.tiling
+        else of_template.repeat(topology.num_gpus)
+    )
     return kernels.SwitchRates(np.where(switches >= 0, rings, 0.0), nothing, nothing)
 
 

@@ -21,7 +21,6 @@ from topoplace.topology.links.link import LinkKind
 from topoplace.topology.nearest_adapters import nearest_adapters
 from topoplace.topology.topology import Topology
 
-
 _DIGITS = 9
 """Of GB/s that are computed from seconds."""
 

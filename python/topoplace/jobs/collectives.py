@@ -224,7 +224,9 @@ def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
     ).astype(np.int64)
     return JobCollectives(
         np.cumsum([sum(len(batch.tasks) for batch in dimension) for dimension in traffic.values()]),
-        np.repeat([WAYS.index(_KIND_OF[batch.kind]) for batch in listed], [len(batch.tasks) for batch in listed]),
+        np.repeat(
+            [WAYS.index(_KIND_OF[batch.kind]) for batch in listed], [len(batch.tasks) for batch in listed]
+        ),
         np.cumsum(sizes),
         _joined([batch.tasks for batch in listed]),
         _joined([batch.carried for batch in listed]),

@@ -171,7 +171,16 @@ __all__ = [
 _LATER = {
     **dict.fromkeys(("GangMapping", "GangPlaces", "map_gang"), "gang_mapping"),
     **dict.fromkeys(
-        ("CollectiveNetwork", "JobCollectives", "Places", "RingRates", "Rings", "SwitchRates", "TrafficTime", "reduced_bandwidth"),
+        (
+            "CollectiveNetwork",
+            "JobCollectives",
+            "Places",
+            "RingRates",
+            "Rings",
+            "SwitchRates",
+            "TrafficTime",
+            "reduced_bandwidth",
+        ),
         "job_traffic",
     ),
     **dict.fromkeys(

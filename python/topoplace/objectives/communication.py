@@ -181,7 +181,9 @@ class Exchange:
 def task_flows(job: JobGraph) -> kernels.Flows:
     """Return the flows between the tasks of a job, in the order of each collective's tasks."""
     parts = [[_between_tasks(batch) for batch in batches] for batches in job.traffic.values()]
-    columns = [np.concatenate([np.empty(0), *column]) for column in zip(*(one for part in parts for one in part))]
+    columns = [
+        np.concatenate([np.empty(0), *column]) for column in zip(*(one for part in parts for one in part))
+    ]
     start, end, there, back = columns or [np.empty(0)] * 4
     return kernels.Flows(
         np.cumsum([sum(len(one[0]) for one in part) for part in parts]).tolist(),
@@ -204,9 +206,7 @@ def _between_tasks(batch: Batch) -> tuple[Ints, Ints, NDArray[np.float64], NDArr
     return start, end, gigabytes / 2, gigabytes / 2
 
 
-def _named(
-    job: JobGraph, placed: Ints, topology: Topology, times: Sequence[kernels.TrafficTime]
-) -> str:
+def _named(job: JobGraph, placed: Ints, topology: Topology, times: Sequence[kernels.TrafficTime]) -> str:
     """Return what is the slowest in the longest phase."""
     longest = max(times, key=lambda time: time.seconds, default=None)
     if longest is None or not longest.seconds:
@@ -220,9 +220,7 @@ def _named(
     return f"NVSwitches of GPUs {numbers}" if longest.rings.by_switches else f"rings of GPUs {numbers}"
 
 
-def _of_slowest_rings(
-    job: JobGraph, placed: Ints, topology: Topology, rings: kernels.Rings
-) -> list[int]:
+def _of_slowest_rings(job: JobGraph, placed: Ints, topology: Topology, rings: kernels.Rings) -> list[int]:
     """Return the GPUs of the slowest rings inside a domain, ascending."""
     listed = [batch for batches in job.traffic.values() for batch in batches]
     number, rest = 0, rings.collective

@@ -134,9 +134,7 @@ def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -
     return tasks
 
 
-def least_seconds(
-    job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, rates: Rates | str
-) -> float:
+def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
     """Return seconds that no placement beats.
 
     Either all units are whole: then each dimension takes as long as its rings need on the best machine, or as its ports
@@ -286,7 +284,9 @@ def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> 
         rows = np.sort(unit_of[batch.tasks], axis=1)
         first = np.diff(rows, axis=1, prepend=-1) != 0
         crosses = first.sum(axis=1) > most
-        np.add.at(load, rows[crosses][first[crosses]], np.repeat(batch.carried[crosses], first[crosses].sum(axis=1)))
+        np.add.at(
+            load, rows[crosses][first[crosses]], np.repeat(batch.carried[crosses], first[crosses].sum(axis=1))
+        )
     return float(load.max(initial=0.0)) / rooms.rings.fastest_sum if rooms.rings.fastest_sum else 0.0
 
 

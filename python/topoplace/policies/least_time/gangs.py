@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -23,18 +22,19 @@ from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.policies.least_time.machine_tree import MachineTree, chain_of, others_on_uplinks
 
 if TYPE_CHECKING:
-    from topoplace.collective.rates import Rates
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
 
 Ints = NDArray[np.int64]
-_WORK_OF_AN_ITEM: Final = 40_000
-_MOST_WORK: Final = 3_000_000
+_WORK_OF_AN_ITEM: Final = 80_000
+_MOST_WORK: Final = 5_000_000
 """Hops that are loaded: about a tenth of a second."""
-_MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
+_MOST_WORK_BESIDE_OTHERS: Final = 2_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
+_MOST_DIVIDED: Final = 16
+"""Most tasks of a gang whose units are also divided."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
 """Domains that are tried for a small gang besides the fullest."""
@@ -74,21 +74,16 @@ def mapped(
     gang = _gang(request, view, offers, others)
     if gang is None:
         return None
-    best: Mapped | None = None
-    tree_of_best: MachineTree | None = None
-    for machines in _regions(request, gang, view, offers):
-        tree = MachineTree(request, machines, view, gang.units.shape[1])
-        least = bounds.least_seconds(request.job, gang.units, tree.rooms(offers, view), view, timing.rates)
-        found = _on_tree(request, tree, gang, view, others, least, timing, timeout)
-        if found is None:
-            continue
-        if best is None or found.seconds * (1 + timing.slack) < best.seconds:
-            best, tree_of_best = Mapped(found.vertex_of.tolist(), found.seconds, least), tree
-        if best.seconds <= least * (1 + _ROUNDING):
-            break
-    if best is None or tree_of_best is None:
+    mapper = _Mapper(request, view, offers, timing, others, timeout)
+    best = mapper.best(gang)
+    if best is None:
         return None
-    return best._replace(gpus=_by_the_rule_for_machines(request.job, best, tree_of_best, view, others, timing))
+    if mapper.may_divide_units(gang, best):
+        singles = np.arange(request.size)[:, None]
+        alone = mapper.best(_Gang(singles, bounds.exchanges_of(request.job, singles, rings=True), None))
+        if alone is not None and alone.seconds * (1 + timing.slack) < best.seconds:
+            best = alone
+    return best
 
 
 def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
@@ -156,36 +151,102 @@ def _levels_of_all(job: JobGraph) -> set[str]:
     return wanted if is_all else set()
 
 
-def _on_tree(
-    request: JobRequest,
-    tree: MachineTree,
-    gang: _Gang,
-    view: ClusterView,
-    others: kernels.FlowCounts | None,
-    least: float,
-    timing: machine_sets.Timing,
-    timeout: float | None,
-) -> kernels.GangMapping | None:
-    job, (units, exchanges, parts) = request.job, gang
-    is_free = parts is None or bool(_levels_of_all(job))  # the machines of a region decide about nothing else
-    start = np.empty(0, np.int64) if is_free or parts is None else tree.leaves_of(units, parts)
-    if (start < 0).any():
-        return None
-    room = tree.room if is_free or not job.balanced else np.bincount(start, minlength=len(tree.room))
-    most = _MOST_WORK if others is None else _MOST_WORK_BESIDE_OTHERS
-    return kernels.map_gang(
-        collective_network(view.cluster.topology, timing.rates),
-        job.traffic_arrays,
-        tree.ports(room),
-        exchanges,
-        tree.places(units, view),
-        start=start,
-        confined=() if is_free else tree.confined(job, units, start),
-        others=others,
-        least_seconds=least,
-        work=min(most, _WORK_OF_AN_ITEM * len(units)),
-        timeout=timeout,
-    )
+class _Mapper:
+    """Searches for the vertices of a gang."""
+
+    def __init__(
+        self,
+        request: JobRequest,
+        view: ClusterView,
+        offers: Offers,
+        timing: machine_sets.Timing,
+        others: kernels.FlowCounts | None,
+        timeout: float | None,
+    ) -> None:
+        self._request, self._view, self._offers = request, view, offers
+        self._timing, self._others, self._timeout = timing, others, timeout
+        self._network = collective_network(view.cluster.topology, timing.rates)
+
+    def best(self, gang: _Gang) -> Mapped | None:
+        """Return the fastest mapping among the machines of each region, the first of equal ones."""
+        best: Mapped | None = None
+        for machines in _regions(self._request, gang, self._view, self._offers):
+            found = self._over(gang, machines)
+            if found and (best is None or found.seconds * (1 + self._timing.slack) < best.seconds):
+                best = found
+            if best and (not _is_in_one_region(gang, self._request.job) or _is_proven(best)):
+                break
+        return best
+
+    def may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
+        """Return True if single tasks of a small gang may be faster than its units."""
+        has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
+        return has_units and self._request.size <= _MOST_DIVIDED and not _is_proven(best)
+
+    def _over(self, gang: _Gang, machines: Offers) -> Mapped | None:
+        tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
+        rooms = tree.rooms(self._offers, self._view)
+        rates = self._timing.rates
+        least = bounds.least_seconds(self._request.job, gang.units, rooms, self._view, rates)
+        found = self._searched(gang, tree, least)
+        if found is None:
+            return None
+        mapped = Mapped(found.vertex_of.tolist(), found.seconds, least)
+        return mapped._replace(gpus=self._by_the_rule_for_machines(mapped.gpus, tree))
+
+    def _searched(self, gang: _Gang, tree: MachineTree, least: float) -> kernels.GangMapping | None:
+        job, (units, exchanges, parts) = self._request.job, gang
+        # The machines of a region decide about nothing else.
+        is_free = parts is None or _is_in_one_region(gang, job)
+        start = np.empty(0, np.int64) if is_free or parts is None else tree.leaves_of(units, parts)
+        if (start < 0).any():
+            return None
+        is_fixed = not is_free and bool(job.balanced)
+        most = _MOST_WORK if self._others is None else _MOST_WORK_BESIDE_OTHERS
+        return kernels.map_gang(
+            self._network,
+            job.traffic_arrays,
+            tree.ports(np.bincount(start, minlength=len(tree.room)) if is_fixed else tree.room),
+            exchanges,
+            tree.places(units, self._view),
+            start=start,
+            confined=() if is_free else tree.confined(job, units, start),
+            others=self._others,
+            least_seconds=least,
+            work=min(most, _WORK_OF_AN_ITEM * len(units)),
+            timeout=self._timeout,
+        )
+
+    def _by_the_rule_for_machines(self, best: list[int], tree: MachineTree) -> list[int]:
+        """Return the GPU of each task, on each machine by the rule for one machine if that takes no longer."""
+        view, job = self._view, self._request.job
+        tasks_of: dict[int, list[int]] = {}
+        for task, gpu in enumerate(best):
+            tasks_of.setdefault(int(view.classes.machine_of[gpu]), []).append(task)
+        parts = [Part(machine, tree.usable(machine), tasks) for machine, tasks in tasks_of.items()]
+        gpus = list(best)
+        for part, own in zip(parts, part_jobs(job, parts), strict=True):
+            numbers = view.classes.gpus_of[part.machine]
+            for task, local in zip(part.tasks, local_gpus(part, own, view, self._timing), strict=True):
+                gpus[task] = numbers[local]
+        return gpus if gpus != best and self._is_as_good(gpus, best) else best
+
+    def _is_as_good(self, one: list[int], other: list[int]) -> bool:
+        job, topology, rates = self._request.job, self._view.cluster.topology, self._timing.rates
+        ours, theirs = (
+            measured(job, np.array(gpus), topology, others=self._others, rates=rates) for gpus in (one, other)
+        )
+        is_as_fast = ours.seconds <= theirs.seconds * (1 + _ROUNDING)
+        return is_as_fast and ours.port_seconds <= theirs.port_seconds * (1 + _ROUNDING)
+
+
+def _is_proven(mapped: Mapped) -> bool:
+    return mapped.seconds <= mapped.least_seconds * (1 + _ROUNDING)
+
+
+def _is_in_one_region(gang: _Gang, job: JobGraph) -> bool:
+    """Return True if one domain must have all tasks, and nothing else is required."""
+    return bool(gang.parts) and bool(_levels_of_all(job))
 
 
 # ---- items -----------------------------------------------------------------------------------------------------
@@ -367,37 +428,6 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
 
 
 # ---- GPUs ------------------------------------------------------------------------------------------------------
-
-
-def _by_the_rule_for_machines(
-    job: JobGraph,
-    best: Mapped,
-    tree: MachineTree,
-    view: ClusterView,
-    others: kernels.FlowCounts | None,
-    timing: machine_sets.Timing,
-) -> list[int]:
-    """Return the GPU of each task, on each machine by the rule for one machine if that takes no longer."""
-    topology = view.cluster.topology
-    tasks_of: dict[int, list[int]] = {}
-    for task, gpu in enumerate(best.gpus):
-        tasks_of.setdefault(int(view.classes.machine_of[gpu]), []).append(task)
-    parts = [Part(machine, tree.usable(machine), tasks) for machine, tasks in tasks_of.items()]
-    gpus = list(best.gpus)
-    for part, own in zip(parts, part_jobs(job, parts), strict=True):
-        numbers = view.classes.gpus_of[part.machine]
-        for task, local in zip(part.tasks, local_gpus(part, own, view, timing), strict=True):
-            gpus[task] = numbers[local]
-    if gpus == best.gpus:
-        return gpus
-
-    def found(placed: list[int]) -> tuple[float, float]:
-        one = measured(job, np.array(placed), topology, others=others, rates=timing.rates)
-        return one.seconds, one.port_seconds
-
-    (ours, ports), (theirs, other_ports) = found(best.gpus), found(gpus)
-    is_as_good = theirs <= ours * (1 + _ROUNDING) and other_ports <= ports * (1 + _ROUNDING)
-    return gpus if is_as_good else best.gpus
 
 
 def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_sets.Timing) -> Sequence[int]:

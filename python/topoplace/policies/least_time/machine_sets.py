@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.collectives import Batch
-    from topoplace.jobs.job_graph import JobGraph
     from topoplace.kernels import Orders
     from topoplace.topology.topology import Topology
 
@@ -345,9 +344,7 @@ def _times(machine: _Machine, request: JobRequest, sets: Ints, timing: Timing) -
     return found.vertices, found.seconds
 
 
-def _planned(
-    machine: _Machine, request: JobRequest, sets: Ints, gb_per_s: Reals, timing: Timing
-) -> Reals:
+def _planned(machine: _Machine, request: JobRequest, sets: Ints, gb_per_s: Reals, timing: Timing) -> Reals:
     """Return (s,) the communication time of planned rings.
 
     gb_per_s: (s,) that of the rings of each set; the time is infinite where it is not positive.
