@@ -307,6 +307,33 @@ TEST(a_stopped_search_has_a_mapping) {
     CHECK(!tree_mapping::verify_tree_mapping(params, result.leaf_of, {result.seconds, result.port_seconds}));
 }
 
+// Of many items, one mapping at least, and a bound that is true, wherever the preparation stops.
+TEST(a_stopped_preparation_has_a_mapping) {
+    topoplace::Random random(23);
+    Case c = random_tree(random, 2, 30, 8);
+    c.items = std::min(700, std::accumulate(c.room.begin(), c.room.end(), 0));
+    for (std::int32_t i = 0; i < c.items; ++i) {
+        for (std::int32_t j = 0; j < i; ++j) {
+            c.from.push_back(i);
+            c.to.push_back(j);
+            c.gigabytes.push_back(1 + (i + j) % 3);
+        }
+    }
+    c.ends = {static_cast<std::int64_t>(c.from.size()) / 2, static_cast<std::int64_t>(c.from.size())};
+    const double bound = tree_mapping::tree_bound(c.params()).seconds;
+    auto params = c.params();
+    for (const double seconds : {0.0, 1e-3, 4e-3, 1e-2}) {
+        params.stop = topoplace::StopCondition::in(seconds);
+        params.moves = std::numeric_limits<std::uint64_t>::max();
+        const auto result = tree_mapping::map_to_tree(params);
+        CHECK(result.found && !result.complete);
+        CHECK(result.bound <= bound && bound <= result.seconds * kEqual);
+        CHECK(!tree_mapping::verify_tree_mapping(params, result.leaf_of, expected_time(c, result.leaf_of)));
+        const TreeTime time = expected_time(c, result.leaf_of);
+        CHECK(std::abs(time.seconds - result.seconds) <= 1e-9 * time.seconds);
+    }
+}
+
 TEST(huge_and_tiny_numbers) {
     Case c = pair();
     c.gigabytes = {1e18};

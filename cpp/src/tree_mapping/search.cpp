@@ -43,11 +43,13 @@ struct Found {
 
 class Search {
   public:
-    Search(const TreeMapParams& params, const Problem& problem)
+    Search(const TreeMapParams& params, Problem& problem)
         : problem_(problem), loads_(problem), random_(params.seed), meter_(params.stop), left_(params.moves) {
         list_leaves();
-        bound_ = least_seconds(problem);
-        loads_.aim_at(aims());
+        problem.list_neighbours(meter_);
+        const Least least = least_times(problem, meter_);
+        bound_ = least.seconds;
+        loads_.aim_at(aims(least.phases));
     }
 
     TreeMapResult run() {
@@ -71,6 +73,7 @@ class Search {
         for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
             improve(starts[i], left_ / (starts.size() - i), false);
         }
+        if (all > left_) measure_best();
         return {.found = true,
                 .leaf_of = best_.leaf_of,
                 .seconds = best_.seconds,
@@ -81,6 +84,9 @@ class Search {
     }
 
   private:
+    // Sums of floats drift in the search.
+    void measure_best() { best_ = measured(std::vector<Index>(best_.leaf_of)); }
+
     void list_leaves() {
         group_of_.assign(at(problem_.leaves), 0);
         leaves_in_.resize(problem_.parent.size());
@@ -141,7 +147,7 @@ class Search {
     // Every order along every plan, while less than a fourth of the work is spent on them.
     std::vector<Found> first_mappings() {
         if (!problem_.start.empty()) return {measured(problem_.start)};
-        const std::vector<Order> orders = orders_of(problem_, kMostOrders);
+        const std::vector<Order> orders = orders_of(problem_, kMostOrders, meter_);
         std::uint64_t credit = std::min(left_ / 4, kMostCredit) * kStartsPerMove;
         const std::uint64_t cost = problem_.from.size() + at(problem_.items);
         std::vector<Found> found;
@@ -163,10 +169,10 @@ class Search {
 
     // Seconds of an edge of middling GB through an uplink, in which steps are measured.
     double step() const {
-        double half = 0.0, per_gb = 0.0;
-        for (const double one : problem_.half) half += one;
+        double both = 0.0, per_gb = 0.0;
+        for (const double one : problem_.gigabytes) both += one;
         for (const double one : problem_.per_gb) per_gb = std::max(per_gb, one);
-        const double mean = half / static_cast<double>(std::max<std::size_t>(1, problem_.half.size()));
+        const double mean = both / 2 / static_cast<double>(std::max<std::size_t>(1, problem_.from.size()));
         return mean * per_gb > 0.0 ? 2 * mean * per_gb : 1.0;
     }
 
@@ -177,7 +183,7 @@ class Search {
     }
 
     void improve(const Found& start, std::uint64_t moves, bool for_time) {
-        if (problem_.items == 0 || leaves_.empty()) return;
+        if (problem_.items == 0 || leaves_.empty() || meter_.stopped()) return;
         loads_.set(start.leaf_of);
         step_ = step();
         const double hot = for_time ? kHotForTime : kHot;
@@ -185,15 +191,14 @@ class Search {
         moves = std::min(moves, left_);
         for (std::uint64_t i = 0; i < moves; ++i) {
             --left_;
-            if (meter_.spend(kStepsPerEdge)) return;
+            if (meter_.spend(kStepsPerEdge + kStepsPerPort * loads_.take_ports_read())) return;
             const double cooled = 1.0 - static_cast<double>(i) / static_cast<double>(moves);
             try_step(now, kCold + (hot - kCold) * cooled * cooled, for_time);
             if (is_done() || (for_time && best_.seconds <= bound_ * kEqual)) return;
         }
     }
 
-    std::vector<double> aims() const {
-        std::vector<double> aims = least_phase_seconds(problem_);
+    static std::vector<double> aims(std::vector<double> aims) {
         for (std::size_t i = 0; i < aims.size(); ++i) {
             if (aims[i] <= 0.0) aims[i] = 1e-12;
         }
@@ -273,13 +278,9 @@ class Search {
 }  // namespace
 
 TreeMapResult map_to_tree(const TreeMapParams& params) {
-    const Problem problem(params);
+    Problem problem(params);
     if (!problem.has_enough_room) return {};
-    TreeMapResult result = Search(params, problem).run();
-    const TreeTime exact = tree_time(params, result.leaf_of);  // sums of floats drift in the search
-    result.seconds = exact.seconds;
-    result.port_seconds = exact.port_seconds;
-    return result;
+    return Search(params, problem).run();
 }
 
 }  // namespace topoplace::tree_mapping
