@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -121,6 +122,32 @@ double optimum(const Case& c) {
         while (item < leaf_of.size() && std::size_t(++leaf_of[item]) == c.room.size()) leaf_of[item++] = 0;
         if (item == leaf_of.size()) return best;
     }
+}
+
+// Machines of 50 GB/s for each item, in racks with one uplink; 0 for no limit.
+Case machines_in_racks(const Ints& racks, std::int32_t room, double uplink) {
+    Case c;
+    for (std::size_t i = 0; i < racks.size(); ++i) {
+        c.parent.push_back(0);
+        c.uplink.push_back(uplink);
+    }
+    for (std::size_t i = 0; i < racks.size(); ++i) {
+        for (std::int32_t machine = 0; machine < racks[i]; ++machine) {
+            c.parent.push_back(static_cast<std::int32_t>(i) + 1);
+            c.uplink.push_back(0.0);
+            c.room.push_back(room);
+            c.own.push_back(50.0);
+        }
+    }
+    c.own_class = {0, 0};
+    return c;
+}
+
+void add_edge(Case& c, std::int32_t one, std::int32_t other, double gigabytes) {
+    if (one == other) return;
+    c.from.push_back(one);
+    c.to.push_back(other);
+    c.gigabytes.push_back(gigabytes);
 }
 
 std::int32_t ancestor(const Case& c, std::int32_t leaf, std::int32_t depth) {
@@ -257,6 +284,50 @@ TEST(a_rack_whose_uplink_others_use_is_left_alone) {
     c.room = {1, 1, 1, 1, 0, 0};  // there is no other one
     const auto result = tree_mapping::map_to_tree(c.params());
     CHECK(result.seconds == 6.0 && result.bound == 6.0);  // all mappings are compared
+}
+
+std::size_t leaves_used(const Ints& leaf_of) { return std::set(leaf_of.begin(), leaf_of.end()).size(); }
+
+// Of rings on whole machines, no machine takes a part only, whatever the racks.
+TEST(rings_use_the_fewest_machines) {
+    topoplace::Random random(25);
+    std::vector<std::pair<Ints, std::int32_t>> cases{
+        {{3, 3, 2}, 4}, {{18, 18, 17, 18}, 40}, {{32, 32, 32, 30}, 40}};
+    for (std::int32_t i = 0; i < check::rounds(100); ++i) {
+        Ints racks;
+        for (std::int32_t left = 2 + random.below(5); left > 0; --left) racks.push_back(1 + random.below(20));
+        cases.push_back({racks, 1 + random.below(std::accumulate(racks.begin(), racks.end(), 0))});
+    }
+    for (const auto& [racks, machines] : cases) {
+        Case c = machines_in_racks(racks, 8, 50);
+        if (const auto kind = random.below(3); kind > 0) {  // uplinks as wide as racks, or none
+            for (std::size_t i = 0; i < racks.size(); ++i)
+                c.uplink[i + 1] = kind == 1 ? 50.0 * racks[i] : 0.0;
+        }
+        c.items = 8 * machines;
+        for (std::int32_t item = 0; item < c.items; ++item) add_edge(c, item, (item + 1) % c.items, 10);
+        c.ends = {static_cast<std::int64_t>(c.from.size())};
+        CHECK_EQ(leaves_used(tree_mapping::map_to_tree(c.params()).leaf_of), std::size_t(machines));
+    }
+}
+
+// The tightest pod has no rack for all items; another one has.
+TEST(a_rack_that_has_all_is_found_in_any_pod) {
+    Case c;
+    c.parent = {-1, 0, 0, 1, 1, 2};
+    for (const std::int32_t rack : {3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5})
+        c.parent.push_back(rack);
+    c.uplink.assign(c.parent.size(), 50.0);
+    c.room.assign(18, 1);
+    c.own_class = {0, 0, 1};
+    c.own.assign(18, 50.0);
+    c.own.insert(c.own.end(), 18, 900.0);
+    c.items = 5;
+    for (std::int32_t item = 0; item < 5; ++item) add_edge(c, item, (item + 1) % 5, 10);
+    c.ends = {5};
+    c.moves = 0;
+    for (std::size_t i = 6; i < c.uplink.size(); ++i) c.uplink[i] = 0.0;
+    CHECK(std::abs(tree_mapping::map_to_tree(c.params()).seconds - 10.0 / 900) < 1e-12);
 }
 
 TEST(few_items_on_many_leaves) {

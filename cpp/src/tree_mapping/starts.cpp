@@ -1,0 +1,101 @@
+// Orders of the items along plans of the leaves.
+#include "tree_mapping/starts.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace topoplace::tree_mapping {
+namespace {
+
+constexpr std::size_t kMostOrders = 48;
+constexpr std::size_t kMostPlans = 64;
+constexpr std::size_t kMostRefilled = 8;
+constexpr std::size_t kFirstOrders = 4;       // that are laid along all plans
+constexpr std::uint64_t kStartsPerMove = 16;  // an edge of a start costs a part of a move
+constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 40;
+
+}  // namespace
+
+Starts::Starts(const Problem& problem, Loads& loads, WorkMeter& meter, std::uint64_t moves)
+    : problem_(problem),
+      loads_(loads),
+      meter_(meter),
+      credit_(std::min(moves / 4, kMostCredit) * kStartsPerMove) {}
+
+std::uint64_t Starts::steps() const {
+    return kStepsPerPort * loads_.size() + kStepsPerEdge * problem_.from.size();
+}
+
+bool Starts::has_credit() {
+    if (!found_.empty() && (credit_ < cost() || meter_.spend(steps()))) return false;
+    credit_ -= std::min(credit_, cost());
+    return true;
+}
+
+Found Starts::laid(const Order& order, const Plan& plan) {
+    std::vector<Index> leaf_of(at(problem_.items));
+    for (std::size_t i = 0; i < order.size(); ++i) leaf_of[at(order[i])] = plan[i];
+    loads_.set(leaf_of);
+    Found found = found_in(loads_);
+    found.leaf_of = std::move(leaf_of);
+    return found;
+}
+
+void Starts::lay(const Order& order, std::size_t plan) {
+    found_.push_back(laid(order, plans_[plan]));
+    plan_of_.push_back(plan);
+}
+
+void Starts::lay_orders() {
+    const std::vector<Order> orders = orders_of(problem_, kMostOrders, meter_);
+    plans_ = plans_of(problem_, kMostPlans, meter_);
+    const std::uint64_t kept = credit_ / 2;
+    for (std::size_t plan = 0; plan < plans_.size() && credit_ >= kept; ++plan) {
+        for (std::size_t i = 0; i < std::min(kFirstOrders, orders.size()); ++i) {
+            if (has_credit()) lay(orders[i], plan);
+        }
+    }
+    for (const std::size_t plan : promising_plans(plans_.size())) {
+        for (std::size_t i = kFirstOrders; i < orders.size(); ++i) {
+            if (has_credit()) lay(orders[i], plan);
+        }
+    }
+}
+
+// The plans of the fastest starts, then of those of least excess, each once.
+std::vector<std::size_t> Starts::promising_plans(std::size_t most) const {
+    std::vector<std::size_t> order(found_.size()), plans;
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto add = [&](std::size_t end) {
+        for (const std::size_t i : order) {
+            if (plans.size() < end && std::ranges::find(plans, plan_of_[i]) == plans.end())
+                plans.push_back(plan_of_[i]);
+        }
+    };
+    std::ranges::stable_sort(
+        order, [&](std::size_t one, std::size_t other) { return found_[one].is_better_than(found_[other]); });
+    add((most + 1) / 2);
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return found_[i].excess; });
+    add(most);
+    return plans;
+}
+
+void Starts::refill(Found& best) {
+    const auto& domains = problem_.above[at(std::max(0, problem_.depth - 1))];
+    Order order(at(problem_.items));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](Index item) {
+        const Index leaf = best.leaf_of[at(item)];
+        return std::pair(domains[at(leaf)], leaf);
+    });
+    const auto keep_better = [&](Found found) {
+        if (found.is_better_than(best)) best = std::move(found);
+    };
+    credit_ = std::max(credit_, cost() * kMostRefilled);
+    if (has_credit()) keep_better(laid(order, compacted(problem_, best.leaf_of)));
+    for (const Plan& plan : plans_) {
+        if (has_credit()) keep_better(laid(order, plan));
+    }
+}
+
+}  // namespace topoplace::tree_mapping

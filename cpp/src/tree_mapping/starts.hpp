@@ -1,0 +1,43 @@
+// The mappings from which the search starts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tree_mapping/found.hpp"
+#include "tree_mapping/orders.hpp"
+#include "tree_mapping/plans.hpp"
+
+namespace topoplace::tree_mapping {
+
+class Starts {
+  public:
+    // moves: that the search has. Orders take about a fourth as long.
+    Starts(const Problem& problem, Loads& loads, WorkMeter& meter, std::uint64_t moves);
+
+    // Every order along every plan, as long as there is time for it; one start at least.
+    void lay_orders();
+    // The order of the items on the leaves of a mapping, along every plan, and with fewer leaves in each
+    // domain.
+    void refill(Found& best);
+
+    std::vector<Found>& found() { return found_; }
+
+  private:
+    std::uint64_t cost() const { return problem_.from.size() + at(problem_.items); }
+    std::uint64_t steps() const;
+    bool has_credit();
+    void lay(const Order& order, std::size_t plan);
+    Found laid(const Order& order, const Plan& plan);
+    std::vector<std::size_t> promising_plans(std::size_t most) const;
+
+    const Problem& problem_;
+    Loads& loads_;
+    WorkMeter& meter_;
+    std::uint64_t credit_;  // of edges
+    std::vector<Plan> plans_;
+    std::vector<Found> found_;
+    std::vector<std::size_t> plan_of_;  // of each of these
+};
+
+}  // namespace topoplace::tree_mapping
