@@ -124,6 +124,14 @@ double optimum(const Case& c) {
     }
 }
 
+Ints shuffled(topoplace::Random& random, std::int32_t size) {
+    Ints order(std::size_t(size), 0);
+    std::iota(order.begin(), order.end(), 0);
+    for (std::int32_t i = size - 1; i > 0; --i)
+        std::swap(order[std::size_t(i)], order[std::size_t(random.below(i + 1))]);
+    return order;
+}
+
 // Machines of 50 GB/s for each item, in racks with one uplink; 0 for no limit.
 Case machines_in_racks(const Ints& racks, std::int32_t room, double uplink) {
     Case c;
@@ -286,7 +294,66 @@ TEST(a_rack_whose_uplink_others_use_is_left_alone) {
     CHECK(result.seconds == 6.0 && result.bound == 6.0);  // all mappings are compared
 }
 
+// Rings of 8 items, of which each has one in `stride`, and light edges between them.
+Case strided_rings(std::int32_t stride, double uplink, std::uint64_t moves) {
+    Case c = machines_in_racks({stride}, 8, uplink);
+    c.items = 8 * stride;
+    for (std::int32_t item = 0; item < c.items; ++item) {
+        add_edge(c, item, (item + stride) % c.items, 100);
+        add_edge(c, item, (item + 1) % c.items, 1);
+    }
+    c.ends = {static_cast<std::int64_t>(c.from.size())};
+    c.moves = moves;
+    return c;
+}
+
+// Dense blocks of random items, each as large as a leaf, and few light edges; in `right`, each on its leaf.
+Case planted(topoplace::Random& random, const Ints& racks, std::int32_t size, Ints& right) {
+    Case c = machines_in_racks(racks, size, 50);
+    c.items = static_cast<std::int32_t>(c.room.size()) * size;
+    const Ints order = shuffled(random, c.items);
+    right.assign(order.size(), 0);
+    for (std::int32_t place = 0; place < c.items; ++place) {
+        const std::int32_t block = place / size, item = order[std::size_t(place)];
+        right[std::size_t(item)] = block;
+        const auto other = [&] { return order[std::size_t(block * size + random.below(size))]; };
+        add_edge(c, item, order[std::size_t(block * size + (place + 1) % size)], 10);
+        for (std::int32_t i = 0; i < 2; ++i) add_edge(c, item, other(), 10);
+        if (random.below(2) == 0) add_edge(c, item, random.below(c.items), 0.2);
+    }
+    c.ends = {static_cast<std::int64_t>(c.from.size())};
+    c.moves = 300 * static_cast<std::uint64_t>(c.items);
+    return c;
+}
+
 std::size_t leaves_used(const Ints& leaf_of) { return std::set(leaf_of.begin(), leaf_of.end()).size(); }
+
+// Orders by numbers or by walks leave each ring on all leaves, and single moves do not mend it.
+TEST(strided_rings_are_divided) {
+    for (const double uplink : {0.0, 50.0}) {
+        for (const std::uint64_t moves : {1000, 20000}) {
+            const Case two = strided_rings(2, uplink, moves);
+            const auto result = tree_mapping::map_to_tree(two.params());
+            for (std::size_t i = 0; i < 16; ++i) CHECK_EQ(result.leaf_of[i], result.leaf_of[i % 2]);
+        }
+        const Case many = strided_rings(32, uplink, 10000);
+        const auto result = tree_mapping::map_to_tree(many.params());
+        for (std::size_t i = 0; i < 256; ++i) CHECK_EQ(result.leaf_of[i], result.leaf_of[i % 32]);
+        const Case without_moves = strided_rings(32, uplink, 0);
+        CHECK(tree_mapping::map_to_tree(without_moves.params()).found);
+    }
+}
+
+TEST(planted_blocks_are_found) {
+    topoplace::Random random(24);
+    const std::vector<Ints> fabrics{{2}, {2, 2}, {4, 4}, {3, 5, 1}, {8, 8}, {8, 8, 8, 8}};
+    for (std::int32_t i = 0; i < check::rounds(48); ++i) {
+        Ints right;
+        const Case c = planted(random, fabrics[std::size_t(i) % fabrics.size()], 8, right);
+        const auto result = tree_mapping::map_to_tree(c.params());
+        CHECK(result.seconds <= expected_time(c, right).seconds * kEqual);
+    }
+}
 
 // Of rings on whole machines, no machine takes a part only, whatever the racks.
 TEST(rings_use_the_fewest_machines) {

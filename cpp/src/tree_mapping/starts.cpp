@@ -9,9 +9,11 @@ namespace {
 
 constexpr std::size_t kMostOrders = 48;
 constexpr std::size_t kMostPlans = 64;
-constexpr std::size_t kMostRefilled = 8;
 constexpr std::size_t kFirstOrders = 4;       // that are laid along all plans
+constexpr std::size_t kMostDivided = 4;       // plans along which items are divided
+constexpr std::size_t kMostLaid = 8;          // plans along which an order by division is laid
 constexpr std::uint64_t kStartsPerMove = 16;  // an edge of a start costs a part of a move
+constexpr std::uint64_t kDividedPerMove = 4;  // an edge of a division as well
 constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 40;
 
 }  // namespace
@@ -20,7 +22,8 @@ Starts::Starts(const Problem& problem, Loads& loads, WorkMeter& meter, std::uint
     : problem_(problem),
       loads_(loads),
       meter_(meter),
-      credit_(std::min(moves / 4, kMostCredit) * kStartsPerMove) {}
+      credit_(std::min(moves / 4, kMostCredit) * kStartsPerMove),
+      credit_of_divisions_(moves / 4) {}
 
 std::uint64_t Starts::steps() const {
     return kStepsPerPort * loads_.size() + kStepsPerEdge * problem_.from.size();
@@ -80,6 +83,41 @@ std::vector<std::size_t> Starts::promising_plans(std::size_t most) const {
     return plans;
 }
 
+// All at once, then the two of most GB.
+std::vector<Index> Starts::heavy_phases() const {
+    std::vector<Index> phases{-1};
+    if (problem_.phases < 2) return phases;
+    for (const Index phase : main_phases(problem_)) {
+        if (phases.size() < 3) phases.push_back(phase);
+    }
+    return phases;
+}
+
+std::uint64_t Starts::lay_divisions(std::uint64_t seed) {
+    const std::uint64_t all = credit_of_divisions_;
+    if (problem_.neighbours.empty()) return 0;
+    credit_ = std::max(credit_, cost() * kMostDivided * 3);
+    const std::vector<std::size_t> plans = promising_plans(kMostDivided);
+    for (const Index phase : heavy_phases()) {
+        if (credit_of_divisions_ < cost() / kDividedPerMove || meter_.stopped()) break;
+        Divider divider(problem_, phase, seed, meter_);
+        for (const std::size_t plan : plans) lay_division(divider, plan);
+    }
+    return all - credit_of_divisions_;
+}
+
+void Starts::lay_division(Divider& divider, std::size_t plan) {
+    const std::uint64_t moves = divider.work(plans_[plan]) / kDividedPerMove;
+    if (moves > credit_of_divisions_ || !has_credit()) return;
+    credit_of_divisions_ -= moves;
+    const Order order = divider.order(plans_[plan]);
+    if (order.empty()) return;
+    lay(order, plan);
+    for (std::size_t other = 0; other < std::min(kMostLaid, plans_.size()); ++other) {
+        if (other != plan && has_credit()) lay(order, other);
+    }
+}
+
 void Starts::refill(Found& best) {
     const auto& domains = problem_.above[at(std::max(0, problem_.depth - 1))];
     Order order(at(problem_.items));
@@ -91,7 +129,7 @@ void Starts::refill(Found& best) {
     const auto keep_better = [&](Found found) {
         if (found.is_better_than(best)) best = std::move(found);
     };
-    credit_ = std::max(credit_, cost() * kMostRefilled);
+    credit_ = std::max(credit_, cost() * kMostLaid);
     if (has_credit()) keep_better(laid(order, compacted(problem_, best.leaf_of)));
     for (const Plan& plan : plans_) {
         if (has_credit()) keep_better(laid(order, plan));
