@@ -161,7 +161,7 @@ Least least_times(const Problem& problem, WorkMeter& meter) {
     }
     ItemAmounts amounts(problem.items);
     double at_once = 0.0;
-    for (Index item = 0; item < problem.items && !problem.neighbours.empty(); ++item) {
+    for (Index item = 0; item < problem.items && problem.neighbours != nullptr; ++item) {
         const auto around = problem.around(item);
         if (meter.pass_time(kStepsPerAmount * (around.size() + 1))) break;
         raise_to(bounds, amounts, around, least.phases);

@@ -108,14 +108,25 @@ class Filler {
         }
     }
 
-    // Of two domains of one depth: the idlest, then the one with the least room, or below such a one.
+    // Of two domains of one depth: the idlest if these come first, then the one with the least room, or below
+    // such a one, then the one whose uplink others use the least, or below such a one.
     bool is_tighter(Index one, Index other) const {
         if (busy(one) != busy(other)) return busy(one) < busy(other);
-        while (one != other && rooms_[at(one)] == rooms_[at(other)]) {
+        const auto [fuller, looser] = differing(one, other, rooms_);
+        if (fuller != looser) return rooms_[at(fuller)] < rooms_[at(looser)];
+        const auto [idle, busier] = differing(one, other, problem_.busy);
+        return problem_.busy[at(idle)] < problem_.busy[at(busier)];
+    }
+
+    // The lowest domains with different values that have one of the two each; twice the same if there are
+    // none.
+    template <class Value>
+    std::pair<Index, Index> differing(Index one, Index other, const std::vector<Value>& values) const {
+        while (one != other && values[at(one)] == values[at(other)]) {
             one = problem_.parent[at(one)];
             other = problem_.parent[at(other)];
         }
-        return rooms_[at(one)] < rooms_[at(other)];
+        return {one, other};
     }
 
     double busy(Index domain) const { return rule_.idle_first ? problem_.busy[at(domain)] : 0.0; }

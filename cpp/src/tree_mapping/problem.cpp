@@ -204,7 +204,7 @@ bool Problem::list_neighbours(WorkMeter& meter) {
     }
     if (meter.pass_time(kStepsPerEnd * from.size())) return false;
     for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
-    neighbours.resize(2 * from.size());
+    neighbours = std::make_unique_for_overwrite<Neighbour[]>(2 * from.size());
     std::vector<Index> next(first.begin(), first.end() - 1);
     Index phase = 0;
     for (std::size_t i = 0; i < from.size(); ++i) {
@@ -213,7 +213,7 @@ bool Problem::list_neighbours(WorkMeter& meter) {
         neighbours[at(next[at(from[i])]++)] = {to[i], phase, half(i)};
         neighbours[at(next[at(to[i])]++)] = {from[i], phase, half(i)};
     }
-    if (meter.stopped()) neighbours.clear();
+    if (meter.stopped()) neighbours.reset();
     return !meter.stopped();
 }
 

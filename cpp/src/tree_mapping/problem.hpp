@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,9 +16,9 @@ using Index = std::int32_t;
 inline std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 struct Neighbour {
-    Index item = 0;
-    Index phase = 0;
-    double half = 0.0;  // GB in one direction
+    Index item;
+    Index phase;
+    double half;  // GB in one direction
 };
 
 struct Problem {
@@ -45,9 +46,9 @@ struct Problem {
     std::vector<std::int64_t> phase_ends{};   // of the phases with edges
     std::span<const Index> from{}, to{};
     std::span<const double> gigabytes{};
-    std::vector<Index> first{};  // of each item in `neighbours`
-    std::vector<Neighbour> neighbours{};
-    std::vector<Index> confined{};  // depth of the domain that each item may not leave
+    std::vector<Index> first{};                 // of each item in `neighbours`
+    std::unique_ptr<Neighbour[]> neighbours{};  // none until they are listed
+    std::vector<Index> confined{};              // depth of the domain that each item may not leave
     std::vector<Index> start{};
     std::vector<double> others{};  // [phase * ports() + port] seconds of others on each uplink; empty: none
     std::vector<double> busy{};    // of each domain: those of its uplink, over all phases
@@ -56,7 +57,7 @@ struct Problem {
     Index ports() const { return static_cast<Index>(per_gb.size()); }
     double own(Index port_class, Index leaf) const { return own_per_gb[at(port_class * leaves + leaf)]; }
     std::span<const Neighbour> around(Index item) const {
-        return std::span(neighbours).subspan(at(first[at(item)]), at(first[at(item) + 1] - first[at(item)]));
+        return {&neighbours[at(first[at(item)])], at(first[at(item) + 1] - first[at(item)])};
     }
     // The depth of the lowest domain that has both leaves.
     Index meeting(Index one, Index other) const {

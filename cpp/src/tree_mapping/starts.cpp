@@ -95,7 +95,7 @@ std::vector<Index> Starts::heavy_phases() const {
 
 std::uint64_t Starts::lay_divisions(std::uint64_t seed) {
     const std::uint64_t all = credit_of_divisions_;
-    if (problem_.neighbours.empty()) return 0;
+    if (problem_.neighbours == nullptr) return 0;
     credit_ = std::max(credit_, cost() * kMostDivided * 3);
     const std::vector<std::size_t> plans = promising_plans(kMostDivided);
     for (const Index phase : heavy_phases()) {
