@@ -378,6 +378,23 @@ TEST(rings_use_the_fewest_machines) {
     }
 }
 
+// Of racks of equal time, also where the uplinks of larger ones are faster.
+TEST(rings_take_the_fewest_and_fullest_racks) {
+    const std::vector<std::pair<Ints, std::int32_t>> cases{{{3, 2, 2}, 4}, {{19, 10, 10}, 20}};
+    for (const auto& [racks, machines] : cases) {
+        for (const bool is_wider : {false, true}) {
+            Case c = machines_in_racks(racks, 8, 50);
+            for (std::size_t i = 0; i < racks.size() && is_wider; ++i) c.uplink[i + 1] = 50.0 * racks[i];
+            c.items = 8 * machines;
+            for (std::int32_t item = 0; item < c.items; ++item) add_edge(c, item, (item + 1) % c.items, 10);
+            c.ends = {static_cast<std::int64_t>(c.from.size())};
+            const auto result = tree_mapping::map_to_tree(c.params());
+            CHECK_EQ(leaves_used(result.leaf_of), std::size_t(machines));
+            CHECK(std::ranges::all_of(result.leaf_of, [&](auto leaf) { return leaf >= racks[0]; }));
+        }
+    }
+}
+
 // The tightest pod has no rack for all items; another one has.
 TEST(a_rack_that_has_all_is_found_in_any_pod) {
     Case c;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+
+#include "tree_mapping/use.hpp"
 
 namespace topoplace::tree_mapping {
 namespace {
@@ -126,13 +129,28 @@ void Starts::refill(Found& best) {
         const Index leaf = best.leaf_of[at(item)];
         return std::pair(domains[at(leaf)], leaf);
     });
-    const auto keep_better = [&](Found found) {
-        if (found.is_better_than(best)) best = std::move(found);
+    std::vector<Found> found;
+    const auto try_plan = [&](const Plan& plan) {
+        if (has_credit()) found.push_back(laid(order, plan));
     };
     credit_ = std::max(credit_, cost() * kMostLaid);
-    if (has_credit()) keep_better(laid(order, compacted(problem_, best.leaf_of)));
-    for (const Plan& plan : plans_) {
-        if (has_credit()) keep_better(laid(order, plan));
+    try_plan(compacted(problem_, best.leaf_of));
+    for (const Plan& plan : plans_) try_plan(plan);
+    for (const Found& one : found) {
+        if (one.is_better_than(best)) best = one;
+    }
+    keep_fullest(found, best);
+}
+
+// Of those as fast as the best one.
+void Starts::keep_fullest(const std::vector<Found>& found, Found& best) {
+    Use least(problem_, best.leaf_of);
+    for (const Found& one : found) {
+        if (one.seconds > best.seconds * kEqual || meter_.spend(steps())) continue;
+        Use use(problem_, one.leaf_of);
+        if (!use.is_fuller_than(least)) continue;
+        best = one;
+        least = std::move(use);
     }
 }
 

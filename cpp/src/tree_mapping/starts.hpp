@@ -22,12 +22,14 @@ class Starts {
     // as how many moves they count.
     std::uint64_t lay_divisions(std::uint64_t seed);
     // The order of the items on the leaves of a mapping, along every plan, and with fewer leaves in each
-    // domain.
+    // domain. One that is as fast on fewer leaves, or in fewer or fuller domains, may take more port-seconds
+    // where its uplinks are slower, but passes no more GB.
     void refill(Found& best);
 
     std::vector<Found>& found() { return found_; }
 
   private:
+    void keep_fullest(const std::vector<Found>& found, Found& best);
     std::uint64_t cost() const { return problem_.from.size() + at(problem_.items); }
     std::uint64_t steps() const;
     bool has_credit();
