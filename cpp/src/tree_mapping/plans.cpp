@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <tuple>
 
@@ -194,8 +193,12 @@ class Filler {
     std::optional<Plan> checked(Plan plan) const {
         if (rule_.least <= 1) return plan;
         std::vector<Part> parts = runs_of(plan);
+        std::size_t givers = parts.size();  // those after them have nothing to spare
         for (Part& part : parts) {
-            for (Part& other : std::views::reverse(parts)) give(other, part);
+            while (part.count < rule_.least && givers > 0) {
+                give(parts[givers - 1], part);
+                if (part.count < rule_.least) --givers;
+            }
             if (part.count < rule_.least) return std::nullopt;
         }
         plan.clear();
