@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -121,6 +122,40 @@ double optimum(const Case& c) {
         while (item < leaf_of.size() && std::size_t(++leaf_of[item]) == c.room.size()) leaf_of[item++] = 0;
         if (item == leaf_of.size()) return best;
     }
+}
+
+Ints shuffled(topoplace::Random& random, std::int32_t size) {
+    Ints order(std::size_t(size), 0);
+    std::iota(order.begin(), order.end(), 0);
+    for (std::int32_t i = size - 1; i > 0; --i)
+        std::swap(order[std::size_t(i)], order[std::size_t(random.below(i + 1))]);
+    return order;
+}
+
+// Machines of 50 GB/s for each item, in racks with one uplink; 0 for no limit.
+Case machines_in_racks(const Ints& racks, std::int32_t room, double uplink) {
+    Case c;
+    for (std::size_t i = 0; i < racks.size(); ++i) {
+        c.parent.push_back(0);
+        c.uplink.push_back(uplink);
+    }
+    for (std::size_t i = 0; i < racks.size(); ++i) {
+        for (std::int32_t machine = 0; machine < racks[i]; ++machine) {
+            c.parent.push_back(static_cast<std::int32_t>(i) + 1);
+            c.uplink.push_back(0.0);
+            c.room.push_back(room);
+            c.own.push_back(50.0);
+        }
+    }
+    c.own_class = {0, 0};
+    return c;
+}
+
+void add_edge(Case& c, std::int32_t one, std::int32_t other, double gigabytes) {
+    if (one == other) return;
+    c.from.push_back(one);
+    c.to.push_back(other);
+    c.gigabytes.push_back(gigabytes);
 }
 
 std::int32_t ancestor(const Case& c, std::int32_t leaf, std::int32_t depth) {
@@ -259,6 +294,126 @@ TEST(a_rack_whose_uplink_others_use_is_left_alone) {
     CHECK(result.seconds == 6.0 && result.bound == 6.0);  // all mappings are compared
 }
 
+// Rings of 8 items, of which each has one in `stride`, and light edges between them.
+Case strided_rings(std::int32_t stride, double uplink, std::uint64_t moves) {
+    Case c = machines_in_racks({stride}, 8, uplink);
+    c.items = 8 * stride;
+    for (std::int32_t item = 0; item < c.items; ++item) {
+        add_edge(c, item, (item + stride) % c.items, 100);
+        add_edge(c, item, (item + 1) % c.items, 1);
+    }
+    c.ends = {static_cast<std::int64_t>(c.from.size())};
+    c.moves = moves;
+    return c;
+}
+
+// Dense blocks of random items, each as large as a leaf, and few light edges; in `right`, each on its leaf.
+Case planted(topoplace::Random& random, const Ints& racks, std::int32_t size, Ints& right) {
+    Case c = machines_in_racks(racks, size, 50);
+    c.items = static_cast<std::int32_t>(c.room.size()) * size;
+    const Ints order = shuffled(random, c.items);
+    right.assign(order.size(), 0);
+    for (std::int32_t place = 0; place < c.items; ++place) {
+        const std::int32_t block = place / size, item = order[std::size_t(place)];
+        right[std::size_t(item)] = block;
+        const auto other = [&] { return order[std::size_t(block * size + random.below(size))]; };
+        add_edge(c, item, order[std::size_t(block * size + (place + 1) % size)], 10);
+        for (std::int32_t i = 0; i < 2; ++i) add_edge(c, item, other(), 10);
+        if (random.below(2) == 0) add_edge(c, item, random.below(c.items), 0.2);
+    }
+    c.ends = {static_cast<std::int64_t>(c.from.size())};
+    c.moves = 300 * static_cast<std::uint64_t>(c.items);
+    return c;
+}
+
+std::size_t leaves_used(const Ints& leaf_of) { return std::set(leaf_of.begin(), leaf_of.end()).size(); }
+
+// Orders by numbers or by walks leave each ring on all leaves, and single moves do not mend it.
+TEST(strided_rings_are_divided) {
+    for (const double uplink : {0.0, 50.0}) {
+        for (const std::uint64_t moves : {1000, 20000}) {
+            const Case two = strided_rings(2, uplink, moves);
+            const auto result = tree_mapping::map_to_tree(two.params());
+            for (std::size_t i = 0; i < 16; ++i) CHECK_EQ(result.leaf_of[i], result.leaf_of[i % 2]);
+        }
+        const Case many = strided_rings(32, uplink, 10000);
+        const auto result = tree_mapping::map_to_tree(many.params());
+        for (std::size_t i = 0; i < 256; ++i) CHECK_EQ(result.leaf_of[i], result.leaf_of[i % 32]);
+        const Case without_moves = strided_rings(32, uplink, 0);
+        CHECK(tree_mapping::map_to_tree(without_moves.params()).found);
+    }
+}
+
+TEST(planted_blocks_are_found) {
+    topoplace::Random random(24);
+    const std::vector<Ints> fabrics{{2}, {2, 2}, {4, 4}, {3, 5, 1}, {8, 8}, {8, 8, 8, 8}};
+    for (std::int32_t i = 0; i < check::rounds(48); ++i) {
+        Ints right;
+        const Case c = planted(random, fabrics[std::size_t(i) % fabrics.size()], 8, right);
+        const auto result = tree_mapping::map_to_tree(c.params());
+        CHECK(result.seconds <= expected_time(c, right).seconds * kEqual);
+    }
+}
+
+// Of rings on whole machines, no machine takes a part only, whatever the racks.
+TEST(rings_use_the_fewest_machines) {
+    topoplace::Random random(25);
+    std::vector<std::pair<Ints, std::int32_t>> cases{
+        {{3, 3, 2}, 4}, {{18, 18, 17, 18}, 40}, {{32, 32, 32, 30}, 40}};
+    for (std::int32_t i = 0; i < check::rounds(100); ++i) {
+        Ints racks;
+        for (std::int32_t left = 2 + random.below(5); left > 0; --left) racks.push_back(1 + random.below(20));
+        cases.push_back({racks, 1 + random.below(std::accumulate(racks.begin(), racks.end(), 0))});
+    }
+    for (const auto& [racks, machines] : cases) {
+        Case c = machines_in_racks(racks, 8, 50);
+        if (const auto kind = random.below(3); kind > 0) {  // uplinks as wide as racks, or none
+            for (std::size_t i = 0; i < racks.size(); ++i)
+                c.uplink[i + 1] = kind == 1 ? 50.0 * racks[i] : 0.0;
+        }
+        c.items = 8 * machines;
+        for (std::int32_t item = 0; item < c.items; ++item) add_edge(c, item, (item + 1) % c.items, 10);
+        c.ends = {static_cast<std::int64_t>(c.from.size())};
+        CHECK_EQ(leaves_used(tree_mapping::map_to_tree(c.params()).leaf_of), std::size_t(machines));
+    }
+}
+
+// Of racks of equal time, also where the uplinks of larger ones are faster.
+TEST(rings_take_the_fewest_and_fullest_racks) {
+    const std::vector<std::pair<Ints, std::int32_t>> cases{{{3, 2, 2}, 4}, {{19, 10, 10}, 20}};
+    for (const auto& [racks, machines] : cases) {
+        for (const bool is_wider : {false, true}) {
+            Case c = machines_in_racks(racks, 8, 50);
+            for (std::size_t i = 0; i < racks.size() && is_wider; ++i) c.uplink[i + 1] = 50.0 * racks[i];
+            c.items = 8 * machines;
+            for (std::int32_t item = 0; item < c.items; ++item) add_edge(c, item, (item + 1) % c.items, 10);
+            c.ends = {static_cast<std::int64_t>(c.from.size())};
+            const auto result = tree_mapping::map_to_tree(c.params());
+            CHECK_EQ(leaves_used(result.leaf_of), std::size_t(machines));
+            CHECK(std::ranges::all_of(result.leaf_of, [&](auto leaf) { return leaf >= racks[0]; }));
+        }
+    }
+}
+
+// The tightest pod has no rack for all items; another one has.
+TEST(a_rack_that_has_all_is_found_in_any_pod) {
+    Case c;
+    c.parent = {-1, 0, 0, 1, 1, 2};
+    for (const std::int32_t rack : {3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5})
+        c.parent.push_back(rack);
+    c.uplink.assign(c.parent.size(), 50.0);
+    c.room.assign(18, 1);
+    c.own_class = {0, 0, 1};
+    c.own.assign(18, 50.0);
+    c.own.insert(c.own.end(), 18, 900.0);
+    c.items = 5;
+    for (std::int32_t item = 0; item < 5; ++item) add_edge(c, item, (item + 1) % 5, 10);
+    c.ends = {5};
+    c.moves = 0;
+    for (std::size_t i = 6; i < c.uplink.size(); ++i) c.uplink[i] = 0.0;
+    CHECK(std::abs(tree_mapping::map_to_tree(c.params()).seconds - 10.0 / 900) < 1e-12);
+}
+
 TEST(few_items_on_many_leaves) {
     topoplace::Random random(21);
     Case c;
@@ -305,6 +460,33 @@ TEST(a_stopped_search_has_a_mapping) {
     const auto result = tree_mapping::map_to_tree(params);
     CHECK(result.found && !result.complete);
     CHECK(!tree_mapping::verify_tree_mapping(params, result.leaf_of, {result.seconds, result.port_seconds}));
+}
+
+// Of many items, one mapping at least, and a bound that is true, wherever the preparation stops.
+TEST(a_stopped_preparation_has_a_mapping) {
+    topoplace::Random random(23);
+    Case c = random_tree(random, 2, 30, 8);
+    c.items = std::min(700, std::accumulate(c.room.begin(), c.room.end(), 0));
+    for (std::int32_t i = 0; i < c.items; ++i) {
+        for (std::int32_t j = 0; j < i; ++j) {
+            c.from.push_back(i);
+            c.to.push_back(j);
+            c.gigabytes.push_back(1 + (i + j) % 3);
+        }
+    }
+    c.ends = {static_cast<std::int64_t>(c.from.size()) / 2, static_cast<std::int64_t>(c.from.size())};
+    const double bound = tree_mapping::tree_bound(c.params()).seconds;
+    auto params = c.params();
+    for (const double seconds : {0.0, 1e-3, 4e-3, 1e-2}) {
+        params.stop = topoplace::StopCondition::in(seconds);
+        params.moves = std::numeric_limits<std::uint64_t>::max();
+        const auto result = tree_mapping::map_to_tree(params);
+        CHECK(result.found && !result.complete);
+        CHECK(result.bound <= bound && bound <= result.seconds * kEqual);
+        CHECK(!tree_mapping::verify_tree_mapping(params, result.leaf_of, expected_time(c, result.leaf_of)));
+        const TreeTime time = expected_time(c, result.leaf_of);
+        CHECK(std::abs(time.seconds - result.seconds) <= 1e-9 * time.seconds);
+    }
 }
 
 TEST(huge_and_tiny_numbers) {

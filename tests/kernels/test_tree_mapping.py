@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
@@ -12,10 +13,12 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from numpy.typing import NDArray
 
 from topoplace import kernels
 
 EQUAL = 1 + 1e-9
+Ints = NDArray[np.int64]
 
 
 class Problem(NamedTuple):
@@ -395,3 +398,40 @@ def test_a_wrong_mapping_is_not_verified() -> None:
         assert not kernels.verify_tree_mapping(*problem, right._replace(**change))  # type: ignore[arg-type]
     swapped = right._replace(leaf_of=right.leaf_of[::-1].copy())
     assert not kernels.verify_tree_mapping(*problem, swapped, start=right.leaf_of, confined=[1, 0])
+
+
+def _on_machines(machines: int, ends: Sequence[tuple[Ints, Ints]], items: int) -> Problem:
+    """Return a problem of machines of eight items in racks of at most 32 of them."""
+    racks = -(-machines // 32)
+    parent = [-1, *[0] * racks, *(1 + i // 32 for i in range(machines))]
+    uplink = [0.0, *[50.0] * racks, *[0.0] * machines]
+    tree = kernels.PortTree(parent, [8] * machines, uplink, [0, 0], [[50.0] * machines])
+    start, end = (np.concatenate(column).astype(np.int32) for column in zip(*ends, strict=True))
+    phase_ends = np.cumsum([len(one) for one, _ in ends]).tolist()
+    return Problem(tree, kernels.Exchanges(items, phase_ends, start, end, np.ones(len(start))))
+
+
+def _random_pairs(rng: np.random.Generator, count: int, items: int) -> tuple[Ints, Ints]:
+    start = rng.integers(0, items, count)
+    return start, (start + rng.integers(1, items, count)) % items
+
+
+@pytest.mark.parametrize("kind", ["ring", "random", "clique"])
+def test_a_timeout_ends_the_preparation_too(kind: str) -> None:
+    """Nothing before the search takes long either: what is prepared is left out when the time is up."""
+    n = 4096 if kind == "clique" else 100_000
+    rng = np.random.default_rng(1)
+    if kind == "ring":
+        phases = [(np.arange(n), (np.arange(n) + 1) % n)]
+    elif kind == "random":
+        phases = [_random_pairs(rng, n, n) for _ in range(4)]
+    else:
+        phases = [np.tril_indices(n, -1)]
+    problem = _on_machines(n // 8 + 100, phases, n)
+    before = time.thread_time()
+    found = kernels.map_to_tree(*problem, timeout=0.2, moves=1 << 30)
+    assert time.thread_time() - before < 0.4
+    assert found is not None
+    assert not found.complete
+    assert (np.bincount(found.leaf_of) <= 8).all()
+    assert found.bound <= found.seconds

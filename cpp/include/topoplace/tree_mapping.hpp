@@ -6,7 +6,9 @@
 // serves the depth at which they meet, and the uplinks of the domains that it leaves, below that depth. Items
 // on one leaf use no port. The time of a phase is the largest GB / (GB/s) of a port in one direction; the
 // time of a mapping is the sum over its phases. Of mappings of equal time, one of few port-seconds is wanted:
-// GB / (GB/s), summed over all uplinks in one direction.
+// GB / (GB/s), summed over all uplinks in one direction. Of these, one on few leaves is. Of mappings that
+// pass as many GB through the uplinks of each depth, one on fewer leaves, or in fewer or fuller domains, is
+// wanted even where its uplinks are slower, so that it takes more port-seconds, but no more time.
 //
 // Other jobs may use the uplinks too. In a phase, what they send through an uplink counts on it as soon as an
 // edge of some GB passes it, and not otherwise. It is in no port-seconds, and the bound counts it only where
@@ -51,7 +53,7 @@ struct TreeMapParams {
     TreeParams tree{};
     ItemParams items{};
     std::uint64_t seed = 0;
-    std::uint64_t moves = 1U << 17;  // tried by the search
+    std::uint64_t moves = 1U << 17;  // tried by the search; divisions of the items count as some
     StopCondition stop{};
 };
 
@@ -62,7 +64,7 @@ struct TreeMapResult {
     double port_seconds = 0.0;
     double bound = 0.0;       // no mapping takes less time
     bool complete = true;     // false: the search was stopped early
-    std::uint64_t moves = 0;  // tried
+    std::uint64_t moves = 0;  // tried, and what divisions count
 };
 
 struct TreeTime {

@@ -103,8 +103,8 @@ class Search {
 
     std::vector<Mapping> first_mappings() {
         if (!problem_.start.empty()) return {measured(problem_.start)};
-        const std::vector<tree_mapping::Order> orders = tree_mapping::orders_of(problem_, kMostOrders);
-        std::vector<Plan> plans = all_plans();
+        const std::vector<tree_mapping::Order> orders = tree_mapping::orders_of(problem_, kMostOrders, meter_);
+        const std::vector<Plan> plans = all_plans();
         std::vector<Mapping> found;
         std::set<std::vector<Index>> known;
         for (const tree_mapping::Order& order : orders) {
@@ -394,6 +394,8 @@ GangResult map_gang(const GangParams& params) {
     Problem problem(params.items);
     check(params, problem);
     if (!problem.has_enough_room) return {};
+    WorkMeter meter(params.items.stop);
+    if (!problem.list_neighbours(meter)) {}
     return Search(params, problem).run();
 }
 

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 
 namespace topoplace::tree_mapping {
 namespace {
+
+constexpr std::uint64_t kStepsPerAmount = 50;  // of `WorkMeter`, each a fifth of a nanosecond
 
 // The most other items that any domain of each depth holds beside one.
 std::vector<std::int64_t> most_beside(const Problem& problem) {
@@ -52,13 +53,14 @@ std::vector<double> least_of_edge(const Problem& problem) {
     return least;
 }
 
-// GB that an item exchanges with all but `kept` neighbours, those with which it exchanges the most.
-double beyond(std::vector<double> amounts, std::int64_t kept) {
-    std::ranges::sort(amounts);
-    const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(amounts.size()) - kept);
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < rest; ++i) sum += amounts[static_cast<std::size_t>(i)];
-    return sum;
+// GB that an item exchanges with all but `kept` neighbours, those with which it exchanges the most. Changes
+// the order of the amounts.
+double beyond(std::span<double> amounts, std::int64_t kept) {
+    const auto rest = static_cast<std::int64_t>(amounts.size()) - kept;
+    if (rest <= 0) return 0.0;
+    const auto end = amounts.begin() + rest;
+    if (end != amounts.end()) std::nth_element(amounts.begin(), end, amounts.end());
+    return std::accumulate(amounts.begin(), end, 0.0);
 }
 
 class Bounds {
@@ -70,7 +72,7 @@ class Bounds {
           edge_per_gb_(least_of_edge(problem)) {}
 
     // Of an item that exchanges so much with each neighbour.
-    double seconds(const std::vector<double>& amounts) const {
+    double seconds(std::span<double> amounts) const {
         double most = 0.0;
         for (Index depth = 1; depth <= problem_.depth; ++depth) {
             most = std::max(most, beyond(amounts, beside_[at(depth)]) * per_gb_[at(depth)]);
@@ -92,17 +94,28 @@ class Bounds {
     std::vector<double> per_gb_, edge_per_gb_;
 };
 
-// What an item exchanges with each neighbour.
-std::vector<double> amounts_of(std::span<const Neighbour> around) {
-    std::map<Index, double> sums;
-    for (const Neighbour& one : around) sums[one.item] += one.half;
-    std::vector<double> found;
-    for (const auto& [_, half] : sums) found.push_back(half);
-    return found;
-}
+class ItemAmounts {
+  public:
+    explicit ItemAmounts(Index items) : sums_(at(items), 0.0) {}
+
+    // What an item exchanges with each neighbour.
+    std::span<double> of(std::span<const Neighbour> around) {
+        found_.clear();
+        for (const Neighbour& one : around) sums_[at(one.item)] += one.half;
+        for (const Neighbour& one : around) {
+            double& sum = sums_[at(one.item)];
+            if (sum > 0.0) found_.push_back(sum);
+            sum = 0.0;
+        }
+        return found_;
+    }
+
+  private:
+    std::vector<double> sums_, found_;
+};
 
 // If a phase joins all items and no leaf has room for them, some edge of it passes own ports.
-double of_joined(const Problem& problem, const Bounds& bounds, Index phase) {
+double of_joined(const Problem& problem, const Bounds& bounds, Index phase, WorkMeter& meter) {
     const std::int64_t begin = phase == 0 ? 0 : problem.phase_ends[at(phase - 1)];
     if (problem.phase_ends[at(phase)] - begin < problem.items - 1) return 0.0;
     std::vector<Index> root(at(problem.items));
@@ -114,62 +127,63 @@ double of_joined(const Problem& problem, const Bounds& bounds, Index phase) {
     Index parts = problem.items;
     double least = std::numeric_limits<double>::infinity();
     for (std::int64_t i = begin; i < problem.phase_ends[at(phase)]; ++i) {
+        if (meter.pass_time(kStepsPerAmount)) return 0.0;
         const auto edge = static_cast<std::size_t>(i);
         const Index one = find(problem.from[edge]), other = find(problem.to[edge]);
         if (one != other) --parts;
         root[at(one)] = other;
-        least = std::min(least, problem.half[edge]);
+        least = std::min(least, problem.half(edge));
     }
     return parts > 1 ? 0.0 : bounds.seconds_of_one(least, problem.items);
 }
 
 // Raises the seconds of each phase to those of an item's neighbours, which are in the order of their phases.
-void raise_to(const Bounds& bounds, std::span<const Neighbour> around, std::vector<double>& seconds) {
+void raise_to(const Bounds& bounds, ItemAmounts& amounts, std::span<const Neighbour> around,
+              std::vector<double>& seconds) {
     while (!around.empty()) {
         const Index phase = around.front().phase;
         const auto end =
             std::ranges::find_if(around, [&](const Neighbour& one) { return one.phase > phase; });
         const auto count = static_cast<std::size_t>(end - around.begin());
         double& most = seconds[at(phase)];
-        most = std::max(most, bounds.seconds(amounts_of(around.first(count))));
+        most = std::max(most, bounds.seconds(amounts.of(around.first(count))));
         around = around.subspan(count);
     }
 }
 
 }  // namespace
 
-std::vector<double> least_phase_seconds(const Problem& problem) {
+Least least_times(const Problem& problem, WorkMeter& meter) {
     const Bounds bounds(problem);
-    std::vector<double> least;
+    Least least;
     for (Index phase = 0; phase < problem.phases; ++phase) {
-        least.push_back(of_joined(problem, bounds, phase));
+        least.phases.push_back(of_joined(problem, bounds, phase, meter));
     }
-    for (Index item = 0; item < problem.items; ++item) raise_to(bounds, problem.around(item), least);
+    ItemAmounts amounts(problem.items);
+    double at_once = 0.0;
+    for (Index item = 0; item < problem.items && problem.neighbours != nullptr; ++item) {
+        const auto around = problem.around(item);
+        if (meter.pass_time(kStepsPerAmount * (around.size() + 1))) break;
+        raise_to(bounds, amounts, around, least.phases);
+        at_once = std::max(at_once, bounds.seconds(amounts.of(around)));
+    }
+    least.seconds = std::max(at_once, std::accumulate(least.phases.begin(), least.phases.end(), 0.0));
     return least;
 }
 
-double least_seconds(const Problem& problem) {
-    double sum = 0.0;
-    for (const double phase : least_phase_seconds(problem)) sum += phase;
-    const Bounds bounds(problem);
-    for (Index item = 0; item < problem.items; ++item) {
-        sum = std::max(sum, bounds.seconds(amounts_of(problem.around(item))));
-    }
-    return sum;
-}
-
 TreeBound tree_bound(const TreeMapParams& params) {
-    const Problem problem(params);
+    Problem problem(params);
     TreeBound found{.phases = std::vector<double>(params.items.phase_ends.size(), 0.0)};
-    if (!problem.has_enough_room) return found;
-    found.seconds = least_seconds(problem);
+    WorkMeter meter(params.stop);
+    if (!problem.has_enough_room || !problem.list_neighbours(meter)) return found;
+    const Least least = least_times(problem, meter);
+    found.seconds = least.seconds;
     // The problem leaves out phases without edges.
-    const std::vector<double> least = least_phase_seconds(problem);
     std::int64_t before = 0;
     std::size_t next = 0;
     for (std::size_t phase = 0; phase < found.phases.size(); ++phase) {
         const std::int64_t end = params.items.phase_ends[phase];
-        if (end > before) found.phases[phase] = least[next++];
+        if (end > before) found.phases[phase] = least.phases[next++];
         before = end;
     }
     return found;

@@ -7,10 +7,12 @@
 
 namespace topoplace::tree_mapping {
 
-// No mapping takes less time in all.
-double least_seconds(const Problem& problem);
+struct Least {
+    double seconds = 0.0;          // no mapping takes less time in all
+    std::vector<double> phases{};  // nor in each phase; several may not be possible at once
+};
 
-// No mapping takes less time in each phase; several may not be possible at once.
-std::vector<double> least_phase_seconds(const Problem& problem);
+// Less, but true, if the search has to stop.
+Least least_times(const Problem& problem, WorkMeter& meter);
 
 }  // namespace topoplace::tree_mapping

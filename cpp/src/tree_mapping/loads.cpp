@@ -18,7 +18,8 @@ Loads::Loads(const Problem& problem)
       unknown_(at(problem.phases), 0),
       aims_(at(problem.phases), std::numeric_limits<double>::infinity()),
       place_of_(at(problem.items), 0),
-      items_on_(at(problem.leaves)) {}
+      items_on_(at(problem.leaves)),
+      is_listed_(are_few_ ? width_ : 0, 0) {}
 
 template <class Visit>
 void Loads::visit_ports(const Visit& visit) const {
@@ -47,8 +48,10 @@ void Loads::set(const std::vector<Index>& leaf_of) {
     clear();
     for (const Index leaf : leaf_of_) items_on_[at(leaf)].clear();
     leaf_of_ = leaf_of;
+    leaves_used_ = 0;
     for (Index item = 0; item < problem_.items; ++item) {
         auto& here = items_on_[at(leaf_of_[at(item)])];
+        if (here.empty()) ++leaves_used_;
         place_of_[at(item)] = static_cast<Index>(here.size());
         here.push_back(item);
     }
@@ -57,18 +60,39 @@ void Loads::set(const std::vector<Index>& leaf_of) {
 
 // From ports that are all 0.
 void Loads::rebuild() {
-    std::ranges::fill(longest_, 0.0);
-    std::ranges::fill(at_longest_, 0);
-    port_seconds_ = excess_ = 0.0;
+    port_seconds_ = 0.0;
     updates_ = 0;
     std::size_t edge = 0;
     for (Index phase = 0; phase < problem_.phases; ++phase) {
         for (; static_cast<std::int64_t>(edge) < problem_.phase_ends[at(phase)]; ++edge) {
-            add(problem_.from[edge], problem_.to[edge], phase, problem_.half[edge]);
+            add<false>(problem_.from[edge], problem_.to[edge], phase, problem_.half(edge));
         }
     }
     std::ranges::fill(unknown_, 1);
     look_for_longest();
+    sum_excess();
+}
+
+void Loads::list_few_ports() {
+    few_ports_.clear();
+    visit_ports([&](std::size_t port) {
+        if (is_listed_[port] == 0) few_ports_.push_back(port);
+        is_listed_[port] = 1;
+    });
+    for (const std::size_t port : few_ports_) is_listed_[port] = 0;
+}
+
+void Loads::sum_excess() {
+    excess_ = 0.0;
+    if (are_few_) list_few_ports();
+    for (Index phase = 0; phase < problem_.phases; ++phase) {
+        const auto seconds = std::span(seconds_).subspan(at(phase) * width_, width_);
+        if (are_few_) {
+            for (const std::size_t port : few_ports_) excess_ += excess_of(phase, seconds[port]);
+        } else {
+            for (const double one : seconds) excess_ += excess_of(phase, one);
+        }
+    }
 }
 
 double Loads::seconds() const {
@@ -100,13 +124,23 @@ void Loads::bump(Index phase, std::size_t port, double seconds) {
     excess_ += excess_of(phase, value) - excess_of(phase, before);
 }
 
+template <bool tracked>
+void Loads::raise(Index phase, std::size_t port, double seconds) {
+    if constexpr (tracked) {
+        bump(phase, port, seconds);
+    } else {
+        seconds_[at(phase) * width_ + port] += seconds;
+    }
+}
+
+template <bool tracked>
 void Loads::climb(Index phase, Index leaf, Index meeting, double half) {
     const std::size_t first = at(problem_.classes) * at(problem_.items);
     for (Index depth = meeting + 1; depth <= problem_.depth; ++depth) {
         const Index port = problem_.port_of[at(problem_.above[at(depth)][at(leaf)])];
         if (port < 0) continue;
         const double seconds = half * problem_.per_gb[at(port)];
-        bump(phase, first + at(port), seconds + others_change(phase, port, half));
+        raise<tracked>(phase, first + at(port), seconds + others_change(phase, port, half));
         port_seconds_ += seconds;
     }
 }
@@ -121,21 +155,22 @@ double Loads::others_change(Index phase, Index port, double half) {
     return was == is ? 0.0 : (is ? 1.0 : -1.0) * problem_.others[place];
 }
 
+template <bool tracked>
 void Loads::add(Index one, Index other, Index phase, double half) {
     const Index here = leaf_of_[at(one)], there = leaf_of_[at(other)];
     const Index meeting = problem_.meeting(here, there);
     if (meeting == problem_.depth) return;
     const Index own = problem_.own_class[at(meeting)];
     const std::size_t first = at(own) * at(problem_.items);
-    bump(phase, first + at(one), half * problem_.own(own, here));
-    bump(phase, first + at(other), half * problem_.own(own, there));
-    climb(phase, here, meeting, half);
-    climb(phase, there, meeting, half);
+    raise<tracked>(phase, first + at(one), half * problem_.own(own, here));
+    raise<tracked>(phase, first + at(other), half * problem_.own(own, there));
+    climb<tracked>(phase, here, meeting, half);
+    climb<tracked>(phase, there, meeting, half);
 }
 
 void Loads::add_around(Index item, double sign, Index except) {
     for (const Neighbour& one : problem_.around(item)) {
-        if (one.item != except) add(item, one.item, one.phase, sign * one.half);
+        if (one.item != except) add<true>(item, one.item, one.phase, sign * one.half);
     }
 }
 
@@ -146,6 +181,7 @@ void Loads::place(Index item, Index leaf) {
     place_of_[at(last)] = place_of_[at(item)];
     old.pop_back();
     auto& now = items_on_[at(leaf)];
+    leaves_used_ += static_cast<Index>(now.empty()) - static_cast<Index>(old.empty());
     leaf_of_[at(item)] = leaf;
     place_of_[at(item)] = static_cast<Index>(now.size());
     now.push_back(item);
@@ -192,6 +228,7 @@ void Loads::look_for_longest() {
     for (Index phase = 0; phase < problem_.phases; ++phase) {
         if (unknown_[at(phase)] == 0) continue;
         unknown_[at(phase)] = 0;
+        ports_read_ += are_few_ ? width_ / 2 : width_;
         if (are_few_) {
             look_among_few(phase);
             continue;

@@ -1,11 +1,17 @@
 // A mapping and the seconds of each of its ports, kept up to date by moves and swaps of items.
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tree_mapping/problem.hpp"
 
 namespace topoplace::tree_mapping {
+
+// Of `WorkMeter`, each a fifth of a nanosecond.
+inline constexpr std::uint64_t kStepsPerPort = 3;
+inline constexpr std::uint64_t kStepsPerEdge = 150;  // taken from its ports, or given to them
 
 class Loads {
   public:
@@ -21,6 +27,9 @@ class Loads {
         return static_cast<Index>(items_on_[at(leaf)].size()) < problem_.room[at(leaf)];
     }
     std::size_t size() const { return seconds_.size(); }  // ports of all phases
+    // Ports that were read to find the longest, since this was asked before.
+    std::uint64_t take_ports_read() { return std::exchange(ports_read_, 0); }
+    Index leaves_used() const { return leaves_used_; }
     double seconds() const;
     double port_seconds() const { return port_seconds_; }
     const std::vector<double>& phase_seconds() const { return longest_; }
@@ -29,10 +38,15 @@ class Loads {
     void aim_at(const std::vector<double>& phase_seconds);
 
   private:
+    // With `tracked`, longest ports and excess follow.
+    template <bool tracked>
     void add(Index one, Index other, Index phase, double half);
+    template <bool tracked>
+    void climb(Index phase, Index leaf, Index meeting, double half);
+    template <bool tracked>
+    void raise(Index phase, std::size_t port, double seconds);
     void add_around(Index item, double sign, Index except = -1);
     void bump(Index phase, std::size_t port, double seconds);
-    void climb(Index phase, Index leaf, Index meeting, double half);
     double others_change(Index phase, Index port, double half);
     void place(Index item, Index leaf);
     // Calls `visit` with each port that the items can use where they are, some several times.
@@ -43,6 +57,8 @@ class Loads {
     void look_for_longest();
     void finish_update();
     void rebuild();
+    void sum_excess();
+    void list_few_ports();
     double excess_of(Index phase, double seconds) const {
         const double aim = aims_[at(phase)];
         return seconds > aim * kEqual ? (seconds - aim) / aim : 0.0;
@@ -62,9 +78,13 @@ class Loads {
     std::vector<double> aims_;
     std::vector<Index> leaf_of_, place_of_;
     std::vector<std::vector<Index>> items_on_;
+    std::vector<std::size_t> few_ports_;   // that the items can use where they are, each once
+    std::vector<std::uint8_t> is_listed_;  // of each port of a phase
+    Index leaves_used_ = 0;
     double port_seconds_ = 0.0;
     double excess_ = 0.0;
     Index updates_ = 0;
+    std::uint64_t ports_read_ = 0;
 };
 
 }  // namespace topoplace::tree_mapping

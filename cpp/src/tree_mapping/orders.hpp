@@ -9,7 +9,10 @@ namespace topoplace::tree_mapping {
 
 using Order = std::vector<Index>;
 
-// At most `most` different orders, that of the items' numbers first.
-std::vector<Order> orders_of(const Problem& problem, std::size_t most);
+// At most `most` different orders, that of the items' numbers first: it alone where the search has to stop.
+std::vector<Order> orders_of(const Problem& problem, std::size_t most, WorkMeter& meter);
+
+// The three phases of most GB, that of the most first; fewer if there are not so many.
+std::vector<Index> main_phases(const Problem& problem);
 
 }  // namespace topoplace::tree_mapping

@@ -28,7 +28,8 @@ void check_range(const char* name, std::span<const Index> values, Index low, Ind
     }
 }
 
-constexpr double kMostPorts = 1 << 28;  // a number is kept for each, in each phase
+constexpr std::uint64_t kStepsPerEnd = 50;  // of `WorkMeter`, each a fifth of a nanosecond
+constexpr double kMostPorts = 1 << 28;      // a number is kept for each, in each phase
 
 // GB are 0 or above; speeds are such that no time is infinite, and 0 where that is no limit.
 void check_gigabytes(const char* name, std::span<const double> values) {
@@ -141,12 +142,12 @@ void Problem::read_items(const ItemParams& given) {
         static_cast<double>(given.from.size()) > kMostPorts) {
         refuse("num_items", 0, items, "more than 2^28 edges, or ports in all phases");
     }
-    from = copy_of(given.from);
-    to = copy_of(given.to);
-    for (const double both : given.gigabytes) half.push_back(both / 2);
+    from = given.from;
+    to = given.to;
+    gigabytes = given.gigabytes;
     if (confined.empty()) confined.assign(at(items), 0);
     check_room_of_start();
-    list_neighbours();
+    check_ends();
 }
 
 void Problem::read_start(const ItemParams& given) {
@@ -164,7 +165,7 @@ void Problem::read_others(const ItemParams& given) {
     if (!given.others.empty())
         check_size("others", given.others.size(), given.phase_ends.size() * parent.size());
     check_gigabytes("others", given.others);
-    const bool is_used = std::ranges::any_of(given.others, [](double gigabytes) { return gigabytes > 0.0; });
+    const bool is_used = std::ranges::any_of(given.others, [](double gb) { return gb > 0.0; });
     if (!is_used) return;
     others.assign(at(phases) * at(ports()), 0.0);
     std::size_t phase = 0;
@@ -189,22 +190,31 @@ void Problem::check_room_of_start() {
     }
 }
 
-void Problem::list_neighbours() {
-    first.assign(at(items) + 1, 0);
+void Problem::check_ends() const {
     for (std::size_t i = 0; i < from.size(); ++i) {
         if (from[i] == to[i]) refuse("end of exchanges", i, to[i], "joins an item with itself");
+    }
+}
+
+bool Problem::list_neighbours(WorkMeter& meter) {
+    first.assign(at(items) + 1, 0);
+    for (std::size_t i = 0; i < from.size(); ++i) {
         ++first[at(from[i]) + 1];
         ++first[at(to[i]) + 1];
     }
+    if (meter.pass_time(kStepsPerEnd * from.size())) return false;
     for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
-    neighbours.resize(2 * from.size());
+    neighbours = std::make_unique_for_overwrite<Neighbour[]>(2 * from.size());
     std::vector<Index> next(first.begin(), first.end() - 1);
     Index phase = 0;
     for (std::size_t i = 0; i < from.size(); ++i) {
+        if (meter.pass_time(kStepsPerEnd)) break;
         while (static_cast<std::int64_t>(i) >= phase_ends[at(phase)]) ++phase;
-        neighbours[at(next[at(from[i])]++)] = {to[i], phase, half[i]};
-        neighbours[at(next[at(to[i])]++)] = {from[i], phase, half[i]};
+        neighbours[at(next[at(from[i])]++)] = {to[i], phase, half(i)};
+        neighbours[at(next[at(to[i])]++)] = {from[i], phase, half(i)};
     }
+    if (meter.stopped()) neighbours.reset();
+    return !meter.stopped();
 }
 
 }  // namespace topoplace::tree_mapping

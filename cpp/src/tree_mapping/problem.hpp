@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "topoplace/stop_condition.hpp"
 #include "topoplace/tree_mapping.hpp"
 
 namespace topoplace::tree_mapping {
@@ -14,13 +16,17 @@ using Index = std::int32_t;
 inline std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 struct Neighbour {
-    Index item = 0;
-    Index phase = 0;
-    double half = 0.0;  // GB in one direction
+    Index item;
+    Index phase;
+    double half;  // GB in one direction
 };
 
 struct Problem {
+    // The arguments that the spans of the parameters refer to have to outlive it.
     explicit Problem(const TreeMapParams& params);
+
+    // Fills `neighbours`; false if the search has to stop before. They are the dearest to read of all.
+    bool list_neighbours(WorkMeter& meter);
 
     Index depth = 0;  // of leaves
     Index leaves = 0;
@@ -38,19 +44,20 @@ struct Problem {
     std::vector<Index> own_class{};           // of each depth
     std::vector<double> own_per_gb{};         // [class * leaves + leaf]
     std::vector<std::int64_t> phase_ends{};   // of the phases with edges
-    std::vector<Index> from{}, to{};
-    std::vector<double> half{};
-    std::vector<Index> first{};  // of each item in `neighbours`
-    std::vector<Neighbour> neighbours{};
-    std::vector<Index> confined{};  // depth of the domain that each item may not leave
+    std::span<const Index> from{}, to{};
+    std::span<const double> gigabytes{};
+    std::vector<Index> first{};                 // of each item in `neighbours`
+    std::unique_ptr<Neighbour[]> neighbours{};  // none until they are listed
+    std::vector<Index> confined{};              // depth of the domain that each item may not leave
     std::vector<Index> start{};
     std::vector<double> others{};  // [phase * ports() + port] seconds of others on each uplink; empty: none
     std::vector<double> busy{};    // of each domain: those of its uplink, over all phases
 
+    double half(std::size_t edge) const { return gigabytes[edge] / 2; }  // GB in one direction
     Index ports() const { return static_cast<Index>(per_gb.size()); }
     double own(Index port_class, Index leaf) const { return own_per_gb[at(port_class * leaves + leaf)]; }
     std::span<const Neighbour> around(Index item) const {
-        return std::span(neighbours).subspan(at(first[at(item)]), at(first[at(item) + 1] - first[at(item)]));
+        return {&neighbours[at(first[at(item)])], at(first[at(item) + 1] - first[at(item)])};
     }
     // The depth of the lowest domain that has both leaves.
     Index meeting(Index one, Index other) const {
@@ -70,7 +77,7 @@ struct Problem {
     void read_start(const ItemParams& given);
     void read_others(const ItemParams& given);
     void check_room_of_start();
-    void list_neighbours();
+    void check_ends() const;
 };
 
 }  // namespace topoplace::tree_mapping

@@ -1,76 +1,50 @@
 // Starts from every order of the items laid along every plan of filling the tree. If there are few mappings,
-// all are compared, and the best is proven to be. Else the best starts are improved by moves and swaps: first
-// until no port takes longer than the bound of its phase, then for fewer port-seconds at no more time. Worse
-// steps are accepted less and less.
+// all are compared, and the best is proven to be. Else, unless a start is as fast as can be, the items are
+// also divided along the tree so that little is exchanged between domains. The best starts are improved by
+// moves and swaps: first until no port takes longer than the bound of its phase, then for fewer port-seconds
+// at no more time. Worse steps are accepted less and less. At the end the items are laid along the plans once
+// more in the order that was found, for fewer leaves.
 #include <algorithm>
 #include <cmath>
 
 #include "topoplace/random.hpp"
 #include "tree_mapping/bound.hpp"
-#include "tree_mapping/loads.hpp"
-#include "tree_mapping/orders.hpp"
-#include "tree_mapping/plans.hpp"
+#include "tree_mapping/starts.hpp"
 
 namespace topoplace::tree_mapping {
 namespace {
 
-constexpr double kEqual = 1 + 1e-9;
-constexpr std::size_t kMostOrders = 48;
-constexpr std::size_t kMostPlans = 64;
 constexpr std::size_t kImproved = 4;           // starts that are improved for port-seconds
 constexpr std::size_t kImprovedForTime = 2;    // the same for time
 constexpr std::uint64_t kMostCompared = 4096;  // mappings that are all compared
 constexpr std::uint64_t kFirstMoves = 48;      // for each item, before more are made
-constexpr std::uint64_t kStartsPerMove = 16;   // an edge of a start costs a part of a move
 constexpr double kHot = 1.5, kCold = 0.03;     // in mean steps of an edge, for port-seconds
 constexpr double kHotForTime = 3.0;            // the same for time
 constexpr double kExcess = 8.0, kTime = 200.0;
-constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 40;
-constexpr std::uint64_t kStepsPerPort = 3;    // of `WorkMeter`, each a fifth of a nanosecond
-constexpr std::uint64_t kStepsPerEdge = 150;  // taken from its ports, or given to them
-
-struct Found {
-    double seconds = 0.0;
-    double port_seconds = 0.0;
-    double excess = 0.0;
-    std::vector<Index> leaf_of{};
-
-    bool is_better_than(const Found& other) const {
-        if (seconds * kEqual < other.seconds) return true;
-        return seconds <= other.seconds * kEqual && port_seconds * kEqual < other.port_seconds;
-    }
-};
 
 class Search {
   public:
-    Search(const TreeMapParams& params, const Problem& problem)
-        : problem_(problem), loads_(problem), random_(params.seed), meter_(params.stop), left_(params.moves) {
+    Search(const TreeMapParams& params, Problem& problem)
+        : problem_(problem),
+          loads_(problem),
+          random_(params.seed),
+          meter_(params.stop),
+          left_(params.moves),
+          starts_(problem, loads_, meter_, params.moves) {
         list_leaves();
-        bound_ = least_seconds(problem);
-        loads_.aim_at(aims());
+        problem.list_neighbours(meter_);
+        const Least least = least_times(problem, meter_);
+        bound_ = least.seconds;
+        loads_.aim_at(aims(least.phases));
     }
 
-    TreeMapResult run() {
-        std::vector<Found> starts = first_mappings();
-        const auto better = [](const Found& one, const Found& other) { return one.is_better_than(other); };
-        best_ = *std::ranges::min_element(starts, better);
+    TreeMapResult run(std::uint64_t seed) {
         const std::uint64_t all = left_;
-        if (!is_done() && compare_all()) {
-            bound_ = best_.seconds;
-            starts.clear();
-        }
-        if (best_.seconds > bound_ * kEqual) {
-            std::ranges::stable_sort(starts, {}, &Found::excess);
-            const std::size_t tried = std::min(starts.size(), kImprovedForTime);
-            for (std::size_t i = 0; i < tried; ++i) improve(starts[i], all / 4 * 3 / tried, true);
-        }
-        if (!starts.empty()) starts.insert(starts.begin(), best_);
-        std::ranges::stable_sort(starts, better);
-        if (starts.size() > kImproved) starts.resize(kImproved);
-        if (!starts.empty() && !is_worth_more()) starts.clear();
-        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
-            improve(starts[i], left_ / (starts.size() - i), false);
-        }
+        std::vector<Found> starts = first_mappings(seed);
+        if (best_.seconds > bound_ * kEqual && !starts.empty()) improve_time(starts);
+        improve_ports(std::move(starts));
+        if (problem_.start.empty() && !meter_.stopped()) starts_.refill(best_);
+        if (all > left_) measure_best();
         return {.found = true,
                 .leaf_of = best_.leaf_of,
                 .seconds = best_.seconds,
@@ -109,9 +83,9 @@ class Search {
     // Tries each leaf for this item and those after it; false if the search has to stop.
     bool compare_from(Index item, std::vector<Index>& free, std::vector<Index>& leaf_of) {
         if (item == problem_.items) {
-            const Found found = measured(leaf_of);
-            if (found.is_better_than(best_)) best_ = found;
-            return !meter_.spend(steps_of_start());
+            loads_.set(leaf_of);
+            keep_if_better();
+            return !meter_.spend(kStepsPerPort * loads_.size() + kStepsPerEdge * problem_.from.size());
         }
         for (const Index leaf : leaves_) {
             if (free[at(leaf)] == 0) continue;
@@ -133,40 +107,71 @@ class Search {
 
     bool is_done() const { return best_.seconds <= bound_ * kEqual && best_.port_seconds <= 0.0; }
 
-    Found measured(const std::vector<Index>& leaf_of) {
-        loads_.set(leaf_of);
-        return {loads_.seconds(), loads_.port_seconds(), loads_.excess(), leaf_of};
+    // What the loads are now becomes the best mapping; false unless it is better.
+    bool keep_if_better() {
+        Found found = found_in(loads_);
+        if (!found.is_better_than(best_)) return false;
+        found.leaf_of = loads_.leaf_of();
+        best_ = std::move(found);
+        return true;
     }
 
-    // Every order along every plan, while less than a fourth of the work is spent on them.
-    std::vector<Found> first_mappings() {
-        if (!problem_.start.empty()) return {measured(problem_.start)};
-        const std::vector<Order> orders = orders_of(problem_, kMostOrders);
-        std::uint64_t credit = std::min(left_ / 4, kMostCredit) * kStartsPerMove;
-        const std::uint64_t cost = problem_.from.size() + at(problem_.items);
-        std::vector<Found> found;
-        for (const Plan& plan : plans_of(problem_, kMostPlans, meter_)) {
-            for (const Order& order : orders) {
-                if (!found.empty() && (credit < cost || meter_.spend(steps_of_start()))) return found;
-                credit -= std::min(credit, cost);
-                std::vector<Index> leaf_of(at(problem_.items));
-                for (std::size_t i = 0; i < order.size(); ++i) leaf_of[at(order[i])] = plan[i];
-                found.push_back(measured(leaf_of));
-            }
+    // Sums of floats drift in the search.
+    void measure_best() {
+        loads_.set(best_.leaf_of);
+        best_.seconds = loads_.seconds();
+        best_.port_seconds = loads_.port_seconds();
+    }
+
+    // Finds the first best mapping; none to improve if all were compared.
+    std::vector<Found> first_mappings(std::uint64_t seed) {
+        if (!problem_.start.empty()) {
+            loads_.set(problem_.start);
+            best_ = found_in(loads_);
+            best_.leaf_of = problem_.start;
+            return {best_};
         }
-        return found;
+        const auto better = [](const Found& one, const Found& other) { return one.is_better_than(other); };
+        starts_.lay_orders();
+        best_ = *std::ranges::min_element(starts_.found(), better);
+        if (!is_done() && compare_all()) {
+            bound_ = best_.seconds;
+            return {};
+        }
+        if (best_.seconds > bound_ * kEqual) {
+            left_ -= starts_.lay_divisions(seed);
+            best_ = *std::ranges::min_element(starts_.found(), better);
+        }
+        return std::move(starts_.found());
     }
 
-    std::uint64_t steps_of_start() const {
-        return kStepsPerPort * loads_.size() + kStepsPerEdge * problem_.from.size();
+    // The start of the least excess, and the fastest.
+    void improve_time(const std::vector<Found>& starts) {
+        const std::uint64_t moves = left_ / 8 * 3;
+        const Found fastest = best_;
+        const Found& least = *std::ranges::min_element(starts, {}, &Found::excess);
+        improve(least, moves, true);
+        improve(fastest, moves, true);
+    }
+
+    // The best of the starts, and the best mapping so far.
+    void improve_ports(std::vector<Found> starts) {
+        const auto better = [](const Found& one, const Found& other) { return one.is_better_than(other); };
+        if (!starts.empty()) starts.insert(starts.begin(), best_);
+        std::ranges::stable_sort(starts, better);
+        if (starts.size() > kImproved) starts.resize(kImproved);
+        if (!starts.empty() && !is_worth_more()) starts.clear();
+        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
+            improve(starts[i], left_ / (starts.size() - i), false);
+        }
     }
 
     // Seconds of an edge of middling GB through an uplink, in which steps are measured.
     double step() const {
-        double half = 0.0, per_gb = 0.0;
-        for (const double one : problem_.half) half += one;
+        double both = 0.0, per_gb = 0.0;
+        for (const double one : problem_.gigabytes) both += one;
         for (const double one : problem_.per_gb) per_gb = std::max(per_gb, one);
-        const double mean = half / static_cast<double>(std::max<std::size_t>(1, problem_.half.size()));
+        const double mean = both / 2 / static_cast<double>(std::max<std::size_t>(1, problem_.from.size()));
         return mean * per_gb > 0.0 ? 2 * mean * per_gb : 1.0;
     }
 
@@ -177,7 +182,7 @@ class Search {
     }
 
     void improve(const Found& start, std::uint64_t moves, bool for_time) {
-        if (problem_.items == 0 || leaves_.empty()) return;
+        if (problem_.items == 0 || leaves_.empty() || meter_.stopped()) return;
         loads_.set(start.leaf_of);
         step_ = step();
         const double hot = for_time ? kHotForTime : kHot;
@@ -185,15 +190,14 @@ class Search {
         moves = std::min(moves, left_);
         for (std::uint64_t i = 0; i < moves; ++i) {
             --left_;
-            if (meter_.spend(kStepsPerEdge)) return;
+            if (meter_.spend(kStepsPerEdge + kStepsPerPort * loads_.take_ports_read())) return;
             const double cooled = 1.0 - static_cast<double>(i) / static_cast<double>(moves);
             try_step(now, kCold + (hot - kCold) * cooled * cooled, for_time);
             if (is_done() || (for_time && best_.seconds <= bound_ * kEqual)) return;
         }
     }
 
-    std::vector<double> aims() const {
-        std::vector<double> aims = least_phase_seconds(problem_);
+    static std::vector<double> aims(std::vector<double> aims) {
         for (std::size_t i = 0; i < aims.size(); ++i) {
             if (aims[i] <= 0.0) aims[i] = 1e-12;
         }
@@ -218,12 +222,7 @@ class Search {
             return;
         }
         now = then;
-        const bool is_faster = loads_.seconds() * kEqual < best_.seconds;
-        const bool is_as_fast = loads_.seconds() <= best_.seconds * kEqual;
-        if (is_faster || (is_as_fast && loads_.port_seconds() * kEqual < best_.port_seconds)) {
-            best_ = {loads_.seconds(), loads_.port_seconds(), loads_.excess(), loads_.leaf_of()};
-            now = energy(for_time);
-        }
+        if (keep_if_better()) now = energy(for_time);
     }
 
     void step_to(Index item, Index other, Index leaf) {
@@ -262,6 +261,7 @@ class Search {
     Random random_;
     WorkMeter meter_;
     std::uint64_t left_;
+    Starts starts_;
     double bound_ = 0.0;
     double step_ = 1.0;
     Found best_{};
@@ -273,13 +273,9 @@ class Search {
 }  // namespace
 
 TreeMapResult map_to_tree(const TreeMapParams& params) {
-    const Problem problem(params);
+    Problem problem(params);
     if (!problem.has_enough_room) return {};
-    TreeMapResult result = Search(params, problem).run();
-    const TreeTime exact = tree_time(params, result.leaf_of);  // sums of floats drift in the search
-    result.seconds = exact.seconds;
-    result.port_seconds = exact.port_seconds;
-    return result;
+    return Search(params, problem).run(params.seed);
 }
 
 }  // namespace topoplace::tree_mapping

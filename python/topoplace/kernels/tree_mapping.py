@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ class TreeMapping(NamedTuple):
     complete: bool
     """False if the timeout ended the search."""
     moves: int
-    """Number of moves that were tried."""
+    """Number of moves that were tried, and what divisions count."""
 
     @property
     def optimal(self) -> bool:
@@ -87,7 +88,7 @@ def map_to_tree(
     moves: int = MOVES,
     timeout: float | None = None,
 ) -> TreeMapping | None:
-    """Put each item on a leaf, so that the ports take the least time, and then for few port-seconds.
+    """Put each item on a leaf, so that the ports take the least time, then for few port-seconds, then on few leaves.
 
     In a phase all edges are used at once, half of the GB each way. What two items on different leaves exchange passes
     the own port of both, and the uplinks of the domains that it leaves. Returns None if there is not enough room. The
@@ -101,19 +102,21 @@ def map_to_tree(
         others: (phases, d) GB that others send through the uplink of each domain, in one direction. They count in a
             phase if an edge of some GB passes the uplink; they are in no port-seconds, and `bound` may leave them out.
         seed: Of random moves.
-        moves: Number of moves to try.
+        moves: Number of moves to try. Divisions of the items count as up to a fourth of them.
         timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
 
     Raises:
         ValueError: For an argument that is out of range, or a start that is over a leaf's room.
     """
-    found = _core.map_to_tree(
+    begin, limit = perf_counter(), checked_seconds(timeout)
+    arguments = (
         tree_of(tree),
         items_of(exchanges, start, confined, others),
         _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
         _checks.integer(moves, "moves", ValueError, low=0, high=INT64_MAX),
-        checked_seconds(timeout),
     )
+    # To read millions of edges takes time too.
+    found = _core.map_to_tree(*arguments, None if limit is None else max(0.0, limit + begin - perf_counter()))
     return TreeMapping(*found[1:]) if found[0] else None
 
 
@@ -158,6 +161,7 @@ def verify_tree_mapping(
 
 
 def tree_of(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
+    """Return a tree as the extension takes it; ValueError for an array of the wrong shape."""
     _checks.instance(tree, PortTree, "tree", ValueError)
     room = integers(tree.room, "room")
     own = reals(tree.own, "own", ndim=2) if np.size(tree.own) else np.empty((0, len(room)))
@@ -175,6 +179,7 @@ def tree_of(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
 def items_of(
     given: Exchanges, start: ArrayLike, confined: ArrayLike, others: ArrayLike
 ) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints, Reals]:
+    """Return items as the extension takes them; ValueError for an array of the wrong shape."""
     _checks.instance(given, Exchanges, "exchanges", ValueError)
     return (
         _checks.integer(given.num_items, "num_items", ValueError, low=0, high=INT32_MAX),
