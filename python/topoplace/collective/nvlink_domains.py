@@ -43,10 +43,11 @@ def domain_ring_rate(topology: Topology, gpus: Sequence[int], rates: Rates | str
 
 def domain_level(topology: Topology, gpus: Sequence[int]) -> Level | None:
     """Return the innermost level of NVSwitches with one domain that has all `gpus`; None if there is none."""
-    machines = {int(topology.machine_of[gpu]) for gpu in gpus}
-    for level in topology.levels:
+    levels = [level for level in topology.levels if level.kind is LinkKind.NVSWITCH]
+    machines = {int(topology.machine_of[gpu]) for gpu in gpus} if levels else set[int]()
+    for level in levels:
         domains = {int(level.codes[machine]) for machine in machines}
-        if level.kind is LinkKind.NVSWITCH and len(domains) == 1 and domains != {-1}:
+        if len(domains) == 1 and domains != {-1}:
             return level
     return None
 
