@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,18 +39,46 @@ def machines(draw: st.DrawFn) -> tuple[dict[tuple[int, int], tp.LinkKind], float
     return kinds, draw(PCIE), sockets
 
 
-@given(machines(), st.data())
+_DIFFERENT = (tp.LinkKind.SYSTEM, tp.LinkKind.HOST_BRIDGES, tp.LinkKind.HOST, tp.LinkKind.PCIE_BRIDGES)
+"""The kind of path of two GPUs, by the outermost of socket, host bridges, host bridge and switch that differs."""
+
+
+@st.composite
+def hosts(draw: st.DrawFn) -> tuple[Any, dict[tuple[int, int], tp.LinkKind], float, list[int | None]]:
+    """Draw what is told of 2 to 6 GPUs in a real host, the kinds of all their paths, its PCIe, and their sockets."""
+    places = draw(st.lists(st.tuples(*[st.integers(0, 1)] * 4), min_size=2, max_size=6))
+    kinds = {
+        (u, v): next(
+            (kind for kind, one, other in zip(_DIFFERENT, places[u], places[v], strict=True) if one != other),
+            tp.LinkKind.PCIE,
+        )
+        for u, v in combinations(range(len(places)), 2)
+    }
+    told = {pair: draw(st.sampled_from((kind, UNKNOWN))) for pair, kind in kinds.items()}
+    sockets = draw(st.sampled_from(([None] * len(places), [place[0] for place in places])))
+    return told, kinds, draw(PCIE), sockets
+
+
+def test_three_unknown_sockets_are_no_better_than_two():
+    kinds = {(0, 1): tp.LinkKind.SYSTEM, (0, 2): tp.LinkKind.SYSTEM, (1, 2): UNKNOWN}
+    for last in (UNKNOWN, tp.LinkKind.PCIE):
+        machine = _machine({**kinds, (1, 2): last}, 12.0, [None, 0, 1])
+        assert collective.ring_bandwidth(machine, range(3)) == 6
+    told = _machine({**kinds, (1, 2): tp.LinkKind.SYSTEM}, 12.0, [None, 0, 1])
+    assert collective.ring_bandwidth(told, range(3)) == 12
+
+
+@given(hosts(), st.data())
 def test_a_link_that_becomes_known_never_slows_rings(drawn, data):
-    kinds, pcie, sockets = drawn
-    unknown = [pair for pair, kind in kinds.items() if kind is UNKNOWN]
+    told, kinds, pcie, sockets = drawn
+    unknown = [pair for pair, kind in told.items() if kind is UNKNOWN]
     if not unknown:
         return
     pair = data.draw(st.sampled_from(unknown))
-    known = {**kinds, pair: data.draw(st.sampled_from(PATH_KINDS))}
-    before, after = _machine(kinds, pcie, sockets), _machine(known, pcie, sockets)
-    assert collective.ring_bandwidth(after, pair) >= collective.ring_bandwidth(before, pair)
-    everyone = range(len(sockets))
-    assert collective.ring_bandwidth(after, everyone) >= collective.ring_bandwidth(before, everyone)
+    before = _machine(told, pcie, sockets)
+    after = _machine({**told, pair: kinds[pair]}, pcie, sockets)
+    for gpus in (pair, range(len(sockets))):
+        assert collective.ring_bandwidth(after, gpus) >= collective.ring_bandwidth(before, gpus)
 
 
 @given(machines())

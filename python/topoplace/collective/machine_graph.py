@@ -225,12 +225,12 @@ def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
 def _assumed_cpus(parts: _Parts, topology: Topology, make: str, gb_per_s: float) -> dict[int, int]:
     """Add CPUs and what joins them, at `gb_per_s`; return the CPU of each GPU.
 
-    Sockets are joined in pairs. Where GPUs of one socket are on several CPUs, one more in the middle joins them all:
-    what is between them is not known, and counts once.
+    Sockets are joined in pairs. Where GPUs of one socket are on several CPUs, or connections are unknown, one more in
+    the middle joins them all: what is between them is not known, and counts once.
     """
     groups = list(_groups(range(topology.num_gpus), lambda u, v: _share_cpu(topology, u, v)))
     cpus = [parts.add(Vertex.CPU, make) for _ in groups]
-    if len(groups) > len({gpu.socket for gpu in topology.gpus}):
+    if len(groups) > len({gpu.socket for gpu in topology.gpus}) or _has_unknown_paths(topology):
         middle = parts.add(Vertex.CPU, make)
         pairs = [(middle, cpu) for cpu in cpus]
     else:
@@ -238,6 +238,10 @@ def _assumed_cpus(parts: _Parts, topology: Topology, make: str, gb_per_s: float)
     for a, b in pairs:
         parts.connect(a, b, Wire.SYSTEM, gb_per_s)
     return {gpu: cpu for group, cpu in zip(groups, cpus, strict=True) for gpu in group}
+
+
+def _has_unknown_paths(topology: Topology) -> bool:
+    return any(_is_unknown_path(topology, link, given=False) for _, _, link in topology.links)
 
 
 def _share_cpu(topology: Topology, u: int, v: int) -> bool:
