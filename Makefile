@@ -21,7 +21,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 BASE ?= main
 VERSION ?= 26.05
 
-.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers published trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -83,6 +83,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	python tools/write_manual.py --check
 	python tools/write_papers.py --check
 	python tools/write_trust.py --check
+	python tools/write_published.py --check
 
 collect: $(VENV)/.extension $(VENV)/.dependencies  # compiles the tests once, not once in each process
 	python -m pytest --collect-only -qq >build/tests.txt || { cat build/tests.txt >&2; exit 1; }
@@ -106,6 +107,9 @@ manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate docs/command-lin
 
 papers: $(VENV)/.extension $(VENV)/.dependencies  ## run all reproductions and write docs/papers (half an hour of CPU time)
 	python tools/write_papers.py
+
+published: $(VENV)/.extension $(VENV)/.dependencies  ## write docs/published.md: what is planned beside what others measured
+	python tools/write_published.py
 
 trust: $(VENV)/.extension $(VENV)/.dependencies  ## coverage, mutants, races, fuzzing: docs/trust.md (three hours of CPU time); TRUST="kernels" for a part
 	$(PIP) --group trust

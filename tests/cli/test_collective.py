@@ -30,6 +30,24 @@ def test_the_command_writes_json(call: Call) -> None:
     assert found["median"]["order"] == [0, 1, 2]
 
 
+def test_the_command_names_nvls_where_it_is_faster(call: Call) -> None:
+    note = "note: An all-reduce in the NVSwitches (NVLS) is faster than rings: 476 GB/s."
+    assert note in call("collective", "dgx-h100", "--gpus", 8).out.splitlines()
+    assert "NVLS" not in call("collective", "dgx-h100", "--gpus", 8, "--rates", "nccl-2.30-rings").out
+    assert "NVLS" not in call("collective", "dgx-a100", "--gpus", 8).out
+    found = json.loads(call("collective", "dgx-h100", "--gpus", 8, "--json").out)
+    assert found["best"]["ring_gb_per_s"] == 360
+    assert found["best"]["all_reduce_gb_per_s"] == pytest.approx(476)
+
+
+def test_place_names_nvls_for_jobs_of_all_reduces_alone(call: Call) -> None:
+    remark = "- an all-reduce in the NVSwitches (NVLS) of the first carries 476 GB/s"
+    assert remark in call("place", "dgx-h100", "--pattern", "allreduce", "--gpus", 8).out.splitlines()
+    assert "NVLS" not in call("place", "dgx-h100", "--pattern", "chain", "--gpus", 8).out
+    assert "NVLS" not in call("place", "dgx-a100", "--pattern", "allreduce", "--gpus", 8).out
+    assert "NVLS" not in call("place", "dgx-h100", "--pattern", "allreduce", "--gpus", 2).out
+
+
 @pytest.mark.parametrize(
     ("machine", "library"),
     [("mi300x", "RCCL"), ("mi250x", "RCCL"), ("tpu-v4-64 --one host0 --gpus 2", "XLA"), ("dgx-h100", "NCCL")],

@@ -23,6 +23,18 @@ def test_large_messages_take_what_the_bandwidth_says():
         assert took == pytest.approx(0.75 * 8 / 80)
 
 
+def test_an_all_reduce_in_nvswitches():
+    """8 GB among eight H100 at 476 GB/s, up and down."""
+    h100 = tp.machines.get("dgx-h100")
+    took = collective.collective_time(h100, range(8), 8e9, "nvls", latencies=NONE)
+    assert took == pytest.approx(2 * 7 / 8 * 8 / 476)
+    hops = collective.collective_time(h100, range(8), 0, "nvls", latencies=Latencies(start=1, nvlink=2))
+    assert hops == pytest.approx(5e-6)
+    assert collective.collective_time(DGX1, range(4), 8e9, "nvls") == math.inf
+    with pytest.raises(ValueError, match="all-gather"):
+        collective.collective_time(h100, range(8), 8e9, "nvls", operation="all-gather")
+
+
 def test_trees_reach_the_optimum():
     best = float(collective.optimal_bandwidth(DGX1, range(4)))
     took = collective.collective_time(DGX1, range(4), 8e9, "trees", latencies=NONE)

@@ -10,7 +10,7 @@ import topoplace as tp
 from channel_cases import cases
 
 H100 = tp.machines.get("dgx-h100")
-WITHOUT_NVLS = "nccl-2.30"
+WITHOUT_NVLS = "nccl-2.30-rings"
 
 
 @pytest.mark.parametrize("name", ["hand", "small", "instances"])

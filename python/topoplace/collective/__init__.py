@@ -9,6 +9,7 @@ To change:
   library: `rates.py`.
 - The graph of a machine that a library sees: `machine_graph.py`; paths in it: `routes.py`.
 - Bandwidths: `bandwidth.py`; of all sets of a size: `survey.py`; over machines: `several_machines.py`.
+- Rings and reductions in NVSwitches: `nvlink_domains.py` and `nvls.py`.
 - Which free GPUs have the best rings: `choice.py`; rates kept for sets, and ties: `rated_sets.py`.
 """
 
@@ -27,6 +28,8 @@ from topoplace.collective.bandwidth import (
     why_no_rings,
 )
 from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
+from topoplace.collective.nvlink_domains import domain_ring_rate
+from topoplace.collective.nvls import all_reduce_bandwidth, nvls_bandwidth
 from topoplace.collective.rated_sets import SetChoice, Wanted, grades
 from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
@@ -49,13 +52,16 @@ __all__ = [
     "TreePlan",
     "Wanted",
     "Way",
+    "all_reduce_bandwidth",
     "best_set",
     "broadcast_bandwidth",
     "collective_time",
+    "domain_ring_rate",
     "grades",
     "host_is_assumed",
     "left_bandwidth",
     "library_of",
+    "nvls_bandwidth",
     "optimal_bandwidth",
     "ranked_sets",
     "ring_bandwidth",

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from topoplace import _checks, kernels
 from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
+from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import PathType, Rates
 from topoplace.topology.makers import Maker, maker_of
@@ -67,13 +68,15 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     with uneven links it depends on how the GPUs are numbered, and a faster link can lower it.
 
     Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
-    10.0 and more, slower ones are tried. 0 if no ring connects them. On several machines, they run in channels, one over
-    each adapter, and the machines follow each other in the order in which `gpus` names them, as ranks do.
+    10.0 and more, slower ones are tried. 0 if no ring connects them. In an NVLink domain of machines, any GPUs have the
+    same rings (`nvlink_domains`). Over several machines, rings run in channels, one over each adapter, and machines
+    follow each other in the order in which `gpus` names them, as ranks do. An all-reduce may be faster: see
+    `all_reduce_bandwidth`.
 
     Raises:
         ValueError: Names a wrong argument.
     """
-    if topology.num_machines == 1:
+    if topology.num_machines == 1 and topology.tiling is None:
         machine = prepared(topology, rates)
         chosen = _checks.sequence(gpus, "gpus", ValueError)
         if _ONLY_INTEGERS.issuperset(map(type, chosen)):  # True and False would pass for GPUs 1 and 0
@@ -82,8 +85,10 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
             except (IndexError, ValueError):
                 pass  # the checks below say what is wrong
     numbers = checked_gpus(topology, gpus)
+    if in_domain := domain_ring_rate(topology, numbers, rates):
+        return in_domain
     if not are_on_one_machine(topology, numbers):
-        return several_machines.ring_bandwidth_over(topology, numbers, rates)
+        return several_machines.bandwidth_over(topology, numbers, rates, "ring")
     local, own = one_machine(topology, numbers)
     return prepared(local, rates).ring_bandwidth(tuple(own))
 

@@ -2,20 +2,22 @@
 
 Where the topology has components, they are the graph. Otherwise the host is assumed: each socket is a CPU, its GPUs
 are attached to it, pairs with a PCIe path share a switch, or have switches below one, and the CPUs are those usual with
-that generation of PCIe.
+that generation of PCIe. Pairs decide, where they contradict sockets: a pair that is SYS is on two CPUs. So is one whose
+connection is unknown, as nothing says that it is any nearer.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from topoplace.collective import link_rates
 from topoplace.collective.rates import Rates
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import ComponentKind
+from topoplace.topology.links import link_catalogue
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.topology import Topology
 
@@ -63,6 +65,8 @@ class MachineGraph:
     """The make of each vertex that is a CPU, as in `Component.cpu`."""
     assumed: bool
     """True if the topology does not tell its host, so that it is assumed."""
+    most: Mapping[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+    """GB/s that the topology says of paths of pairs through an assumed host: no route carries more. First is u < v."""
 
     @property
     def num_gpus(self) -> int:
@@ -87,7 +91,8 @@ def machine_graph(topology: Topology, rates: Rates) -> MachineGraph:
         key = (min(one.a, one.b), max(one.a, one.b), one.wire)
         merged[key] = merged.get(key, 0) + one.rate
     connections = tuple(GraphConnection(*key, rate) for key, rate in merged.items() if rate > 0)
-    return MachineGraph(tuple(parts.vertices), connections, parts.cpus, not given)
+    most = {} if given else dict(_limits(topology))
+    return MachineGraph(tuple(parts.vertices), connections, parts.cpus, not given, most)
 
 
 class _Parts:
@@ -128,7 +133,7 @@ class _Parts:
             if link.kind is LinkKind.NVSWITCH:
                 rate = link_rates.nvlink_rate(link, rates, topology.gpus[u].model)
                 through_switch.update({gpu: max(rate, through_switch.get(gpu, 0.0)) for gpu in (u, v)})
-            elif link.kind not in _NOT_WIRED and not (given and link.kind is LinkKind.UNKNOWN):
+            elif link.kind not in _NOT_WIRED and not _is_unknown_path(topology, link, given=given):
                 self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
         for gpu, rate in through_switch.items():
             switch = self.nvswitch()
@@ -141,6 +146,16 @@ class _Parts:
 _HOST_KINDS = (*PATH_KINDS, LinkKind.NETWORK, LinkKind.NONE)
 _NOT_WIRED = (*_HOST_KINDS, LinkKind.XGMI_RELAYED)
 """The kinds of links that are paths over other vertices of the graph."""
+
+
+def _is_unknown_path(topology: Topology, link: Link, *, given: bool) -> bool:
+    """Return True if a link of an unknown kind is taken for a path through the host.
+
+    It is one where the host is given, and where it is no faster than what every pair has: then its speed is assumed.
+    """
+    return link.kind is LinkKind.UNKNOWN and (given or link.gb_per_s <= topology.default)
+
+
 _VERTEX_OF = {
     ComponentKind.SOCKET: Vertex.CPU,
     ComponentKind.NUMA_NODE: Vertex.CPU,
@@ -193,21 +208,58 @@ def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
     parts = _Parts(topology.num_gpus)
     pcie = link_rates.pcie_rate(topology.default, rates)
     cpu_make = next((make for most, make in _USUAL_CPUS if pcie <= most), _USUAL_CPUS[-1][1])
-    sockets = dict.fromkeys(gpu.socket for gpu in topology.gpus)
-    cpu_of = {socket: parts.add(Vertex.CPU, cpu_make) for socket in sockets}
+    cpu_of = _assumed_cpus(parts, topology, cpu_make, link_rates.rate_between(cpu_make, rates))
     if pcie:
         for group in _switch_groups(
             topology, range(topology.num_gpus), (LinkKind.PCIE, LinkKind.PCIE_BRIDGES)
         ):
-            _attach(parts, topology, group, cpu_of[topology.gpus[group[0]].socket], pcie)
-    for a, b in combinations(cpu_of.values(), 2):
-        parts.connect(a, b, Wire.SYSTEM, link_rates.rate_between(cpu_make, rates))
+            _attach(parts, topology, group, cpu_of[group[0]], pcie)
     vertex = [parts.nvswitch() if part.kind is ComponentKind.NVSWITCH else -1 for part in topology.components]
     for a, b, link in topology.component_links:
         if a < topology.num_gpus and vertex:
             rate = link_rates.nvlink_rate(link, rates, topology.gpus[a].model)
             parts.connect(a, vertex[b - topology.num_gpus], Wire.NVLINK, rate)
     return parts
+
+
+def _assumed_cpus(parts: _Parts, topology: Topology, make: str, gb_per_s: float) -> dict[int, int]:
+    """Add CPUs and what joins them, at `gb_per_s`; return the CPU of each GPU.
+
+    Sockets are joined in pairs. Where GPUs of one socket are on several CPUs, or connections are unknown, one more in
+    the middle joins them all: what is between them is not known, and counts once.
+    """
+    groups = list(_groups(range(topology.num_gpus), lambda u, v: _share_cpu(topology, u, v)))
+    cpus = [parts.add(Vertex.CPU, make) for _ in groups]
+    if len(groups) > len({gpu.socket for gpu in topology.gpus}) or _has_unknown_paths(topology):
+        middle = parts.add(Vertex.CPU, make)
+        pairs = [(middle, cpu) for cpu in cpus]
+    else:
+        pairs = list(combinations(cpus, 2))
+    for a, b in pairs:
+        parts.connect(a, b, Wire.SYSTEM, gb_per_s)
+    return {gpu: cpu for group, cpu in zip(groups, cpus, strict=True) for gpu in group}
+
+
+def _has_unknown_paths(topology: Topology) -> bool:
+    return any(_is_unknown_path(topology, link, given=False) for _, _, link in topology.links)
+
+
+def _share_cpu(topology: Topology, u: int, v: int) -> bool:
+    link = topology.link(u, v)
+    if link.kind in PATH_KINDS or _is_unknown_path(topology, link, given=False):
+        return link.kind not in (LinkKind.SYSTEM, LinkKind.UNKNOWN)
+    return topology.gpus[u].socket == topology.gpus[v].socket
+
+
+def _limits(topology: Topology) -> Iterator[tuple[tuple[int, int], float]]:
+    """Yield the pairs with a path through the host, and GB/s of it; one of an unknown kind is at most SYS."""
+    farthest = link_catalogue.path(LinkKind.SYSTEM, topology.default).gb_per_s
+    for u, v in combinations(range(topology.num_gpus), 2):
+        link = topology.link(u, v)
+        if link.kind in PATH_KINDS:
+            yield (u, v), link.gb_per_s
+        elif _is_unknown_path(topology, link, given=False):
+            yield (u, v), min(link.gb_per_s, farthest)
 
 
 def _attach(parts: _Parts, topology: Topology, group: Sequence[int], cpu: int, pcie: float) -> None:
@@ -230,9 +282,17 @@ def _switch_groups(
     topology: Topology, gpus: Sequence[int], kinds: Collection[LinkKind]
 ) -> Iterator[list[int]]:
     """Yield `gpus` in groups whose pairs have a path of one of `kinds`, below the host bridge; most are alone."""
+    return _groups(gpus, lambda u, v: topology.link(u, v).kind in kinds)
+
+
+def _groups(gpus: Sequence[int], are_near: Callable[[int, int], bool]) -> Iterator[list[int]]:
+    """Yield `gpus` in groups that pairs which are near join, also by way of others; most of them are alone."""
     left = list(gpus)
     while left:
-        first, *others = left
-        near = [gpu for gpu in others if topology.link(first, gpu).kind in kinds]
-        yield [first, *near]
-        left = [gpu for gpu in others if gpu not in near]
+        group, border = [left[0]], [left[0]]
+        left = left[1:]
+        while border:
+            near = [gpu for gpu in left if are_near(border[0], gpu)]
+            left = [gpu for gpu in left if gpu not in near]
+            group, border = group + near, border[1:] + near
+        yield sorted(group)

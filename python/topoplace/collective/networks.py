@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.collective.machine_graph import MAX_GPUS, UNITS_PER_GB
+from topoplace.collective.nvlink_domains import domain_level, reducing, switched
 from topoplace.collective.prepared import Prepared, prepared
 from topoplace.collective.rated_sets import only_through_switches
 from topoplace.collective.rates import Rates, rates_of
@@ -14,6 +15,7 @@ from topoplace.topology.ports import Ports, switched_levels
 from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
+_NO_LIMIT = 1e9
 
 
 def collective_network(topology: Topology, rates: Rates | str) -> kernels.CollectiveNetwork:
@@ -105,19 +107,35 @@ def _ring_rates(machine: Prepared) -> kernels.RingRates:
 
 
 def _switched(topology: Topology, switches: Ints, rates: Rates) -> kernels.SwitchRates:
-    nothing = np.zeros(topology.num_gpus)
-    of_template = np.array([_through_switches(one, rates) for one in topology.templates])
-    rings = (
-        of_template[np.array(topology.template_of)[topology.machine_of]]
+    """Return what goes through the NVSwitches of each GPU, of its NVLink domain or its machine."""
+    firsts = np.unique(_alike(topology), return_index=True, return_inverse=True)[1:]
+    rows = np.array([_through_switches(topology, gpu, rates) for gpu in firsts[0].tolist()])
+    found = np.where(switches[:, None] >= 0, rows[firsts[1].reshape(-1)], 0.0)
+    return kernels.SwitchRates(*found.T)
+
+
+def _alike(topology: Topology) -> Ints:
+    """Return (n,) equal numbers for the GPUs that have the same place on equal machines, in a domain or not."""
+    template: Ints = (
+        np.array(topology.template_of, np.int64)[topology.machine_of]
         if topology.tiling
-        else of_template.repeat(topology.num_gpus)
+        else 0 * topology.machine_of
     )
-    return kernels.SwitchRates(np.where(switches >= 0, rings, 0.0), nothing, nothing)
+    number: Ints = template * topology.num_gpus + np.array(topology.local_index, np.int64)
+    for level in switched_levels(topology):
+        number = 2 * number + (level.codes[topology.machine_of] >= 0)
+    return number
 
 
-def _through_switches(machine: Topology, rates: Rates) -> float:
-    """Return GB/s of rings among any GPUs of a machine whose GPUs are alike and joined by NVSwitches; 0 for others."""
-    if not 1 < machine.num_gpus <= MAX_GPUS or machine.num_machines > 1:
-        return 0.0
-    found = prepared(machine, rates)
-    return found.ring_bandwidth((0, 1)) if only_through_switches(found) else 0.0
+def _through_switches(topology: Topology, gpu: int, rates: Rates) -> tuple[float, float, float]:
+    """Return the three GB/s of `SwitchRates` of a GPU; 0 if not all GPUs of its machine are alike on NVSwitches."""
+    found = None
+    machine = topology.template(int(topology.machine_of[gpu]))
+    if domain_level(topology, [gpu]) is not None:
+        found = switched(topology, [gpu], rates)
+    elif 1 < machine.num_gpus <= MAX_GPUS and only_through_switches(prepared(machine, rates)):
+        found = switched(machine, [0, 1], rates)
+    if found is None:
+        return 0.0, 0.0, 0.0
+    gb_per_s, most = reducing(found.ring_gb_per_s, found.capability, rates)
+    return found.ring_gb_per_s, gb_per_s, min(most, _NO_LIMIT)

@@ -99,8 +99,18 @@ def prepared(topology: Topology, rates: Rates | str) -> Prepared:
     found = kept.get(table) if table else None
     if found is None:
         table = rates_of(rates)
-        found = kept[table] = _prepare(topology, table)
+        machine = alone(topology)
+        found = _prepare(topology, table) if machine is topology else prepared(machine, table)
+        kept[table] = found
     return found
+
+
+def alone(topology: Topology) -> Topology:
+    """Return the machine of a cluster of one machine, which carries what it carries alone; else the topology itself.
+
+    A cluster has no components of its own, so that its host, and the ports into its NVSwitches, would be assumed.
+    """
+    return topology.template(0) if topology.tiling and topology.num_machines == 1 else topology
 
 
 def _nothing_yet(_: Topology) -> dict[Rates, Prepared]:

@@ -58,6 +58,11 @@ class Rates:
 
     Presets have none: their figures are NCCL's. `collective.measuring` measures it.
     """
+    nvls_efficiency: Mapping[int, float] = field(default_factory=dict[int, float])
+    """What reductions in NVSwitches (NVLS) reach of the NVLinks' rate, by the least compute capability, times ten.
+
+    GPUs below all keys have no NVLS; empty leaves it out.
+    """
 
     def __post_init__(self) -> None:
         for name, rate in self.gb_per_s.items():
@@ -71,6 +76,9 @@ class Rates:
         for name, share in self.achieved.items():
             _checks.one_of(name, "a key of achieved", PathType.__members__, ValueError)
             _checks.positive(share, f"achieved[{name!r}]", ValueError, high=100.0)
+        for least, share in self.nvls_efficiency.items():
+            _checks.integer(least, "a key of nvls_efficiency", ValueError, low=0, high=10_000)
+            _checks.positive(share, f"nvls_efficiency[{least}]", ValueError, high=100.0)
 
     @classmethod
     def from_json(cls, text: str) -> Rates:
@@ -92,6 +100,11 @@ class Rates:
     def channels(self, capability: int) -> tuple[float, ...]:
         """Return the rates that a channel may have among GPUs of this CUDA compute capability, times ten."""
         return self.channel_gb_per_s[max(least for least in self.channel_gb_per_s if least <= capability)]
+
+    def nvls(self, capability: int) -> float:
+        """Return what NVLS reaches of the NVLinks' rate among GPUs of this compute capability; 0 without NVLS."""
+        known = max((least for least in self.nvls_efficiency if least <= capability), default=None)
+        return 0.0 if known is None else self.nvls_efficiency[known]
 
 
 def _check_steps(capability: object, steps: object) -> None:
@@ -142,6 +155,7 @@ _2_30 = Rates(
             100: _SM100,
         }
     ),
+    nvls_efficiency=MappingProxyType({90: 0.85, 100: 0.74}),
 )
 
 
@@ -175,10 +189,20 @@ _2_19 = _since(_2_21, "2.19", {"nvlink4": 20.0, "nvlink5": 20.0}, {90: _SM90_OF_
 _SM90_OF_2_18 = tuple(rate for rate in _SM90_OF_2_19 if rate != 50.0)
 _2_18 = _since(_2_19, "2.18", {"socket-amd": 24.0}, {90: _SM90_OF_2_18, 100: _SM90_OF_2_18})
 
+
+def _only_rings(rates: Rates) -> Rates:
+    """Return rates without NVLS, as with NCCL_NVLS_ENABLE=0."""
+    return replace(rates, name=f"{rates.name}-rings", nvls_efficiency=MappingProxyType({}))
+
+
+_VERSIONS = (_2_18, _2_19, _2_21, _2_26, _2_27, _2_30)
 PRESETS: Mapping[str, Rates] = MappingProxyType(
-    {rates.name: rates for rates in (_2_18, _2_19, _2_21, _2_26, _2_27, _2_30)}
+    {rates.name: rates for rates in (*_VERSIONS, *map(_only_rings, _VERSIONS))}
 )
-"""Rates by library and version; a version stands for all after it until the next one listed."""
+"""Rates by library and version; a version stands for all after it until the next one listed.
+
+Those whose names end with "-rings" are the same without NVLS.
+"""
 
 
 def rates_of(rates: Rates | str) -> Rates:

@@ -13,6 +13,8 @@ from topoplace.collective.rates import Rates
 FORMAT: Final = "topoplace.rates"
 VERSION: Final = 1
 _KEYS: Final = ("name", "gb_per_s", "intel_overhead", "channel_gb_per_s", "achieved")
+_NEWER_KEYS: Final = ("nvls_efficiency",)
+"""Keys that texts of earlier releases lack; without them a text means what it meant then."""
 
 
 def written(rates: Rates) -> str:
@@ -30,6 +32,7 @@ def record_of(rates: Rates) -> dict[str, Any]:
         "intel_overhead": rates.intel_overhead,
         "channel_gb_per_s": {str(least): list(steps) for least, steps in rates.channel_gb_per_s.items()},
         "achieved": dict(rates.achieved),
+        "nvls_efficiency": {str(least): share for least, share in rates.nvls_efficiency.items()},
     }
 
 
@@ -49,7 +52,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 def of_record(record: Mapping[str, Any]) -> Rates:
     """Return the rates of a JSON object that `record_of` returned; ValueError names the fault of any other one."""
-    check_keys(record, FORMAT, VERSION, _KEYS)
+    check_keys(record, FORMAT, VERSION, _KEYS, _NEWER_KEYS)
     steps = _object(record["channel_gb_per_s"], "channel_gb_per_s")
     return Rates(
         _checks.text(record["name"], "name", ValueError),
@@ -57,16 +60,19 @@ def of_record(record: Mapping[str, Any]) -> Rates:
         record["intel_overhead"],
         MappingProxyType(dict(_channels(key, listed) for key, listed in steps.items())),
         MappingProxyType(_object(record["achieved"], "achieved")),
+        MappingProxyType(_by_capability(record.get("nvls_efficiency", {}), "nvls_efficiency")),
     )
 
 
-def check_keys(record: Mapping[str, Any], form: str, version: int, keys: tuple[str, ...]) -> None:
-    """Raise ValueError unless a JSON object is of this format and version, and has these keys and no others."""
+def check_keys(
+    record: Mapping[str, Any], form: str, version: int, keys: tuple[str, ...], others: tuple[str, ...] = ()
+) -> None:
+    """Raise ValueError unless a JSON object is of this format and version, with these keys and at most `others`."""
     found = record.get("format"), record.get("version")
     if found != (form, version) or isinstance(found[1], bool):
         raise ValueError(f"format and version = {_checks.shown(found)}, not {(form, version)}")
     wanted = {"format", "version", *keys}
-    if strange := sorted(record.keys() - wanted):
+    if strange := sorted(record.keys() - wanted - set(others)):
         raise ValueError(f"the text has the unknown key {_checks.shown(strange[0])}")
     if missing := sorted(wanted - record.keys()):
         raise ValueError(f"the text has no key {missing[0]!r}")
@@ -80,6 +86,14 @@ def _object(value: object, what: str) -> dict[str, Any]:
 
 def _channels(key: str, listed: object) -> tuple[int, tuple[float, ...]]:
     what = f"channel_gb_per_s[{key!r}]"
+    return _capability(key, what), tuple(_checks.ordered(listed, what, ValueError))
+
+
+def _by_capability(value: object, what: str) -> dict[int, Any]:
+    return {_capability(key, f"{what}[{key!r}]"): found for key, found in _object(value, what).items()}
+
+
+def _capability(key: str, what: str) -> int:
     if not (key.isascii() and key.isdigit() and len(key) < 6):
         raise ValueError(f"{what}: the key is not a compute capability times ten")
-    return int(key), tuple(_checks.ordered(listed, what, ValueError))
+    return int(key)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from topoplace.collective.machine_graph import GraphConnection, MachineGraph, Vertex, Wire
+from topoplace.collective.machine_graph import UNITS_PER_GB, GraphConnection, MachineGraph, Vertex, Wire
 from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import RingNetwork, Route
 
@@ -71,8 +71,9 @@ def _routes(links: _Links, rates: Rates) -> Iterator[Route]:
                 relayed = list(_relayed(links, start, end))
                 # Fewest connections first, then the fastest; of equal ones the path without a relay.
                 known = sorted(known + relayed, key=lambda one: (len(one[0].links), -one[0].rate))
+                most = links.graph.most.get((min(start, end), max(start, end)))
                 for path, relay in known:
-                    yield Route(start, end, path.type, _uses(links, path, rates), relay)
+                    yield Route(start, end, path.type, _uses(links, path, rates, most), relay)
 
 
 def _paths_to(links: _Links, end: int) -> dict[int, _Path]:
@@ -128,17 +129,24 @@ def _nvlinks(links: _Links, gpu: int) -> Iterator[int]:
             yield link
 
 
-def _uses(links: _Links, path: _Path, rates: Rates) -> Sequence[tuple[int, int]]:
-    """Return what a route takes of links, in thousandths of its rate."""
+_OF_HOST = (Wire.PCIE, Wire.SYSTEM)
+
+
+def _uses(links: _Links, path: _Path, rates: Rates, most: float | None) -> Sequence[tuple[int, int]]:
+    """Return what a route takes of links, in thousandths of its rate.
+
+    most: GB/s that the topology says of it; if that is less than its links have, it takes more of them.
+    """
     cpus = links.graph.cpus
+    slowed = int(path.rate / UNITS_PER_GB / most * 1000) if most else 1000
     intel = path.type == PathType.PHB and any(
         cpus.get(links.head(link)) not in _NOT_INTEL for link in path.links
     )
     uses: list[tuple[int, int]] = []
     for link in path.links:
         wire = links.connection(link).wire
-        slow = intel and wire is Wire.PCIE
-        uses.append((link, round(1000 * rates.intel_overhead) if slow else 1000))
+        overhead = round(1000 * rates.intel_overhead) if intel and wire is Wire.PCIE else 1000
+        uses.append((link, max(overhead, slowed if wire in _OF_HOST else 1000)))
         if wire is Wire.NVLINK and cpus.get(links.head(link)) == POWER_CPU:
             uses.append((link ^ 1, 1000))  # each byte also loads the way back
     return uses

@@ -71,12 +71,12 @@ def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
     return parts
 
 
-def ring_bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | str) -> float:
-    """Return GB/s of rings through GPUs of several machines, in channels over their adapters.
+def bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | str, kind: str) -> float:
+    """Return bus GB/s of a ring collective among GPUs of several machines, in channels over their adapters.
 
-    Machines follow each other in the order in which `gpus` first names them.
+    Machines follow each other in the order in which `gpus` first names them. kind: of `kernels.JobCollectives`.
     """
-    ring = kernels.JobCollectives([1], [KINDS.index("ring")], [len(gpus)], range(len(gpus)), [1.0])
+    ring = kernels.JobCollectives([1], [KINDS.index(kind)], [len(gpus)], range(len(gpus)), [1.0])
     (time,) = collective_network(topology, rates).times(ring, np.array(gpus, np.int32))
     return round(1.0 / time.seconds, _DIGITS) if time.seconds < math.inf else 0.0
 

@@ -8,13 +8,14 @@ from typing import Literal
 
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, optimal_bandwidth, ring_bandwidth, rings
+from topoplace.collective.nvls import nvls_bandwidth
 from topoplace.collective.prepared import checked_gpus
 from topoplace.collective.rates import PathType, Rates
 from topoplace.collective.several_machines import parts_of
 from topoplace.collective.trees import trees
 from topoplace.topology.topology import Topology
 
-Algorithm = Literal["ring", "trees"]
+Algorithm = Literal["ring", "trees", "nvls"]
 Operation = Literal["all-reduce", "all-gather", "reduce-scatter"]
 _OVER_NVLINKS = (PathType.NVL.name, PathType.NVB.name, PathType.C2C.name)
 
@@ -55,30 +56,45 @@ def collective_time(
     Args:
         algorithm: "ring" takes n - 1 steps of 1 / n of the data over the rings of `ring_bandwidth`, an all-reduce twice
             as many. "trees" sends along the trees that reach `optimal_bandwidth`, an all-reduce up and down; on one
-            machine only. Each step or level of a tree adds the latency of its slowest kind of hop. Infinite if that
-            bandwidth is 0.
+            machine only. Each step or level of a tree adds the latency of its slowest kind of hop. "nvls" is an
+            all-reduce in the NVSwitches, of `nvls_bandwidth`: one hop to them and one back. Infinite if that bandwidth
+            is 0.
 
     Raises:
-        ValueError: Names a wrong argument.
+        ValueError: Names a wrong argument; also for "nvls" of another operation than an all-reduce.
     """
-    _checks.one_of(algorithm, "algorithm", ("ring", "trees"), ValueError)
+    _checks.one_of(algorithm, "algorithm", ("ring", "trees", "nvls"), ValueError)
     _checks.one_of(operation, "operation", ("all-reduce", "all-gather", "reduce-scatter"), ValueError)
     _checks.instance(latencies, Latencies, "latencies", ValueError)
     amount = _checks.real(num_bytes, "num_bytes", ValueError) / 1e9
     numbers = checked_gpus(topology, gpus)
     rounds = 2 if operation == "all-reduce" else 1
-    if algorithm == "ring":
-        gb_per_s = ring_bandwidth(topology, numbers, rates=rates)
-        share = (len(numbers) - 1) / len(numbers)
-        hops_us = _ring_us(topology, numbers, rates, latencies)
-    else:
-        gb_per_s, share = float(optimal_bandwidth(topology, numbers, rates=rates)), 1.0
-        plan = trees(topology, numbers, rates=rates)
-        depth = max((tree.depth for tree in plan.trees), default=0)
-        hops_us = depth * _hop_us(topology, numbers, rates, latencies)
+    if algorithm == "nvls" and rounds == 1:
+        raise ValueError(f"operation = {operation!r} by NVLS is not modelled; only an all-reduce is")
+    gb_per_s, share, hops_us = _carried(topology, numbers, algorithm, rates, latencies)
     if not gb_per_s:
         return float("inf")
     return (latencies.start + rounds * hops_us) / 1e6 + rounds * share * amount / gb_per_s
+
+
+def _carried(
+    topology: Topology,
+    gpus: Sequence[int],
+    algorithm: Algorithm,
+    rates: Rates | str,
+    latencies: Latencies,
+) -> tuple[float, float, float]:
+    """Return GB/s, the share of the data that passes at this rate in a round, and the microseconds of all its hops."""
+    bus_share = (len(gpus) - 1) / len(gpus)
+    if algorithm == "ring":
+        gb_per_s = ring_bandwidth(topology, gpus, rates=rates)
+        return gb_per_s, bus_share, _ring_us(topology, gpus, rates, latencies)
+    if algorithm == "nvls":
+        return nvls_bandwidth(topology, gpus, rates=rates), bus_share, latencies.nvlink
+    plan = trees(topology, gpus, rates=rates)
+    depth = max((tree.depth for tree in plan.trees), default=0)
+    hops_us = depth * _hop_us(topology, gpus, rates, latencies)
+    return float(optimal_bandwidth(topology, gpus, rates=rates)), 1.0, hops_us
 
 
 def _ring_us(topology: Topology, gpus: Sequence[int], rates: Rates | str, latencies: Latencies) -> float:

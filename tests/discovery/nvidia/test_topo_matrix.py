@@ -58,8 +58,8 @@ def links(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
 def test_modern_text() -> None:
     topology = parse(MODERN, "NVIDIA A100-SXM4-40GB", name="box", machine="node7")
     assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
-    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 6.0)
-    assert topology.link(2, 3) == tp.Link(LinkKind.HOST_BRIDGES, 1, 8.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
+    assert topology.link(2, 3) == tp.Link(LinkKind.HOST_BRIDGES, 1, 16.0)
     assert topology.gpus[3] == tp.Gpu(3, "GPU3", "A100", "node7", 1, numa_node=1, cpus="16-31,48-63")
     assert topology.nics == (
         tp.Nic("mlx5_0", ("PIX", "PXB", "SYS", "SYS")),
@@ -73,6 +73,39 @@ def test_blanks_old_labels_and_unknown_numa() -> None:
     assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1]
     assert topology.link(0, 1) == tp.Link(LinkKind.PCIE, 1, 6.0)
     assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "gb_per_s", "said"),
+    [
+        (None, 12.0, "6 (SYS) GB/s are assumed."),
+        ("K80", 12.0, "6 (SYS) GB/s are assumed."),
+        ("Tesla T4", 12.0, "6 (SYS) GB/s are assumed, as of PCIe 3 x16, which these GPUs have."),
+        ("NVIDIA L40S", 24.0, "12 (SYS) GB/s are assumed, as of PCIe 4 x16, which these GPUs have."),
+        (
+            "NVIDIA GeForce RTX 5090",
+            48.0,
+            "24 (SYS) GB/s are assumed, as of PCIe 5 x16, which these GPUs have.",
+        ),
+    ],
+)
+def test_the_model_tells_the_generation_of_pcie(model: str | None, gb_per_s: float, said: str) -> None:
+    topology = parse(BLANKS, model)
+    assert topology.default == topology.link(0, 1).gb_per_s == gb_per_s
+    assert any(note.startswith("The speed of PCIe is not given") and said in note for note in topology.notes)
+    assert parse(BLANKS, model, pcie_gb_per_s=6.0).default == 6.0
+
+
+@pytest.mark.parametrize(("num_gpus", "published"), [(8, 28), (4, 35)])  # NVIDIA/nccl issue 1639
+@pytest.mark.parametrize("near", ["NODE", "PHB"])
+def test_rings_of_eight_5090_on_two_sockets(near: str, num_gpus: int, published: float) -> None:
+    names = [f"GPU{i}" for i in range(8)]
+    lines = ["\t".join(["", *names, "NUMA Affinity"])]
+    for i in range(8):
+        cells = ["X" if i == j else near if i // 4 == j // 4 else "SYS" for j in range(8)]
+        lines.append("\t".join([names[i], *cells, str(i // 4)]))
+    topology = parse("\n".join(lines), "NVIDIA GeForce RTX 5090", assume_no_nvlink=True)
+    assert 0.7 <= tp.collective.ring_bandwidth(topology, range(num_gpus)) / published <= 1.3
 
 
 def test_the_five_paths_differ_in_kind_and_speed() -> None:

@@ -78,6 +78,7 @@ def _row(topology: Topology, name: str, one: RatedSet, rates: Rates) -> dict[str
         "set": name,
         "gpus": list(one.gpus),
         "ring_gb_per_s": plan.gb_per_s,
+        "all_reduce_gb_per_s": collective.all_reduce_bandwidth(topology, one.gpus, rates=rates),
         "optimal_gb_per_s": float(optimum * (len(one.gpus) - 1) / len(one.gpus)),
         "path_type": plan.path_type,
         "order": list(plan.rings[0].gpus) if plan.rings else [],
@@ -107,6 +108,10 @@ def _show(title: str, found: Survey, rows: list[dict[str, Any]], rates: Rates) -
     columns = ("", "GPUs", "rings GB/s", "optimum GB/s", "paths", "channels", "order of a ring")
     tables.show(columns, cells, title)
     print(f"mean of the rings: {tables.number(found.mean_gb_per_s)} GB/s")
+    best = rows[0]
+    if best["all_reduce_gb_per_s"] > best["ring_gb_per_s"]:
+        faster = tables.number(best["all_reduce_gb_per_s"])
+        print(f"note: An all-reduce in the NVSwitches (NVLS) is faster than rings: {faster} GB/s.")
     if rates.achieved:
         print("note: The measured factors correct the rings, not the optimum.")
     if found.assumed:

@@ -245,6 +245,23 @@ def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
         yield "the job has one task, so nothing is communicated"
     if candidates and (slowest := candidates[0].slowest):
         yield f"slowest on the first: {slowest}"
+    if candidates and (faster := _faster_than_rings(candidates[0])):
+        yield f"an all-reduce in the NVSwitches (NVLS) of the first carries {faster:.3g} GB/s"
+
+
+def _faster_than_rings(placement: Placement) -> float:
+    """Return GB/s by NVLS of a job of all-reduces alone; 0 for other jobs, and unless it is faster than rings."""
+    from topoplace import collective
+
+    job = placement.job
+    kinds = {one.kind for one in job.collectives} if job else set[str]()
+    if kinds != {"all_reduce"} or placement.remote:
+        return 0.0
+    with suppress(ValueError):  # of a machine that is too large for NCCL
+        rings = collective.ring_bandwidth(placement.topology, placement.gpus)
+        best = collective.all_reduce_bandwidth(placement.topology, placement.gpus)
+        return best if best > rings else 0.0
+    return 0.0
 
 
 def _print_slices(placed: Placement) -> None:

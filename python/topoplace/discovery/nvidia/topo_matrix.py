@@ -11,8 +11,8 @@ neither of NVLinks nor of PCIe; `nvidia-smi topo -mp` omits NVLinks altogether.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 from topoplace import _checks
@@ -43,11 +43,13 @@ from topoplace.topology.links.link import PATHS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
     NVLINK_MODELS,
     PCIE3_X16_GB_PER_S,
+    SPEEDS,
     LinkSpeed,
     assumed_paths,
     model_known,
     nvlink_of,
     path,
+    pcie_of,
 )
 from topoplace.topology.topology import Topology
 
@@ -83,7 +85,7 @@ def parse(
     text: str | bytes,
     gpu_model: str | None = None,
     *,
-    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    pcie_gb_per_s: float | None = None,
     assume_no_nvlink: bool = False,
     name: str = "nvidia-smi",
     machine: str = "machine0",
@@ -97,12 +99,14 @@ def parse(
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink. None takes the model that
     lines next to the matrix name, as `nvidia-smi -L` does. Without such lines the speed is guessed (see
     `nvlink_guess`), and `assumed` has the kind of these links.
-    pcie_gb_per_s: GB/s assumed of PCIe, for a path PIX; see `link_catalogue.path` for those that are slower.
+    pcie_gb_per_s: GB/s assumed of PCIe, for a path PIX; see `link_catalogue.path` for those that are slower. None takes
+    that of the generation of PCIe that the GPUs' models have, as far as they are known, else of PCIe 3.
     assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
     (its legend has no NV#) is refused, because it omits NVLinks.
     Raises TopologyError naming the line and the cell.
     """
-    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    if pcie_gb_per_s is not None:
+        pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
     if gpu_model is not None:
         gpu_model = _checks.text(gpu_model, "gpu_model", TopologyError)
@@ -113,8 +117,9 @@ def parse(
     has_nvlink = any(label.startswith("NV") for gpu in header.gpus for label in rows[gpu].labels)
     listed = listed_gpus.read(lines)
     models, ports, guess = _ports(lines, matrix, listed.models(), gpu_model, has_nvlink=has_nvlink)
-    links = tuple(_links(header, rows, ports, pcie_gb_per_s))
-    notes = [*_guess_notes(guess, models), *_notes(header, rows, pcie_gb_per_s)]
+    pcie = _Pcie.of(models) if pcie_gb_per_s is None else _Pcie(pcie_gb_per_s, "")
+    links = tuple(_links(header, rows, ports, pcie.gb_per_s))
+    notes = [*_guess_notes(guess, models), *_notes(header, rows, pcie)]
     if not has_nvlink and not assume_no_nvlink:
         notes += _hidden(lines, header)
     gpus, repeated = gpu_line.with_distinct_uuids(_gpus(header, rows, models, machine, listed.uuids()))
@@ -125,7 +130,7 @@ def parse(
     return Topology(
         gpus,
         links,
-        default=pcie_gb_per_s,
+        default=pcie.gb_per_s,
         name=name,
         nics=tuple(_nics(lines, header, rows)),
         notes=(*notes, *listed.notes(header.gpus), *repeated),
@@ -239,12 +244,31 @@ def _guess_notes(guess: Guess | None, models: Sequence[str | None]) -> Iterator[
     yield f"{known or 'The GPU model is not given'}: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}."
 
 
-def _notes(header: Header, rows: Mapping[str, MatrixRow], pcie_gb_per_s: float) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Pcie:
+    """The PCIe that is assumed, as the text does not tell it."""
+
+    gb_per_s: float
+    """Of a path PIX."""
+    why: str
+    """The end of the note on it, such as ", as of PCIe 5 x16"; "" if nothing speaks for it."""
+
+    @classmethod
+    def of(cls, models: Iterable[str | None]) -> _Pcie:
+        """Return that of GPUs of these models; PCIe 3 if one is unknown."""
+        name = pcie_of(models)
+        if name is None:
+            return cls(PCIE3_X16_GB_PER_S, "")
+        gb_per_s = SPEEDS[name].achievable_gb_per_s or PCIE3_X16_GB_PER_S
+        return cls(gb_per_s, f", as of PCIe {name.removeprefix('pcie')} x16, which these GPUs have")
+
+
+def _notes(header: Header, rows: Mapping[str, MatrixRow], pcie: _Pcie) -> list[str]:
     columns = [header.column[gpu] for gpu in header.gpus]
     labels = {rows[gpu].labels[column] for gpu in header.gpus for column in columns}
     notes: list[str] = []
     if kinds := [kind for label, kind in PATHS.items() if label in labels]:
-        notes.append(f"The speed of PCIe is not given: {assumed_paths(pcie_gb_per_s, kinds)}.")
+        notes.append(f"The speed of PCIe is not given: {assumed_paths(pcie.gb_per_s, kinds)}{pcie.why}.")
     if missing := [nic for nic in header.nics if nic not in rows]:
         notes.append(f"Network adapters with a column and no row: {', '.join(missing)}.")
     return notes

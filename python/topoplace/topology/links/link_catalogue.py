@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar
 
 from topoplace.topology.links.link import Link, LinkKind, rounded
 
+_Found = TypeVar("_Found")
 Latency = Literal["package", "direct", "bus", "socket", "network"]
 """Latency class of a link, lowest first."""
 
@@ -175,8 +176,33 @@ _CAPABILITY_OF_MODEL = {
 
 def capability_of(model: str) -> int | None:
     """Return the CUDA compute capability, times ten, of a GPU model given by any product name; None if unknown."""
+    return _named(model, _CAPABILITY_OF_MODEL)
+
+
+def _named(model: str, of_word: Mapping[str, _Found]) -> _Found | None:
+    """Return what the first word of a product name that is a key of `of_word` stands for."""
     words = re.split(r"[^A-Z0-9]+", model.upper())
-    return next((_CAPABILITY_OF_MODEL[word] for word in words if word in _CAPABILITY_OF_MODEL), None)
+    return next((of_word[word] for word in words if word in of_word), None)
+
+
+_PCIE_OF_MODEL = {
+    # NVIDIA's data sheets.
+    **dict.fromkeys(("P100", "V100", "T4"), "pcie3"),
+    **dict.fromkeys(("A100", "A800", "A30", "A40", "A10", "A10G", "A5000", "A6000"), "pcie4"),
+    **dict.fromkeys(("3090", "4090", "L4", "L40", "L40S"), "pcie4"),
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "pcie5"),
+    **dict.fromkeys(("B200", "GB200", "5090"), "pcie5"),
+    **dict.fromkeys(("B300", "GB300"), "pcie6"),
+}
+
+
+def pcie_of(models: Iterable[str | None]) -> str | None:
+    """Return the key in `SPEEDS` of the oldest PCIe that GPUs of these models have; None if one of them is unknown.
+
+    It is what their machines most likely have, too: GPUs are sold in hosts of their generation.
+    """
+    found = [_named(model, _PCIE_OF_MODEL) if model else None for model in models]
+    return None if None in found else min(filter(None, found), default=None)
 
 
 _XGMI_OF_ARCHITECTURE = {
