@@ -18,9 +18,6 @@ import write_published as tool  # noqa: E402
 from published import page  # noqa: E402
 
 FACTS = tool.facts()
-ONE_ADAPTER = pytest.mark.xfail(
-    reason="a ring over machines is still timed as one ring over one adapter", strict=True
-)
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +25,12 @@ def rows() -> list[page.Compared]:
     return page.compared(FACTS)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=ONE_ADAPTER if kind == page.OVER_MACHINES else ()) for kind in page.BARS],
-)
+@pytest.mark.parametrize("kind", list(page.BARS))
 def test_the_median_of_each_kind_is_near_what_is_published(rows: list[page.Compared], kind: str) -> None:
     least, most = page.BARS[kind]
     assert least <= page.median(rows, kind) <= most
 
 
-@ONE_ADAPTER
 def test_three_quarters_over_machines_are_within_a_fifth(rows: list[page.Compared]) -> None:
     assert page.near(rows, page.OVER_MACHINES) >= 0.75
 

@@ -65,15 +65,9 @@ def compared(facts: Mapping[str, Any]) -> list[Compared]:
 
 
 def planned(row: Row, machines: Mapping[str, Row]) -> float:
-    """Return GB/s that the library says of a measurement.
-
-    Over machines it is what `communication_time` of a job of this one collective comes to; inside a machine or an
-    NVLink domain, the bandwidth of rings or of the faster way.
-    """
+    """Return GB/s that the library says of a measurement: what the time of a job of this one collective comes to."""
     topology, gpus = cluster_of(row, machines)
     rates = "nccl-2.30-rings" if row["algorithm"] in ("Ring", "Tree") else "nccl-2.30"
-    if row["kind"] != OVER_MACHINES:
-        return collective.all_reduce_bandwidth(topology, gpus, rates=rates)
     kind, count = row["collective"], len(gpus)
     one = tp.Collective(kind, tuple(range(count)), gigabytes=_GIGABYTES)
     job = tp.JobGraph.from_collectives(count, [one])
