@@ -38,12 +38,13 @@ GangParams to_gang(const traffic::CollectiveNetwork& network, const CollectivesH
 
 GangMapped map_gang(const traffic::CollectiveNetwork& network, const CollectivesHandle& job, const Tree& tree,
                     const Items& items, const Gang& gang, const py::object& others, double least_seconds,
-                    std::uint64_t seed, std::uint64_t work, std::optional<double> timeout) {
+                    std::uint64_t seed, std::uint64_t work, std::uint64_t moves, std::optional<double> timeout) {
     GangParams params = to_gang(network, job, tree, items, gang);
     if (!others.is_none()) params.others = &others.cast<const ports::FlowCounts&>();
     params.least_seconds = least_seconds;
     params.items.seed = seed;
     params.work = work;
+    params.items.moves = moves;
     params.items.stop = to_stop_condition(timeout);
     auto found = without_gil<GangResult>([&] { return gang_mapping::map_gang(params); });
     return {found.found,    to_row(std::move(found.vertex_of)),
@@ -55,7 +56,7 @@ GangMapped map_gang(const traffic::CollectiveNetwork& network, const Collectives
 
 void register_gang_mapping(py::module_& module) {
     module.def("map_gang", &map_gang, py::arg("network"), py::arg("job"), py::arg("tree"), py::arg("items"),
-               py::arg("gang"), py::arg("others"), py::arg("least_seconds"), py::arg("seed"), py::arg("work"),
+               py::arg("gang"), py::arg("others"), py::arg("least_seconds"), py::arg("seed"), py::arg("work"), py::arg("moves"),
                py::arg("timeout"));
 }
 

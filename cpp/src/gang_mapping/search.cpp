@@ -17,6 +17,7 @@
 #include "topoplace/random.hpp"
 #include "tree_mapping/orders.hpp"
 #include "tree_mapping/plans.hpp"
+#include "tree_mapping/use.hpp"
 
 namespace topoplace::gang_mapping {
 namespace {
@@ -66,7 +67,7 @@ class Search {
         std::vector<Mapping> starts = first_mappings();
         if (starts.empty()) return {};
         std::ranges::stable_sort(starts, [](const auto& a, const auto& b) { return a.is_better_than(b); });
-        best_ = starts.front();
+        best_ = fullest(starts);
         if (starts.size() > kImproved) starts.resize(kImproved);
         for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
             improve(starts[i], left() / (starts.size() - i));
@@ -101,8 +102,46 @@ class Search {
                 leaf_of};
     }
 
+    // Of the starts that are as good as the first one, that in the fewest and fullest domains.
+    const Mapping& fullest(const std::vector<Mapping>& starts) const {
+        const Mapping* best = &starts.front();
+        tree_mapping::Use use(problem_, best->leaf_of);
+        for (const Mapping& one : starts) {
+            if (best->is_better_than(one)) break;
+            const tree_mapping::Use own(problem_, one.leaf_of);
+            if (!own.is_fuller_than(use)) continue;
+            best = &one;
+            use = own;
+        }
+        return *best;
+    }
+
     std::vector<Mapping> first_mappings() {
         if (!problem_.start.empty()) return {measured(problem_.start)};
+        std::vector<Mapping> found = laid_along_plans();
+        const bool is_enough = std::ranges::any_of(found, [this](const Mapping& one) { return is_enough_at(one); });
+        if (!is_enough && has_pairs() && !meter_.stopped()) {
+            tree_mapping::TreeMapParams params = params_.items;
+            params.stop = meter_.deadline();
+            const tree_mapping::TreeMapResult mapped = tree_mapping::map_to_tree(params);
+            if (mapped.found) found.push_back(measured(mapped.leaf_of));
+        }
+        return found;
+    }
+
+    // Whether some tasks exchange in pairs, for which the tree of ports is nearly the whole truth.
+    bool has_pairs() const {
+        return std::ranges::any_of(params_.job.kinds, [](std::uint8_t kind) {
+            return kind == static_cast<std::uint8_t>(traffic::Kind::kPairs) ||
+                   kind == static_cast<std::uint8_t>(traffic::Kind::kSends);
+        });
+    }
+
+    bool is_enough_at(const Mapping& one) const {
+        return one.seconds <= params_.least_seconds * kEqual && one.port_seconds <= 0.0;
+    }
+
+    std::vector<Mapping> laid_along_plans() {
         const std::vector<tree_mapping::Order> orders = tree_mapping::orders_of(problem_, kMostOrders, meter_);
         const std::vector<Plan> plans = all_plans();
         std::vector<Mapping> found;
@@ -113,10 +152,11 @@ class Search {
                 for (std::size_t i = 0; i < order.size(); ++i) leaf_of[index(order[i])] = plan[i];
                 if (!known.insert(leaf_of).second) continue;
                 found.push_back(measured(leaf_of));
-                const bool is_enough = found.back().seconds <= params_.least_seconds * kEqual &&
-                                       found.back().port_seconds <= 0.0;
-                if (is_enough || spend() || left() < params_.work / 2) return found;
+                // Beside others, a later plan may be as good on idle uplinks.
+                const bool is_last = is_enough_at(found.back()) && problem_.others.empty();
+                if (is_last || spend() || left() < params_.work / 2) return found;
             }
+            if (is_enough_at(*std::ranges::min_element(found, {}, &Mapping::seconds))) return found;
         }
         return found;
     }

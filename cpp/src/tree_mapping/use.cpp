@@ -49,7 +49,8 @@ void Use::measure(const Problem& problem, const std::vector<Index>& leaf_of) {
 
 bool Use::is_fuller_than(const Use& other) const {
     const auto is_no_more = [](double one, double most) { return one <= most * kRounding; };
-    return sizes_ < other.sizes_ && std::ranges::equal(amounts_, other.amounts_, is_no_more);
+    const bool is_idler = sizes_ == other.sizes_ && amounts_.back() * kRounding < other.amounts_.back();
+    return (sizes_ < other.sizes_ || is_idler) && std::ranges::equal(amounts_, other.amounts_, is_no_more);
 }
 
 }  // namespace topoplace::tree_mapping

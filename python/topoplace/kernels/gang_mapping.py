@@ -13,7 +13,7 @@ from topoplace.kernels.arguments import INT64_MAX, integers
 from topoplace.kernels.arguments import seconds as checked_seconds
 from topoplace.kernels.job_traffic import CollectiveNetwork, JobCollectives
 from topoplace.kernels.port_network import FlowCounts
-from topoplace.kernels.tree_mapping import Exchanges, PortTree, items_of, tree_of
+from topoplace.kernels.tree_mapping import MOVES, Exchanges, PortTree, items_of, tree_of
 
 Ints = NDArray[np.int32]
 WORK = 1 << 22
@@ -60,6 +60,8 @@ def map_gang(
     least_seconds: float = 0.0,
     seed: int = 0,
     work: int = WORK,
+    moves: int = MOVES,
+    others_of_tree: ArrayLike = (),
     timeout: float | None = None,
 ) -> GangMapping | None:
     """Put each task on a vertex, so that what the job exchanges takes the least time, and then for few port-seconds.
@@ -75,6 +77,8 @@ def map_gang(
         least_seconds: No mapping takes fewer seconds; the search ends where it reaches them.
         seed: Of random steps.
         work: Number of hops to load.
+        moves: Number of moves to try in the tree alone (`map_to_tree`), where some tasks exchange in pairs.
+        others_of_tree: (phases, d) as `others` of `map_to_tree`.
         timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
 
     Raises:
@@ -90,7 +94,7 @@ def map_gang(
         network.native,
         job.native,
         tree_of(tree),
-        items_of(exchanges, start, confined, ()),
+        items_of(exchanges, start, confined, others_of_tree),
         (
             integers(places.tasks, "tasks", ndim=2).reshape(-1),
             np.asarray(places.leaf_ends, np.int64),
@@ -100,6 +104,7 @@ def map_gang(
         _checks.real(least_seconds, "least_seconds", ValueError, low=0.0),
         _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
         _checks.integer(work, "work", ValueError, low=0, high=INT64_MAX),
+        _checks.integer(moves, "moves", ValueError, low=0, high=INT64_MAX),
         checked_seconds(timeout),
     )
     return GangMapping(*found[1:]) if found[0] else None

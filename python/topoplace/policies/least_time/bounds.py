@@ -158,7 +158,7 @@ def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, r
         crossing = [_of_crossing_pairs(batches, rooms) for batches in phases]
         split = [_of_split(batches, units, rooms) for batches in phases]
         least = min(least, math.fsum(map(max, rings, crossing, split)))
-    return least * _ROUNDING
+    return least * _ROUNDING if math.isfinite(least) else 0.0  # then there is not room
 
 
 def exchanges_of(job: JobGraph, units: Ints, *, rings: bool) -> kernels.Exchanges:

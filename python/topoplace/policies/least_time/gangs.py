@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 Ints = NDArray[np.int64]
+_MOVE_WORK: Final = 200_000
+"""Moves times edges of an item, for up to 128 items, in the tree alone."""
 _WORK_OF_AN_ITEM: Final = 80_000
 _MOST_WORK: Final = 5_000_000
 """Hops that are loaded: about a tenth of a second."""
@@ -214,6 +216,10 @@ class _Mapper:
             others=self._others,
             least_seconds=least,
             work=min(most, _WORK_OF_AN_ITEM * len(units)),
+            moves=_moves(exchanges),
+            others_of_tree=()
+            if self._others is None
+            else tree.others(self._others, _largest_flows(job, units)),
             timeout=self._timeout,
         )
 
@@ -247,6 +253,12 @@ def _is_proven(mapped: Mapped) -> bool:
 def _is_in_one_region(gang: _Gang, job: JobGraph) -> bool:
     """Return True if one domain must have all tasks, and nothing else is required."""
     return bool(gang.parts) and bool(_levels_of_all(job))
+
+
+def _moves(exchanges: kernels.Exchanges) -> int:
+    n = exchanges.num_items
+    degree = max(1.0, 2 * len(np.asarray(exchanges.start)) / n)
+    return int(min(_MOVE_WORK * max(1.0, n / 128) / degree, 4_000 * n))
 
 
 # ---- items -----------------------------------------------------------------------------------------------------

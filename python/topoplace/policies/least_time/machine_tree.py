@@ -117,6 +117,13 @@ class MachineTree:
         ports = self._topology.derived(Ports)
         return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
 
+    def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
+        """Return (phases, domains) the GB of others that count on each uplink."""
+        gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
+        for level, machines in self._domains:
+            gigabytes.append(others_on_uplinks(self._topology, level, flows, largest)[:, machines])
+        return np.concatenate(gigabytes, axis=1)
+
     def rooms(self, offers: Offers, view: ClusterView) -> bounds.Rooms:
         """Return how many tasks can be together on the machines of any offers."""
         sizes = np.minimum(offers.sizes, self._most_of_job)
