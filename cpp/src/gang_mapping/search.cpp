@@ -27,6 +27,7 @@ using tree_mapping::Problem;
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
+constexpr std::uint64_t kFirstShare = 16;       // of the work, before more is spent on port-seconds
 constexpr std::size_t kImproved = 2;           // starts
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr double kPortShare = 0.02,
@@ -69,8 +70,10 @@ class Search {
         std::ranges::stable_sort(starts, [](const auto& a, const auto& b) { return a.is_better_than(b); });
         best_ = fullest(starts);
         if (starts.size() > kImproved) starts.resize(kImproved);
-        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
-            improve(starts[i], left() / (starts.size() - i));
+        if (!is_done() && is_worth_more(starts.front())) {
+            for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
+                improve(starts[i], left() / (starts.size() - i));
+            }
         }
         return {.found = true,
                 .vertex_of = best_.vertex_of,
@@ -83,10 +86,9 @@ class Search {
   private:
     std::uint64_t left() const { return params_.work > loads_.work() ? params_.work - loads_.work() : 0; }
 
-    bool is_fastest() const { return best_.seconds <= params_.least_seconds * kEqual; }
-    bool is_done() const {
-        return (is_fastest() && best_.port_seconds <= 0.0) || left() == 0 || meter_.stopped();
-    }
+    bool is_fastest(const Mapping& one) const { return one.seconds <= params_.least_seconds * kEqual; }
+    bool is_enough_at(const Mapping& one) const { return is_fastest(one) && one.port_seconds <= 0.0; }
+    bool is_done() const { return is_enough_at(best_) || left() == 0 || meter_.stopped(); }
 
     // Spends what the loads of hops took since the last call.
     bool spend() {
@@ -100,6 +102,14 @@ class Search {
         loads_.set(layout_.vertices());
         return {loads_.seconds(), loads_.port_seconds(), layout_.leaves_in_use(), loads_.vertex_of(),
                 leaf_of};
+    }
+
+    // True unless a short search finds nothing better than a mapping that is as fast as can be.
+    bool is_worth_more(const Mapping& start) {
+        if (!is_fastest(best_)) return true;
+        const double before = best_.port_seconds;
+        improve(start, left() / kFirstShare);
+        return best_.port_seconds * kEqual < before;
     }
 
     // Of the starts that are as good as the first one, that in the fewest and fullest domains.
@@ -119,7 +129,7 @@ class Search {
     std::vector<Mapping> first_mappings() {
         if (!problem_.start.empty()) return {measured(problem_.start)};
         std::vector<Mapping> found = laid_along_plans();
-        const bool is_enough = std::ranges::any_of(found, [this](const Mapping& one) { return is_enough_at(one); });
+        const bool is_enough = std::ranges::any_of(found, [this](const Mapping& one) { return is_fastest(one); });
         if (!is_enough && has_pairs() && !meter_.stopped()) {
             tree_mapping::TreeMapParams params = params_.items;
             params.stop = meter_.deadline();
@@ -137,10 +147,6 @@ class Search {
         });
     }
 
-    bool is_enough_at(const Mapping& one) const {
-        return one.seconds <= params_.least_seconds * kEqual && one.port_seconds <= 0.0;
-    }
-
     std::vector<Mapping> laid_along_plans() {
         const std::vector<tree_mapping::Order> orders = tree_mapping::orders_of(problem_, kMostOrders, meter_);
         const std::vector<Plan> plans = all_plans();
@@ -156,7 +162,8 @@ class Search {
                 const bool is_last = is_enough_at(found.back()) && problem_.others.empty();
                 if (is_last || spend() || left() < params_.work / 2) return found;
             }
-            if (is_enough_at(*std::ranges::min_element(found, {}, &Mapping::seconds))) return found;
+            // Other orders seldom take fewer port-seconds at no more time.
+            if (is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds))) return found;
         }
         return found;
     }
@@ -276,7 +283,7 @@ class Search {
         port_scale_ = start.port_seconds;
         double now = energy();
         const std::uint64_t first = loads_.work(), most = std::min(work, left());
-        if (is_fastest() && best_.port_seconds <= 0.0) return;
+        if (is_done()) return;
         for (std::uint64_t idle = 0; loads_.work() - first < most && idle < 10000 && !is_done();) {
             const double cooled =
                 1.0 - static_cast<double>(loads_.work() - first) / static_cast<double>(most);

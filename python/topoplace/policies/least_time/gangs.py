@@ -35,6 +35,8 @@ _MOST_WORK: Final = 5_000_000
 """Hops that are loaded: about a tenth of a second."""
 _MOST_WORK_BESIDE_OTHERS: Final = 2_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
+_MOST_WORK_IF_ALIKE: Final = 500_000
+"""On idle machines of equal size, the first mappings are seldom improved."""
 _MOST_DIVIDED: Final = 16
 """Most tasks of a gang whose units are also divided."""
 _ROUNDING: Final = 1e-6
@@ -205,6 +207,8 @@ class _Mapper:
             return None
         is_fixed = not is_free and bool(job.balanced)
         most = _MOST_WORK if self._others is None else _MOST_WORK_BESIDE_OTHERS
+        if len(np.unique(tree.room)) == 1:
+            most = _MOST_WORK_IF_ALIKE
         return kernels.map_gang(
             self._network,
             job.traffic_arrays,
